@@ -7,7 +7,7 @@ from unittest.mock import patch
 from benchmarks.engine.rounds import Case
 from benchmarks.engine.sides import SCOPE, TOP_K
 from benchmarks.report import progress
-from souvenir.retrieval import searcher
+from souvenir.retrieval import recall
 
 QUERIES = 100
 
@@ -15,7 +15,7 @@ QUERIES = 100
 def recall_of_cut(case: Case) -> float:
     """Share of the uncut ranking's first ten that the search finds, over some questions."""
     cut = [_hits(case, number) for number in range(QUERIES)]
-    with patch.object(searcher, "CANDIDATE_COUNT", case.size + case.corpus.spare):
+    with patch.object(recall, "CANDIDATE_COUNT", case.size + case.corpus.spare):
         full = [_hits(case, number) for number in range(QUERIES)]
     found = sum(len(a & b) for a, b in zip(cut, full, strict=True)) / sum(map(len, full))
     progress(f"{case.size} memories: {found:.4f} of the first {TOP_K} without a cut are found with it")

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.evidence.calibration import BINS, Bin, auc, calibration_error, reliability
-from benchmarks.evidence.fitting import Answer, Way, weights_of
+from benchmarks.evidence.fitting import Answer, weights_of
 from benchmarks.evidence.questions import Kind
 from benchmarks.report import table
 from souvenir.core.types import EvidenceLevel
+from souvenir.retrieval.probability import Arms
 
 Levels = Mapping[EvidenceLevel, float]
 
@@ -55,7 +56,7 @@ def figures_of(answers: Sequence[Answer]) -> Figures:
             category: _levels([one for one in own if one.category == category])
             for category in dict.fromkeys(one.category for one in own)
         },
-        first_right=_levels([one for one in own if one.right]),
+        first_right=_levels([one for one in own if any(one.right[:1])]),
         error_own=calibration_error(_bins([one for one in answers if one.kind.own])),
         error_all=calibration_error(bins),
         bins=bins,
@@ -72,19 +73,19 @@ def print_figures(found: Mapping[str, Figures]) -> None:
     print("\n" + table(header, [_reliability_row(number, found) for number in range(BINS)]) + "\n")
 
 
-def print_ways(found: Mapping[Way, Mapping[str, Figures]]) -> None:
-    """Print what each arm alone can tell next to both."""
+def print_ways(found: Mapping[Arms, Mapping[str, Figures]]) -> None:
+    """Print what a search tells if only some of the arms take part."""
     kinds = (Kind.UNANSWERED, Kind.OFF_TOPIC, Kind.OTHER_SCOPE, Kind.OTHER_SET)
     rows = [
         (
             name,
-            way.value,
+            arms.value,
             *(f"{figures.auc[kind]:.3f}" if kind in figures.auc else "" for kind in kinds),
             *(f"{figures.levels[Kind.ANSWERED][level]:.2f}" for level in EvidenceLevel),
             f"{figures.error_all:.3f}",
         )
-        for way, of_way in found.items()
-        for name, figures in of_way.items()
+        for arms, of_arms in found.items()
+        for name, figures in of_arms.items()
     ]
     of_answered = (f"answered, {level.value}" for level in EvidenceLevel)
     header = ("set", "searched by", *(f"AUC, {kind.value}" for kind in kinds), *of_answered, "calibration error")

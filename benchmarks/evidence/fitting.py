@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.evidence.questions import Kind
+from souvenir.core.types import Profile
+from souvenir.retrieval.probability import Arms
 from souvenir.retrieval.relevance import (
     COSINE,
     COVERED,
@@ -35,23 +36,19 @@ RIDGE = 1e-3
 LOWERING = (UNHEARD, UNKNOWN, OTHER_NAME)
 """The signals that may only lower a relevance; all others may only raise it."""
 
+DOCUMENTS = ("cranfield", "med")
+"""Sets of documents. Their questions are all answered, so relevance is not fitted on them."""
+
 _STEPS = 100
-
-
-class Way(StrEnum):
-    """How a question is searched for."""
-
-    BOTH = "words and meaning"
-    WORDS = "words alone"
-    MEANING = "meaning alone"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer of a search to one question of an agent.
 
-    :param conversation: What the agent heard, or a part of it. :param right: Whether the first hit answers.
-    :param weight: That of the question in a fit.
+    :param conversation: What the agent heard, or a part of it. :param arms: What may take part in the search.
+    :param profile: That of the best hit. :param scores: Of the best hits before calibration, best first.
+    :param right: Whether each of them answers. :param weight: That of the question in a fit.
     """
 
     set_name: str
@@ -59,9 +56,11 @@ class Answer:
     conversation: str
     kind: Kind
     category: str
-    way: Way
+    arms: Arms
     judgement: Judgement
-    right: bool = False
+    profile: Profile = Profile.TALK
+    scores: tuple[float, ...] = ()
+    right: tuple[bool, ...] = ()
     weight: float = 1.0
 
     @property
@@ -70,9 +69,11 @@ class Answer:
 
 
 def fitted(answers: Sequence[Answer]) -> Coefficients:
-    """Answers whose best hit is a short memory have other signals than the rest, so that each fit takes its own."""
-    answers = [one for one in answers if one.kind is not Kind.RENAMED]
-    both, words, meaning = ([one for one in answers if one.way is way] for way in Way)
+    """Fit those of relevance. Answers whose best hit is a short memory have other signals than the rest."""
+    answers = [one for one in answers if one.kind is not Kind.RENAMED and one.set_name not in DOCUMENTS]
+    both, words, meaning = (
+        [one for one in answers if one.arms is arms] for arms in (Arms.ALL, Arms.WORDS, Arms.MEANING)
+    )
     return Coefficients(
         spoken_of=_spoken_of(both, COSINE, UNHEARD),
         spoken_of_by_words=_spoken_of(words, UNHEARD, COVERED),
@@ -112,7 +113,7 @@ def weights_of(answers: Sequence[Answer]) -> list[float]:
 
 
 def _store(answer: Answer) -> tuple[str, str, str]:
-    return answer.set_name, answer.scope, answer.way
+    return answer.set_name, answer.scope, answer.arms
 
 
 def logistic(

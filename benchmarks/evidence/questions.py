@@ -17,6 +17,9 @@ UNANSWERABLE = (ADVERSARIAL, "abstention", "never_said")
 """Categories of questions about a subject that is mentioned, without an answer to them."""
 
 OFF_TOPIC = "off_topic"
+ALL = "all"
+"""The scope of sets without conversations."""
+
 OTHER_SCOPES, OTHER_SETS = 60, 40
 """Questions of others that each agent is asked."""
 
@@ -58,7 +61,10 @@ Questions = Mapping[str, Sequence[Question]]
 
 
 def read_questions(folder: Path, names: Sequence[str]) -> Mapping[str, Questions]:
-    """By set and agent. Sets with an agent of the same name are of the same texts, and lend each other none."""
+    """By set and agent. Sets with an agent of the same name are of the same texts, and lend each other none.
+
+    Sets of documents lend none either.
+    """
     own = {name: _own(folder / name) for name in names}
     speakers = {name: _speakers(folder / name) for name in names}
     return {
@@ -101,7 +107,8 @@ def _of_others(
 ) -> list[Question]:
     draw = random.Random(f"{_SEED} {scope}")
     here = _answered(own[name], without=scope)
-    elsewhere = [text for other in own.values() if scope not in other for text in _answered(other)]
+    lenders = [other for other in own.values() if scope not in other and ALL not in other]
+    elsewhere = [text for other in lenders for text in _answered(other)]
     others = draw.sample(here, min(OTHER_SCOPES, len(here)))
     others_elsewhere = draw.sample(elsewhere, min(OTHER_SETS, len(elsewhere)))
     names, own_names = sorted(set().union(*speakers.values())), speakers.get(scope, ())
@@ -141,8 +148,9 @@ class Stores:
 
 
 def whole(data_set: DataSet, questions: Questions, weight: float = 1.0) -> Stores:
-    """Every conversation as one agent."""
-    return Stores(data_set, questions, {scope: scope for scope in data_set.documents}, weight)
+    """Every conversation as one agent. That of a set of documents is the set."""
+    named = {scope: data_set.name if scope == ALL else scope for scope in data_set.documents}
+    return Stores(data_set, questions, named, weight)
 
 
 def cut(data_set: DataSet, questions: Questions, size: int, weight: float) -> Stores:

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,6 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import Hit, RecordKind, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.embedding.factory import embedder_of
-from souvenir.retrieval.ranking import interleave
 
 TURNS, FACTS = "locomo_turns", "locomo_facts"
 STRANGERS = ((TURNS, FACTS), (TURNS, "cranfield"), ("beam_chat", FACTS), (FACTS, "cranfield"), (TURNS, "beam_chat"))
@@ -105,16 +105,14 @@ def shared(embedder: CachedEmbedder) -> Iterator[Shared]:
 # --- one ranking over the kinds of one conversation ------------------------------------------------------------------
 
 
-def by_score(messages: Hits, memories: Hits) -> Hits:
-    """Both rankings by nothing but their scores."""
-    return sorted([*messages, *memories], key=lambda hit: -hit.score)[:TOP_K]
+def by_raw_score(messages: Hits, memories: Hits) -> Hits:
+    """Both rankings by their scores before calibration."""
+    return sorted([*messages, *memories], key=lambda hit: -hit.parts.raw_score)[:TOP_K]
 
 
 def in_turns_only(messages: Hits, memories: Hits) -> Hits:
     """One of each in turn: reciprocal rank fusion with equal weights, whatever its k."""
-    found = messages, memories
-    order = interleave([[hit.score for hit in hits] for hits in found], comparable=False)
-    return [found[kind][place] for kind, place in order[:TOP_K]]
+    return [hit for pair in zip_longest(messages, memories) for hit in pair if hit is not None][:TOP_K]
 
 
 Way = Callable[[Shared, str, str], Hits]
@@ -122,7 +120,7 @@ Way = Callable[[Shared, str, str], Hits]
 
 WAYS: Mapping[str, Way] = {
     "one ranking": lambda shared, agent, text: shared.finds(agent, text),
-    "by score": lambda shared, agent, text: by_score(*shared.both(agent, text)),
+    "by raw score": lambda shared, agent, text: by_raw_score(*shared.both(agent, text)),
     "in turns only": lambda shared, agent, text: in_turns_only(*shared.both(agent, text)),
 }
 ALONE: Mapping[str, Way] = {

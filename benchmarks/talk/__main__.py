@@ -34,7 +34,7 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import FloatVector, MessageRole, PassageKind, Scope, SearchQuery
 from souvenir.index.analyser import Analyser
 from souvenir.memories.engine import MemoryEngine
-from souvenir.retrieval import searcher
+from souvenir.retrieval import recall
 from souvenir.store.messages.messages import MessageDraft
 
 SCOPE = Scope("ann")
@@ -134,7 +134,7 @@ def measure(corpus: Corpus, count: int, drafts: Drafts, peer: Peer) -> tuple[dic
                 verb(number)
                 seconds[name].append(time.perf_counter() - begin)
         cut = [_found(engine, corpus, number) for number in range(QUESTIONS // 2)]
-        with patch.object(searcher, "CANDIDATE_COUNT", count + ADDS + 1):
+        with patch.object(recall, "CANDIDATE_COUNT", count + ADDS + 1):
             full = [_found(engine, corpus, number) for number in range(QUESTIONS // 2)]
     return seconds, sum(len(a & b) for a, b in zip(cut, full, strict=True)) / sum(map(len, full))
 

@@ -8,7 +8,17 @@ from typing import Annotated
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api.fields import EndMoment, EvidenceOfAnswer, Moment, RelevanceShare, SessionId, Text, UserName
+from souvenir.api.fields import (
+    EndMoment,
+    EvidenceOfAnswer,
+    HitScore,
+    MinScore,
+    Moment,
+    RelevanceShare,
+    SessionId,
+    Text,
+    UserName,
+)
 from souvenir.api.message_search import FoundMessage, search_limit
 from souvenir.api.parameters import AgentReader
 from souvenir.api.search import AUTO_INTENT, REFERENCE_DATE, SearchHit
@@ -73,6 +83,7 @@ class AgentSearchRequest(BaseModel):
     strategy: Annotated[SearchStrategy, Field(description=STRATEGY)] = SearchStrategy.AUTO
     auto_intent: bool = Field(default=True, description=AUTO_INTENT)
     reference_date: Annotated[Moment | None, Field(description=REFERENCE_DATE)] = None
+    min_score: MinScore = None
     verify: Verify = False
     deadline_ms: ReadingMs = DEFAULT_READING_MS
 
@@ -90,6 +101,7 @@ class AgentSearchRequest(BaseModel):
             auto_intent=self.auto_intent,
             now=self.reference_date,
             strategy=self.strategy,
+            min_score=self.min_score,
         )
 
 
@@ -98,10 +110,14 @@ class AgentSearchItem(BaseModel):
 
     rank: int = Field(description="The rank; 1 is the best.")
     kind: RecordKind
-    score: float = Field(
-        description="Comparable within a kind; use `rank` across kinds. With `concept`: the sum of the rarities of "
-        "the mentioned concepts, each at most 1. With `time` and without ranking: halves every 30 days."
-    )
+    score: Annotated[
+        HitScore,
+        Field(
+            description="The probability that this result answers the query, in [0, 1]. With `concept`, instead the "
+            "rarity of the named concepts that it mentions, as a share; with `time` and nothing else to rank by, the "
+            "recency, which halves every 30 days. It never exceeds that of the result before it."
+        ),
+    ]
     concepts: list[str] = Field(
         description="The concepts of the query that it mentions.", examples=[["favourite colour"]]
     )
@@ -180,7 +196,7 @@ def _item(rank: int, hit: MessageHit | Hit, concepts: Sequence[str], found: Agen
     return AgentSearchItem(
         rank=rank,
         kind=RecordKind.MESSAGE if is_message else RecordKind.MEMORY,
-        score=round(hit.score, 6),
+        score=hit.score,
         concepts=list(concepts),
         message=FoundMessage.of_hit(hit) if isinstance(hit, MessageHit) else None,
         memory=SearchHit.of_hit(hit, utc_now(), embedded=found.embedded) if isinstance(hit, Hit) else None,

@@ -10,7 +10,7 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from souvenir.api.blocks import MemoryBlock
-from souvenir.api.fields import EvidenceOfAnswer, RelevanceShare, SessionId, Text, UserName
+from souvenir.api.fields import EvidenceOfAnswer, MinScore, RelevanceShare, SessionId, Text, UserName
 from souvenir.api.message_search import FoundMessage
 from souvenir.api.parameters import AgentReader
 from souvenir.api.search import SearchHit
@@ -27,7 +27,7 @@ from souvenir.conversations.context_shape import ContextShape, CourseIntent
 from souvenir.conversations.verification import Verdict
 from souvenir.core.text import recalled
 from souvenir.core.timestamps import utc_now
-from souvenir.retrieval.searcher import VECTOR
+from souvenir.retrieval.recall import VECTOR
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import SEARCHING, RunningService, most_found
 from souvenir.server.routing import Routes
@@ -70,6 +70,7 @@ class ContextRequest(BaseModel):
         description="`outline`: more messages with one short line each; `excerpts`: fewer with longer texts. `auto`: "
         "an outline if the query asks for an order, a timeline or a summary.",
     )
+    min_score: MinScore = None
     verify: Verify = False
 
     def to_query(self) -> ContextQuery:
@@ -81,6 +82,7 @@ class ContextRequest(BaseModel):
             deadline_s=self.deadline_ms / 1000,
             exclude_topics=tuple(self.exclude_topics),
             shape=self.shape,
+            min_score=self.min_score,
         )
 
 

@@ -225,6 +225,20 @@ UnheardShare = Annotated[
         "divisor of the lexical score.",
     ),
 ]
+HitScore = Annotated[
+    float,
+    Field(
+        ge=0.0,
+        le=1.0,
+        description="The probability that this result answers the query, in [0, 1], as calibrated on labelled data "
+        "sets. It never exceeds that of the result before it.",
+        examples=[0.62],
+    ),
+]
+MinScore = Annotated[
+    float | None,
+    Field(ge=0.0, le=1.0, description="Minimum `score` of a result. docs/retrieval.md shows the effect of each value."),
+]
 EvidenceOfAnswer = Annotated[EvidenceLevel, Field(description=_EVIDENCE)]
 
 RELEVANCE_HEADERS = (RELEVANCE_HEADER, _RELEVANCE, "number"), (EVIDENCE_HEADER, _EVIDENCE, "string")

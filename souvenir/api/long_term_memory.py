@@ -7,7 +7,17 @@ from typing import Annotated, Any, Self
 from fastapi import Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.fields import MAX_ID, MAX_TEXT_CHARS, Clean, Key, wire_time
+from souvenir.api.fields import (
+    MAX_ID,
+    MAX_TEXT_CHARS,
+    Clean,
+    EvidenceOfAnswer,
+    HitScore,
+    Key,
+    MinScore,
+    RelevanceShare,
+    wire_time,
+)
 from souvenir.api.parameters import AgentName, AgentReader, AgentWriter
 from souvenir.conversations.long_term import (
     GENERAL,
@@ -17,6 +27,7 @@ from souvenir.conversations.long_term import (
     LongTermMatch,
     LongTermMatches,
 )
+from souvenir.core.types import Scope
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import (
     OF_MEMORY,
@@ -30,6 +41,7 @@ from souvenir.server.request_guards import (
     result_limit,
 )
 from souvenir.server.routing import Routes
+from souvenir.server.service import Service
 
 routes = Routes("tiers")
 
@@ -84,6 +96,7 @@ class RecallRequest(BaseModel):
     query: QueryText
     category: Annotated[str | None, Field(max_length=200, description=_CATEGORY + " Without it, all.")] = None
     limit: _Limit = 5
+    min_score: MinScore = None
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -137,33 +150,47 @@ class ForgetResponse(BaseModel):
 
 class RecallResponse(BaseModel):
     memories: list[str] = Field(description="Values as `key: value`, best first.", examples=[["favorite color: blue"]])
+    relevance: RelevanceShare
+    evidence: EvidenceOfAnswer
     degraded: list[str] = Field(
         description="Components of the search that could not run, as in `/search`; empty if all ran.", examples=[[]]
     )
 
     @classmethod
     def of(cls, found: LongTermMatches) -> RecallResponse:
-        return cls(memories=[hit.text for hit in found.hits], degraded=list(found.degraded))
+        return cls(
+            memories=[hit.text for hit in found.hits],
+            relevance=found.relevance,
+            evidence=found.evidence,
+            degraded=list(found.degraded),
+        )
 
 
 class LongTermHit(LongTermRecord):
-    score: float = Field(description="The score that orders the results.")
+    score: HitScore
     similarity: float = Field(description="Cosine similarity between the query and the memory.")
 
     @classmethod
     def of_hit(cls, hit: LongTermMatch) -> LongTermHit:
-        return cls.of(hit.memory, score=round(hit.score, 6), similarity=round(hit.similarity, 6))
+        return cls.of(hit.memory, score=hit.score, similarity=round(hit.similarity, 6))
 
 
 class RecallSearchResponse(BaseModel):
     memories: list[LongTermHit] = Field(description="Best first.")
+    relevance: RelevanceShare
+    evidence: EvidenceOfAnswer
     degraded: list[str] = Field(
         description="Components of the search that could not run, as in `/search`; empty if all ran.", examples=[[]]
     )
 
     @classmethod
     def of(cls, found: LongTermMatches) -> RecallSearchResponse:
-        return cls(memories=[LongTermHit.of_hit(hit) for hit in found.hits], degraded=list(found.degraded))
+        return cls(
+            memories=[LongTermHit.of_hit(hit) for hit in found.hits],
+            relevance=found.relevance,
+            evidence=found.evidence,
+            degraded=list(found.degraded),
+        )
 
 
 class PreferencePage(BaseModel):
@@ -216,7 +243,7 @@ def forget(body: ForgetRequest, _: Writer, service: RunningService, request: Req
 def recall(body: RecallRequest, _: Reader, service: RunningService, request: Request) -> RecallResponse:
     """Find the remembered values that best match a query, as texts."""
     scope, limit = agent_scope(request, body.agent_name), result_limit(request, body.limit)
-    return RecallResponse.of(service.tiers.long_term.search(scope, body.query, categories=body.categories, limit=limit))
+    return RecallResponse.of(_found(body, scope, service, limit))
 
 
 @routes.post(
@@ -230,8 +257,13 @@ def recall(body: RecallRequest, _: Reader, service: RunningService, request: Req
 def search_long_term(body: RecallRequest, _: Reader, service: RunningService, request: Request) -> RecallSearchResponse:
     """Search like `/recall`, and return keys, categories and scores."""
     scope, limit = agent_scope(request, body.agent_name), result_limit(request, body.limit)
-    found = service.tiers.long_term.search(scope, body.query, categories=body.categories, limit=limit)
-    return RecallSearchResponse.of(found)
+    return RecallSearchResponse.of(_found(body, scope, service, limit))
+
+
+def _found(body: RecallRequest, scope: Scope, service: Service, limit: int) -> LongTermMatches:
+    return service.tiers.long_term.search(
+        scope, body.query, categories=body.categories, limit=limit, min_score=body.min_score
+    )
 
 
 @routes.get(

@@ -11,6 +11,8 @@ from souvenir.api.fields import (
     RELEVANCE_HEADERS,
     EndMoment,
     EvidenceOfAnswer,
+    HitScore,
+    MinScore,
     Moment,
     RelevanceShare,
     SessionId,
@@ -70,7 +72,7 @@ class SearchMessagesRequest(BaseModel):
     reference_date: Annotated[
         Moment | None, Field(description="The reference time for times in the query; now by default.")
     ] = None
-
+    min_score: MinScore = None
     role_weight: Annotated[
         float | None,
         Field(
@@ -94,6 +96,7 @@ class SearchMessagesRequest(BaseModel):
             exclude_session_id=self.exclude_session_id,
             auto_intent=self.auto_intent,
             now=self.reference_date,
+            min_score=self.min_score,
             role_weight=self.role_weight,
             explain=explain,
         )
@@ -109,12 +112,12 @@ class VerifiableMessageSearch(SearchMessagesRequest):
 class FoundMessage(MessageRecord):
     """A message found by a search."""
 
-    score: float = Field(description="The score from meaning and words; higher is better.")
+    score: HitScore
 
     @classmethod
     def of_hit(cls, hit: MessageHit) -> Self:
         similarity = None if hit.similarity is None else round(hit.similarity, 6)
-        found = {**message_fields(hit.message), "similarity": similarity, "score": round(hit.score, 6)}
+        found = {**message_fields(hit.message), "similarity": similarity, "score": hit.score}
         return cls.model_validate(found)
 
 

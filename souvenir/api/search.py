@@ -15,6 +15,8 @@ from souvenir.api.fields import (
     Clean,
     EndMoment,
     EvidenceOfAnswer,
+    HitScore,
+    MinScore,
     Moment,
     OptionalSource,
     RelevanceShare,
@@ -70,6 +72,7 @@ class SearchRequest(BaseModel):
     k: int = Field(default=5, ge=1, le=100, description="Maximum number of results.")
     hybrid: bool = Field(default=True, description="Search by words and by meaning; `false`: by meaning only.")
     threshold: Share | None = Field(default=None, description="Minimum cosine similarity of a result to the query.")
+    min_score: MinScore = None
     vector_weight: Share = Field(
         default=0.7, description="The weight of meaning; the default keeps the calibrated balance."
     )
@@ -131,6 +134,7 @@ class SearchRequest(BaseModel):
             top_k=self.k,
             hybrid=self.hybrid,
             threshold=self.threshold,
+            min_score=self.min_score,
             now=self.reference_date,
             weights=self.weights(),
             explain=explain,
@@ -177,21 +181,23 @@ class SearchBatchRequest(BaseModel):
 
 
 class SearchHit(MemoryRecord):
-    """A memory and its scores: `similarity` in vector mode, the others in hybrid mode."""
+    """A memory and its scores: `score` in both modes, `similarity` in vector mode, the others in hybrid mode."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{**RECORD_EXAMPLE, "score": 1.9, "similarity": 0.61}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{**RECORD_EXAMPLE, "score": 0.62, "similarity": 0.61}]})
 
     similarity: float | None = Field(
         default=None, description="Cosine similarity between the query and the best passage."
     )
-    score: float | None = Field(default=None, description="The score that orders hybrid results.")
+    score: HitScore | None = None
     rrf_score: float | None = Field(default=None, description="Reciprocal rank fusion of the two arms, k = 60.")
     base_rrf_score: float | None = Field(default=None, description="Equal to `rrf_score`; the graph adds nothing.")
     match_type: str | None = Field(default=None, description="Always `direct`: found by the query.")
     graph_support: float | None = Field(default=None, description="Always 0: the graph does not affect scores.")
     graph_via: list[int] | None = Field(default=None, description="Always empty.")
     relative_score: float | None = Field(
-        default=None, description="The score divided by the best score of this response."
+        default=None,
+        description="The score before calibration, or in vector mode the similarity, divided by the best one of this "
+        "response.",
     )
 
     @classmethod
@@ -201,7 +207,7 @@ class SearchHit(MemoryRecord):
         :param embedded: True if the query was embedded; else there is no cosine.
         """
         similarity = round(hit.parts.similarity, 6) if embedded else None
-        scores = {"score": round(hit.score, 6), "similarity": similarity}
+        scores = {"score": hit.score, "similarity": similarity}
         return cls.model_validate({**_plain_fields(hit, now), **scores})
 
 
@@ -249,7 +255,7 @@ class SearchBatchResponse(BaseModel):
 def hit_fields(request: SearchRequest, result: SearchResult) -> list[dict[str, Any]]:
     """The fields of every hit, by mode; `relative_score` is 0 where the best score says nothing."""
     now = request.reference_date or request.as_of or utc_now()
-    ordering = [hit.score if request.hybrid else hit.parts.similarity for hit in result.hits]
+    ordering = [hit.parts.raw_score if request.hybrid else hit.parts.similarity for hit in result.hits]
     best = max(ordering, default=0.0)
     return [
         {
@@ -267,16 +273,16 @@ def _plain_fields(hit: Hit, now: datetime) -> dict[str, Any]:
     for name in SCORE_FIELDS & hit.memory.metadata.keys():
         del fields[name]
     if hit.facts:
-        found = [{"id": one.fact.id, "text": one.fact.text, "score": round(one.score, 6)} for one in hit.facts]
+        found = [{"id": one.fact.id, "text": one.fact.text, "score": one.score} for one in hit.facts]
         fields["facts"] = found
     return fields
 
 
 def _scores(request: SearchRequest, hit: Hit) -> dict[str, Any]:
     if not request.hybrid:
-        return {"similarity": round(hit.parts.similarity, 6)}
+        return {"score": hit.score, "similarity": round(hit.parts.similarity, 6)}
     rrf_score = round(hit.parts.rrf_score, 6)
-    scores: dict[str, Any] = {"score": round(hit.score, 6), "rrf_score": rrf_score}
+    scores: dict[str, Any] = {"score": hit.score, "rrf_score": rrf_score}
     if request.graph_weight > 0:
         scores |= {"base_rrf_score": rrf_score, "match_type": "direct", "graph_support": 0.0, "graph_via": []}
     return scores

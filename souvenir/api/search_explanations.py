@@ -29,7 +29,7 @@ class Term(BaseModel):
 
 
 class Explanation(BaseModel):
-    """The parts of a score. The score is their sum, or `rrf_score` with the fusion `rrf` and no cross-encoder."""
+    """The parts of a score before calibration, which determines the order."""
 
     passage_id: int = Field(description="The passage that scored best.")
     profile: str = Field(description="The scoring profile: `fact`, `doc`, `talk` or `chat`.", examples=["chat"])
@@ -39,6 +39,9 @@ class Explanation(BaseModel):
     lexical: float = Field(description="The share of the query's words that the passage contains, weighted by rarity.")
     lexical_rank: int | None = Field(description="The rank by `lexical`; null without a common word.")
     terms: list[Term]
+    raw_score: float = Field(
+        description="The sum of `parts`; with the fusion `rrf` and no cross-encoder, `rrf_score`, boosted by tags."
+    )
     parts: dict[str, float] = Field(description="The terms of the sum.")
     rrf_score: float
     rerank_score: float | None = Field(
@@ -56,6 +59,7 @@ class Explanation(BaseModel):
             lexical=parts.lexical,
             lexical_rank=parts.lexical_rank,
             terms=[Term(term=match.term, idf=match.idf, tf=match.tf, weight=match.weight) for match in parts.terms],
+            raw_score=parts.raw_score,
             parts=dict(parts.parts),
             rrf_score=parts.rrf_score,
             rerank_score=parts.rerank_score,

@@ -1,12 +1,14 @@
 """Search of an agent's messages and memories in one ranking.
 
 By evidence, each kind is searched separately (`Conversations.search`, `MemoryEngine.search`), with both retrieval arms
-or one of them, and the results are merged. By concept, everything that mentions the concepts named in the question is
-found; by time, everything of the named period. Every filter applies before the best are chosen.
+or one of them, and the results are merged by how likely they answer. By concept, everything that mentions the concepts
+named in the question is found; by time, everything of the named period. Every filter applies before the best are
+chosen.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -30,9 +32,9 @@ from souvenir.core.types import (
 )
 from souvenir.knowledge.concept_lookup import NamedConcepts, named_in
 from souvenir.memories.engine import MemoryEngine
-from souvenir.retrieval.ranking import interleave
+from souvenir.retrieval.probability import DECIMALS
+from souvenir.retrieval.recall import LEXICAL, VECTOR
 from souvenir.retrieval.relevance import evidence_of
-from souvenir.retrieval.searcher import LEXICAL, VECTOR
 from souvenir.retrieval.time_intent import named_time, time_intent
 from souvenir.store.graph import mentions
 from souvenir.store.memories import reads
@@ -56,6 +58,7 @@ class AgentQuery:
     :param kinds: The kinds to search. :param since: Limits the time of the message or event, like `until`.
     :param session_id: Limits messages only, as do `exclude_session_id`, `user` and `role`: memories have none of these.
     :param auto_intent: Parse times in the text, relative to `now` or the clock; a search by time always does.
+    :param min_score: Minimum score of a hit.
     """
 
     text: str
@@ -70,6 +73,7 @@ class AgentQuery:
     auto_intent: bool = True
     now: datetime | None = None
     strategy: SearchStrategy = SearchStrategy.AUTO
+    min_score: float | None = None
 
     def of_messages(self) -> MessageQuery:
         return MessageQuery(
@@ -83,6 +87,7 @@ class AgentQuery:
             exclude_session_id=self.exclude_session_id,
             auto_intent=self.auto_intent,
             now=self.now,
+            min_score=self.min_score,
             hybrid=self.strategy is not SearchStrategy.SEMANTIC,
             words_only=self.strategy is SearchStrategy.KEYWORD,
         )
@@ -92,6 +97,7 @@ class AgentQuery:
             self.text,
             self.limit,
             filters=Filters(since=self.since, until=self.until),
+            min_score=self.min_score,
             auto_intent=self.auto_intent,
             now=self.now,
             hybrid=self.strategy is not SearchStrategy.SEMANTIC,
@@ -113,7 +119,8 @@ class AgentQuery:
 class AgentSearchResult:
     """`degraded` names the arms of either search that could not run; empty if all did.
 
-    :param hits: Best first. Scores are comparable within a kind; between kinds, only the order is meaningful.
+    :param hits: Best first. The score is how likely a hit answers, except by concept: the mean rarity of the named
+        concepts that it mentions, as far as that is at most 1; and by time alone: recency.
     :param relevance: As in `SearchResult`: the higher one of the two kinds.
     :param by: The strategies that were used, without those that could not run.
     :param named: The concepts that the question names. :param mentioned: The named concepts that each hit mentions.
@@ -156,7 +163,7 @@ class AgentSearch:
             agent = require_agent(connection, scope)
             named = named_in(connection, agent.namespace_id, query.text)
         if query.strategy is SearchStrategy.CONCEPT:
-            found = self._by_concept(scope, _in_time(query), named)
+            found = _at_least(query.min_score, self._by_concept(scope, _in_time(replace(query, min_score=None)), named))
         elif query.strategy is SearchStrategy.TIME:
             found = self._by_time(scope, query)
         else:
@@ -189,11 +196,12 @@ class AgentSearch:
                     connection, namespace, named.spellings, since=query.since, until=query.until, limit=count
                 )
         found = merged(*self._ranked(scope, query, weights))
-        ranked = sorted(found.hits, key=lambda hit: -hit.score)
-        hits = [*ranked, *self._others(scope, weights, found.hits)]
+        hits = [*found.hits, *self._others(scope, weights, found.hits)]
         order = sorted(hits, key=lambda hit: -weights[_kind(hit)][_id(hit)])[: query.limit]
         by = (SearchStrategy.CONCEPT, *_by(SearchStrategy.AUTO, found.degraded, timed=False))
-        return replace(found, hits=[replace(hit, score=weights[_kind(hit)][_id(hit)]) for hit in order], by=by)
+        shares = [round(min(1.0, weights[_kind(hit)][_id(hit)] / len(named.names)), DECIMALS) for hit in order]
+        hits = [replace(hit, score=share) for hit, share in zip(order, shares, strict=True)]
+        return replace(found, hits=hits, by=by)
 
     def _ranked(
         self, scope: Scope, query: AgentQuery, chosen: Mapping[RecordKind, Mapping[int, float]]
@@ -251,8 +259,8 @@ class AgentSearch:
                     connection, namespace, since=query.since, until=query.until, limit=query.limit
                 )
         hits = _latest_first(said, remembered, now)[: query.limit]
-        relevance = float(bool(hits))
-        return AgentSearchResult(hits, relevance, evidence_of(relevance), by=(SearchStrategy.TIME,))
+        found = AgentSearchResult(hits, 1.0, EvidenceLevel.STRONG, by=(SearchStrategy.TIME,))
+        return _at_least(query.min_score or 0.0, found)
 
     # --- what is mentioned -------------------------------------------------------------------------------------
 
@@ -277,14 +285,16 @@ def merged(said: MessageSearch, remembered: SearchResult, limit: int | None = No
 
     :param limit: Maximum number of hits; None for all.
     """
-    found: tuple[Sequence[AnyHit], Sequence[AnyHit]] = said.hits, remembered.hits
-    # If one of them lacks an arm, or only one of them was re-ranked, their scores have different scales.
-    comparable = set(said.degraded) == set(remembered.degraded)
-    order = interleave([[hit.score for hit in hits] for hits in found], comparable=comparable)
-    hits = [found[kind][place] for kind, place in order[:limit]]
+    found: list[AnyHit] = [*said.hits, *remembered.hits]
+    hits = sorted(found, key=lambda hit: -hit.score)[:limit]
     relevance = max(said.relevance, remembered.relevance)
     degraded = tuple(dict.fromkeys((*said.degraded, *remembered.degraded)))
     return AgentSearchResult(hits, relevance, evidence_of(relevance), degraded)
+
+
+def _at_least(min_score: float | None, found: AgentSearchResult) -> AgentSearchResult:
+    hits = found.hits if min_score is None else [hit for hit in found.hits if hit.score >= min_score]
+    return replace(found, hits=hits) if hits else replace(found, hits=[], relevance=0.0, evidence=EvidenceLevel.NONE)
 
 
 def _by(strategy: SearchStrategy, degraded: Sequence[str], *, timed: bool) -> tuple[SearchStrategy, ...]:
@@ -312,7 +322,8 @@ def _latest_first(said: Iterable[Message], remembered: Iterable[Memory], now: da
 
 
 def _recency(at: datetime, now: datetime) -> float:
-    return float(0.5 ** (max((now - at).total_seconds(), 0.0) / HALF_LIFE_S))
+    age_s = max((now - at).total_seconds(), 0.0)
+    return round(math.pow(0.5, age_s / HALF_LIFE_S), DECIMALS)
 
 
 def _kind(hit: AnyHit) -> RecordKind:

@@ -82,7 +82,9 @@ class LongTermMemory:
         return await self.forget(key, PREFERENCE)
 
     async def search_memories(self, query: str, category: str | None = None, limit: int = 10) -> list[dict[str, Any]]:
-        """Return the best answers to a query in one category or all, with `score` (higher is better) and `similarity`.
+        """Return the best answers to a query in one category or all, with `score` and `similarity`.
+
+        `score` is the probability that the memory answers, and `similarity` the cosine.
 
         :raises InvalidRequest: If the category is unknown.
         """

@@ -106,6 +106,7 @@ class ContextQuery:
     :param user: Only messages of conversations with this user.
     :param max_tokens: Limit of the text, by the embedding model's tokenizer.
     :param exclude_topics: Sensitive topics to exclude, in addition to those that the agent's policy hides.
+    :param min_score: Minimum score of a message or memory; None for no limit.
     :param max_results: Limit for messages and memories together, then without preceding questions; None for no limit.
     :param agent_may_be_new: If true, a namespace that is no agent yet has a context of memories only.
     :param shape: `AUTO` reads it from the text.
@@ -117,6 +118,7 @@ class ContextQuery:
     max_tokens: int = DEFAULT_MAX_TOKENS
     deadline_s: float = DEFAULT_DEADLINE_S
     exclude_topics: tuple[str, ...] = ()
+    min_score: float | None = None
     max_results: int | None = None
     agent_may_be_new: bool = False
     shape: ContextShape = ContextShape.AUTO
@@ -261,6 +263,7 @@ class Contexts:
             role=MessageRole.USER if query.form.of_users else None,
             exclude_session_id=query.session_id,
             without_topics=tuple(certain.hidden_topics),
+            min_score=query.min_score,
         )
         search = self._conversations.search(scope, wanted)
         found = replace(search, hits=tuple(_relevant(query, search.hits, search.relevance, search.time)))
@@ -282,7 +285,7 @@ class Contexts:
             )
         filters = Filters(without=tuple(hidden))
         count = min(self._max_memories, _most_results(query))
-        found = self._engine.search(scope, SearchQuery(query.text, count, filters=filters))
+        found = self._engine.search(scope, SearchQuery(query.text, count, filters=filters, min_score=query.min_score))
         return replace(found, hits=tuple(_relevant(query, found.hits, found.relevance, found.time)))
 
     # --- the whole ---------------------------------------------------------------------------------------------

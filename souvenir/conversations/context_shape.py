@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from souvenir.retrieval.ranking import asks_the_assistant
+from souvenir.retrieval.query_framing import asks_the_assistant
 
 READ_CHARS = 2_000
 """Length of the start of a question that is read."""

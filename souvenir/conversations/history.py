@@ -82,7 +82,7 @@ class ConversationHistory:
     async def search(self, query: str, limit: int = 5, conversation_id: str | None = None) -> list[dict[str, Any]]:
         """Return the messages that answer a query best, best first, of one conversation or of all.
 
-        Each is a message with `similarity`, the cosine to the query, and `score`, by which they are ordered.
+        Each is a message with `similarity`, the cosine to the query, and `score`, the probability that it answers.
         """
         if limit < 1:
             return []

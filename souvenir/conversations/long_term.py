@@ -14,6 +14,7 @@ from souvenir.conversations.agents import ensure_agent
 from souvenir.core.errors import InvalidRequest, MemoryNotFound, PreferenceNotFound
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.types import (
+    EvidenceLevel,
     Filters,
     JsonObject,
     Memory,
@@ -64,7 +65,7 @@ class KeyedMemory:
 
 @dataclass(frozen=True, slots=True)
 class LongTermMatch:
-    """A search result. `text` is the searched text: key and value."""
+    """A search result. `text` is the searched text: key and value; `score` is how likely it answers, in [0, 1]."""
 
     memory: KeyedMemory
     text: str
@@ -74,10 +75,12 @@ class LongTermMatch:
 
 @dataclass(frozen=True, slots=True)
 class LongTermMatches:
-    """:param degraded: The arms of the search that could not run."""
+    """`relevance` and `evidence` as in `SearchResult`. :param degraded: The arms of the search that could not run."""
 
     hits: Sequence[LongTermMatch]
     degraded: Sequence[str] = ()
+    relevance: float = 0.0
+    evidence: EvidenceLevel = EvidenceLevel.NONE
 
 
 class LongTermStore:
@@ -136,10 +139,12 @@ class LongTermStore:
         *,
         categories: Sequence[str] = (),
         limit: int = 10,
+        min_score: float | None = None,
         without_topics: Collection[str] = (),
     ) -> LongTermMatches:
         """Return the best answers to a query, in some categories or all.
 
+        :param min_score: As in `SearchQuery`.
         :param without_topics: Exclude memories that are flagged with one of these sensitive topics.
         :raises InvalidRequest: If a category is unknown.
         """
@@ -148,12 +153,12 @@ class LongTermStore:
             return LongTermMatches(())
         sources = tuple(SourceFilter(path, SourceMatch.PATH) for path in paths)
         filters = Filters(sources=sources, without=self._flagged(scope, without_topics))
-        result = self._engine.search(scope, SearchQuery(query, top_k=limit, filters=filters))
+        result = self._engine.search(scope, SearchQuery(query, top_k=limit, filters=filters, min_score=min_score))
         hits = [
             LongTermMatch(KeyedMemory.of(hit.memory), hit.memory.text, hit.score, hit.parts.similarity)
             for hit in result.hits
         ]
-        return LongTermMatches(hits, result.degraded)
+        return LongTermMatches(hits, result.degraded, result.relevance, result.evidence)
 
     def forget(self, scope: Scope, key: str, category: str = GENERAL) -> bool:
         """Delete the values of a key, current and previous; returns True if there were any.

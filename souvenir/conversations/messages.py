@@ -37,8 +37,8 @@ from souvenir.core.types import (
 )
 from souvenir.memories.engine import MemoryEngine
 from souvenir.privacy.screening import AppliedPolicy
+from souvenir.retrieval.recall import VECTOR
 from souvenir.retrieval.relevance import NOTHING_FOUND, Found
-from souvenir.retrieval.searcher import VECTOR
 from souvenir.store.graph import mentions
 from souvenir.store.idempotency import Once, do_once, made_before
 from souvenir.store.messages import messages as rows
@@ -58,7 +58,8 @@ class MessageQuery:
 
     :param without_topics: Exclude messages that are flagged with one of these sensitive topics.
     :param auto_intent: Parse times in the text, relative to `now` or the clock.
-    :param role_weight: `Weights.role`. :param explain: Return the contribution of each term for each hit.
+    :param min_score: As in `SearchQuery`. :param role_weight: `Weights.role`.
+    :param explain: Return the contribution of each term for each hit.
     :param hybrid: As in `SearchQuery`; likewise `words_only`. :param among: Ids of the searched messages; None for all.
     """
 
@@ -73,6 +74,7 @@ class MessageQuery:
     without_topics: tuple[str, ...] = ()
     auto_intent: bool = True
     now: datetime | None = None
+    min_score: float | None = None
     role_weight: float | None = None
     explain: bool = False
     hybrid: bool = True
@@ -82,7 +84,7 @@ class MessageQuery:
 
 @dataclass(frozen=True, slots=True)
 class MessageHit:
-    """`score` determines the order; `similarity` is the cosine, or None if the query could not be embedded."""
+    """`score` is how likely it answers, in [0, 1]; `similarity` is the cosine, or None without a query vector."""
 
     message: Message
     score: float
@@ -406,6 +408,7 @@ def _asked(query: MessageQuery, filters: Filters) -> SearchQuery:
         query.limit,
         filters=filters,
         weights=Weights(role=query.role_weight),
+        min_score=query.min_score,
         now=query.now,
         explain=query.explain,
         auto_intent=query.auto_intent,
@@ -421,7 +424,7 @@ def _result(found: Found, stored: Mapping[int, Message]) -> MessageSearch:
     hits = tuple(
         MessageHit(
             stored[ranked.owner_id],
-            ranked.score,
+            ranked.probability,
             parts[ranked.owner_id].similarity if embedded else None,
             parts[ranked.owner_id],
         )

@@ -188,8 +188,8 @@ class KnowledgeGraph:
         result = self._engine.search(scope, SearchQuery(query, FOUND_BY_MEANING, filters=filters))
         if result.evidence is EvidenceLevel.NONE:
             return []
-        least = NEAR_SHARE * max((hit.score for hit in result.hits), default=0.0)
-        near = [hit.memory for hit in result.hits if hit.score >= least]
+        least = NEAR_SHARE * max((hit.parts.raw_score for hit in result.hits), default=0.0)
+        near = [hit.memory for hit in result.hits if hit.parts.raw_score >= least]
         return [memory.id for memory in near if memory.source == source and memory.key is not None]
 
     def _part(

@@ -173,7 +173,7 @@ class MemoryShown(Result):
 
 
 class MemoryFound(MemoryShown):
-    score: float = Field(description="Higher is better; comparable within one answer only.")
+    score: float = Field(description="The probability that it answers the question, in [0, 1].")
     facts: list[str] = Field(description="Statements of it that match the query, best first.")
 
     @classmethod

@@ -39,8 +39,8 @@ from souvenir.mcp.memory_models import (
 from souvenir.mcp.tools import Call, Tool
 from souvenir.memories.fact_splitting import given
 from souvenir.memories.short_ids import Kind, short_id
+from souvenir.retrieval.recall import LEXICAL, VECTOR
 from souvenir.retrieval.reranking import RERANK
-from souvenir.retrieval.searcher import LEXICAL, VECTOR
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import NOTHING, REMEMBERED, SEARCHING
 from souvenir.store.memories.memories import last_memory_id

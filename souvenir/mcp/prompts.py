@@ -10,7 +10,7 @@ from functools import partial
 from souvenir.conversations.context import TOKEN_BYTES
 from souvenir.conversations.context_text import Layout, shortened, volatile_tail
 from souvenir.core.errors import InvalidRequest
-from souvenir.core.types import SearchQuery
+from souvenir.core.types import EvidenceLevel, SearchQuery
 from souvenir.mcp.memory_models import DEFAULT_SEARCH_LIMIT, MAX_QUERY_CHARS, shown_chars
 from souvenir.mcp.tools import Call
 from souvenir.server.load_shedding import CostClass
@@ -99,7 +99,8 @@ def _recall(call: Call, given: Mapping[str, str]) -> str:
     query = given["query"].replace("\0", "").strip()
     if not 1 <= len(query) <= MAX_QUERY_CHARS:
         raise InvalidRequest(f"query takes 1 to {MAX_QUERY_CHARS} characters")
-    hits = call.service.engine.search(call.scope, SearchQuery(query, call.result_limit(DEFAULT_SEARCH_LIMIT))).hits
+    found = call.service.engine.search(call.scope, SearchQuery(query, call.result_limit(DEFAULT_SEARCH_LIMIT)))
+    hits = found.hits
     if not hits:
         return f"Nothing that is remembered bears on this.\n\n{query}"
     fence = volatile_tail(
@@ -109,7 +110,8 @@ def _recall(call: Call, given: Mapping[str, str]) -> str:
         layout=Layout(partial(shortened, max_chars=shown_chars(len(hits)))),
         token=secrets.token_hex(TOKEN_BYTES),
     )
-    return f"{fence}\nThe fence contains memories from earlier. Use the relevant ones for this:\n\n{query}"
+    doubt = " They may have nothing to do with the question." if found.evidence is EvidenceLevel.NONE else ""
+    return f"{fence}\nThe fence contains memories from earlier.{doubt} Use the relevant ones for this:\n\n{query}"
 
 
 PROMPTS = (

@@ -2,14 +2,7 @@
 
 `Question` classifies a query. `field_scores` computes from it the terms of a score in addition to those of the two arms
 (speaker, form and time of a turn), each with the constants of the passage's profile. `rank_owners` adds them up, one
-row per candidate passage. `without_framing` removes the words of a query that only pull its vector towards lists and
-conversations ("Can you list the order in which I brought up ..."). Its patterns are English and linear in the length
-of the query.
-
-`interleave` merges the rankings of kinds (memories, messages): kinds alternate while their results score about as well
-as the best of all; weaker results follow by score. Pure alternation, which is what reciprocal rank fusion does to
-disjoint rankings, would give half of the places to a kind without any answer; pure scores would let one kind displace
-another that answers as well (figures in docs/retrieval.md).
+row per candidate passage. The patterns are English and linear in the length of the query.
 """
 
 from __future__ import annotations
@@ -25,6 +18,7 @@ from numpy.typing import NDArray
 from souvenir.core.passages import FieldScores, PassageColumns, TurnFlag
 from souvenir.core.types import Fusion, Profile, Weights
 from souvenir.retrieval.profiles import Constants, Profiles
+from souvenir.retrieval.query_framing import asks_the_assistant
 from souvenir.retrieval.time_intent import TimeIntent
 
 TAG_BOOST = 1.2
@@ -102,7 +96,7 @@ class Ranked:
     """One owner's best passage: its index in the evidence, the score, the score's parts and the arms' ranks.
 
     `rerank_score` is a cross-encoder's raw score, if it scored the passage. `passages` are the owner's best passages
-    with their scores, best first.
+    with their scores, best first. `probability` is how likely it answers.
     """
 
     index: int
@@ -114,6 +108,7 @@ class Ranked:
     vector_rank: int | None
     rerank_score: float | None = None
     passages: tuple[tuple[int, float], ...] = ()
+    probability: float = 0.0
 
 
 def half_life(age_us: NDArray[np.int64], half_life_days: float) -> Floats:
@@ -222,10 +217,7 @@ def rank_owners(
     evidence: Evidence, *, weights: Weights, profiles: Profiles, fusion: Fusion, now_us: int, top_k: int
 ) -> list[Ranked]:
     """Return the best `top_k` owners by their best passage and their facts, best first; ties by owner."""
-    parts = score_parts(evidence, weights, profiles, now_us)
-    if evidence.tagged is not None:
-        parts["tags"] = evidence.boosted(reduce(np.add, parts.values()))
-    total = reduce(np.add, parts.values())
+    parts, total = _tagged(evidence, score_parts(evidence, weights, profiles, now_us))
     owners = _Owners.of(evidence, total)
     lexical = owners.greatest(evidence.lexical)
     lexical_ranks = ranks(lexical) * (lexical > 0)
@@ -251,10 +243,7 @@ def rank_owners(
 
 def rank_by_similarity(evidence: Evidence, *, top_k: int) -> list[Ranked]:
     """Return the best `top_k` owners by the plain cosine of their best passage and by tags: the vector arm alone."""
-    parts = {"similarity": evidence.similarity}
-    if evidence.tagged is not None:
-        parts["tags"] = evidence.boosted(evidence.similarity)
-    total = reduce(np.add, parts.values())
+    parts, total = _tagged(evidence, {"similarity": evidence.similarity})
     owners = _Owners.of(evidence, total)
     score = total[owners.best]
     return [
@@ -270,6 +259,33 @@ def rank_by_similarity(evidence: Evidence, *, top_k: int) -> list[Ranked]:
         )
         for rank, owner in enumerate(_best_first(score)[:top_k].tolist(), 1)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredScores:
+    """Sums under the default weights: of n passages, of their m owners, and of the owner of each passage, (n,)."""
+
+    passages: Floats
+    owners: Floats
+    of_each: Floats
+
+
+def measured_scores(evidence: Evidence, profiles: Profiles, *, hybrid: bool) -> MeasuredScores:
+    """:param hybrid: False: by meaning alone, as in `rank_by_similarity`."""
+    parts = score_parts(evidence, Weights(), profiles, now_us=0) if hybrid else {"similarity": evidence.similarity}
+    _, total = _tagged(evidence, parts)
+    owners = _Owners.of(evidence, total)
+    scores = total[owners.best] + (_gained(owners, evidence, total) if hybrid else 0.0)
+    return MeasuredScores(total, scores, scores[np.searchsorted(owners.ids, evidence.owner_ids)])
+
+
+def _tagged(evidence: Evidence, parts: dict[str, Floats]) -> tuple[dict[str, Floats], Floats]:
+    """Return the parts with that of tags, if there are any, and their sum."""
+    total = reduce(np.add, parts.values())
+    if evidence.tagged is None:
+        return parts, total
+    boost = evidence.boosted(total)
+    return {**parts, "tags": boost}, total + boost
 
 
 def rrf_shares(weights: Weights) -> dict[str, float]:
@@ -303,33 +319,6 @@ def _rrf(
 
 def _best_first(scores: Floats) -> NDArray[np.int64]:
     return np.argsort(-scores, kind="stable")
-
-
-STRONG_SHARE = 0.75
-"""Share of the best score above which kinds alternate. Chosen on LoCoMo's turns and facts, mixed with other texts."""
-
-
-def interleave(rankings: Sequence[Sequence[float]], *, comparable: bool = True) -> list[tuple[int, int]]:
-    """Return all items of all rankings, best first, each as (ranking, position in it), both from 0.
-
-    The ranking with the best item begins; ties: the earlier one. Each ranking keeps its own order.
-
-    :param rankings: Scores, best first, one sequence per kind.
-    :param comparable: Whether scores of different kinds are comparable; if not, kinds alternate to the end, in order.
-    """
-    tops = {kind: scores[0] if comparable else 0.0 for kind, scores in enumerate(rankings) if scores}
-    least = STRONG_SHARE * max(tops.values(), default=0.0) if comparable else float("-inf")
-    items = [(kind, place) for kind, scores in enumerate(rankings) for place in range(len(scores))]
-    strong = [item for item in items if _score(rankings, item) >= least]
-    rest = [item for item in items if _score(rankings, item) < least]
-    strong.sort(key=lambda item: (item[1], -tops[item[0]], item[0]))
-    rest.sort(key=lambda item: (-_score(rankings, item), item))
-    return strong + rest
-
-
-def _score(rankings: Sequence[Sequence[float]], item: tuple[int, int]) -> float:
-    kind, place = item
-    return rankings[kind][place]
 
 
 _WHEN = re.compile(r"\s*when|.*\b(?:what|which) (?:date|year|month)", re.IGNORECASE | re.DOTALL)
@@ -413,67 +402,3 @@ def _role(constants: Constants, question: Question) -> float:
     if not constants.role or question.role is None:
         return 0.0 if question.asks_the_assistant else constants.role
     return question.role
-
-
-_LEAST_WORDS = 3
-"""If fewer words are left, the query had no framing around a subject."""
-
-_OUR = r"(?:all )?(?:of )?(?:our|my|these|the|this)"
-_PAST = r"(?:(?:past|previous|earlier|various|different) )?"
-_TALKS = r"(?:conversation|chat|discussion|session|message)s?"
-_FULL = r"(?:(?:clear|comprehensive|complete|detailed|brief|short|full|thorough|quick|concise) ?)?"
-_RAISED = r"(?:brought up|discussed|mentioned|talked about|asked about|covered|raised)"
-_THINGS = r"(?:aspect|part|topic|feature|concept|element|thing)s"
-_ORDERS = (
-    r"list|tell me|give me|provide(?: me)?|write|walk me through|show me|remind me|recap|summari[sz]e|describe|explain|"
-    r"outline|help me understand|help me"
-)
-
-# The order matters: removing one frame moves the next one to the beginning.
-_FRAMES = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"\bmention only(?: and only)?\b[^.?!]*[.?!]?",
-        r"^(?:hey|hi|hello|ok|okay|so|please)[, ]+",
-        r"^(?:can|could|would|will) you(?: please| also)?\b",
-        r"\bplease\b",
-        rf"^\s*(?:{_ORDERS})\b(?: (?:in order|of|about))?",
-        rf"\b(?:with )?(?:an? )?{_FULL}(?:summary|overview|recap|rundown) of\b",
-        r"\b(?:(?:the|what|in what|in which|in) )?order (?:in which|of how|of|that|did|how)\b",
-        rf"\b(?:how )?(?:i|we)(?:'ve| have)? {_RAISED}\b",
-        rf"\bdifferent {_THINGS}(?: (?:of|related to))?\b",
-        rf"\b(?:throughout|across|in|over|during|from|of|through) {_OUR} {_PAST}{_TALKS}\b",
-        r",? in (?:chronological )?order\b",
-        r"\b(?:so far|over time|throughout|along the way)\b",
-        r"\bhow (?:my|our|the)\b",
-    )
-)
-_SPACES = re.compile(r"\s+")
-
-_SUMMARY = re.compile(r"\bsummar|\boverview\b|\brecap", re.IGNORECASE)
-_REQUEST = re.compile(r"\b(?:can|could|would|will) you\b(?: please)?", re.IGNORECASE)
-_SAYING = (
-    "recommend|suggest|advis|propos|expla|describ|told|tell|said|say|mention|outlin|list|provid|gave|give|show|walk|help|"
-    "includ|compar|structur|organi|calculat|estimat|use|cover|come up"
-)
-_YOU_SAID = re.compile(rf"\byou(?:'ve| have)?\b(?! ask)(?: \w+){{0,2}} ?\b(?:{_SAYING})", re.IGNORECASE)
-_YOUR_WORDS = re.compile(
-    r"\byour (?:suggest|recommend|advice|expla|answer|respon|example|previous|earlier|step|guid)|\bdid you\b",
-    re.IGNORECASE,
-)
-
-
-def without_framing(question: str) -> str:
-    """Return the subject of a query; the query itself if it has no framing, or little would be left."""
-    left = question
-    for frame in _FRAMES:
-        left = frame.sub(" ", left)
-    left = _SPACES.sub(" ", left).strip(" ,.?!")
-    framed = left != _SPACES.sub(" ", question).strip(" ,.?!")
-    return left if framed and len(left.split()) >= _LEAST_WORDS else question
-
-
-def asks_the_assistant(question: str) -> bool:
-    """Return whether it asks what the assistant said, or for a summary; "can you suggest" asks for something new."""
-    asked = _REQUEST.sub("", question)
-    return any(pattern.search(asked) for pattern in (_YOU_SAID, _YOUR_WORDS, _SUMMARY))

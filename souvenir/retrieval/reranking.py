@@ -3,6 +3,9 @@
 If it is late or fails, the first ranking is returned, and the result reports that. The cross-encoder scores the meaning
 of a text. The parts of the score that do not depend on the text keep their weights: times, and the caller's own
 weights. Results that it did not score follow in their previous order.
+
+The probability of a scored result is the cross-encoder's own: the logistic of its raw score. How well that is
+calibrated depends on the model.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from souvenir.core.concurrency import time_left
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments, Stage
 from souvenir.core.types import Reranker, SearchQuery, Weights
+from souvenir.retrieval.probability import DECIMALS, descending
 from souvenir.retrieval.ranking import Ranked
 from souvenir.retrieval.relevance import Found
 from souvenir.store.database import Database
@@ -49,8 +53,8 @@ class Reranking:
         self._instruments = instruments
 
     def enlarged(self, query: SearchQuery) -> SearchQuery:
-        """Return the query with enough results for `reordered` to choose from."""
-        return replace(query, top_k=max(query.top_k, self._candidate_count))
+        """Return the query with enough results for `reordered` to choose from, whatever their score."""
+        return replace(query, top_k=max(query.top_k, self._candidate_count), min_score=None)
 
     def reordered(self, found: Found, query: SearchQuery, namespace_id: int, texts: Mapping[int, str]) -> Found:
         """Return the results of `enlarged(query)` in their new order, as many as the query asks for.
@@ -58,7 +62,7 @@ class Reranking:
         :param texts: Texts of passages that are not stored, by id.
         """
         if not found.legible:
-            return replace(found, query=query, ranked=found.ranked[: query.top_k])
+            return replace(found, query=query, ranked=_best(found.ranked, query))
         with self._instruments.stage(Stage.SEARCH_RERANK):
             scores = self._scores(found, query.text, namespace_id, texts)
         degraded = found.degraded
@@ -66,7 +70,7 @@ class Reranking:
             self._instruments.degraded(RERANK)
             degraded = (*degraded, RERANK)
         ranked = found.ranked if scores is None else reranked(found.ranked, scores, query.weights)
-        return replace(found, query=query, ranked=ranked[: query.top_k], degraded=degraded)
+        return replace(found, query=query, ranked=_best(ranked, query), degraded=degraded)
 
     def _scores(
         self, found: Found, text: str, namespace_id: int, unstored: Mapping[int, str]
@@ -99,6 +103,10 @@ class Reranking:
         return {index: stored[passage_id] for index, passage_id in passage_ids.items() if passage_id in stored}
 
 
+def _best(ranked: Sequence[Ranked], query: SearchQuery) -> list[Ranked]:
+    return descending([one for one in ranked if one.probability >= (query.min_score or 0.0)])[: query.top_k]
+
+
 def reranked(ranked: Sequence[Ranked], scores: Mapping[int, float], weights: Weights) -> list[Ranked]:
     """Return the ranking with scored results first, by ``1 / (1 + exp(-score)) + parts independent of the text``.
 
@@ -116,7 +124,8 @@ def reranked(ranked: Sequence[Ranked], scores: Mapping[int, float], weights: Wei
 
 def _read(one: Ranked, score: float, kept: Sequence[str]) -> Ranked:
     weighed = sum(one.parts.get(name, 0.0) for name in kept)
-    return replace(_scored(one, logistic(score) + weighed), rerank_score=score)
+    likely = logistic(score)
+    return replace(_scored(one, likely + weighed), rerank_score=score, probability=round(likely, DECIMALS))
 
 
 def _scored(one: Ranked, score: float) -> Ranked:

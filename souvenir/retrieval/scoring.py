@@ -16,6 +16,7 @@ from souvenir.core.errors import EmbeddingUnavailable
 from souvenir.core.passages import LATE_PROFILES
 from souvenir.core.stored_json import StoredJson
 from souvenir.core.types import Embedder, Profile
+from souvenir.retrieval.probability import CALIBRATIONS, Arms, Calibration, Calibrations
 from souvenir.retrieval.profiles import Constants, Late, Profiles
 from souvenir.retrieval.relevance import COEFFICIENTS, Coefficients, Logistic
 
@@ -39,11 +40,13 @@ class ModelScoring:
     """:param centred: Whether vectors are compared as directions from the namespace's mean vector.
 
     :param evidence: Functions of `Coefficients` that replace those in the code, by name.
+    :param probability: Calibrations of results that replace those in the code.
     """
 
     centred: bool = True
     profiles: Mapping[ProfileName, ProfileScoring] = field(default_factory=dict)
     evidence: Mapping[str, Logistic] = field(default_factory=dict)
+    probability: Mapping[Arms, Mapping[ProfileName, Calibration]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for profile, one in self.profiles.items():
@@ -67,6 +70,7 @@ class Scoring:
     profiles: Profiles
     centred: bool = True
     coefficients: Coefficients = COEFFICIENTS
+    calibrations: Calibrations = field(default_factory=lambda: CALIBRATIONS)
 
 
 def scoring_of(embedder: Embedder, profiles: Profiles) -> Scoring:
@@ -79,7 +83,11 @@ def scoring_of(embedder: Embedder, profiles: Profiles) -> Scoring:
     for name, one in found.profiles.items():
         profile = Profile[name.upper()]
         changed[profile] = one.applied_to(profiles[profile])
-    return Scoring(changed, found.centred, replace(COEFFICIENTS, **found.evidence))
+    calibrations = {
+        arms: {**of_arms, **{Profile[name.upper()]: one for name, one in found.probability.get(arms, {}).items()}}
+        for arms, of_arms in CALIBRATIONS.items()
+    }
+    return Scoring(changed, found.centred, replace(COEFFICIENTS, **found.evidence), calibrations)
 
 
 def _read(model_id: str, scoring: Mapping[str, Any]) -> ModelScoring:

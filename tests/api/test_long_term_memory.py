@@ -23,7 +23,12 @@ def test_values_are_recalled_as_texts_and_as_records(client: TestClient):
     again = remember(client, "favorite color", "green")
     assert (again["id"], again["created"], again["created_at"]) == (first["id"], False, first["created_at"])
     asked = {"agent_name": "my_agent", "query": "color"}
-    assert client.post("/recall", json=asked).json() == {"memories": ["favorite color: green"], "degraded": []}
+    recalled = client.post("/recall", json=asked).json()
+    assert (recalled["memories"], recalled["evidence"], recalled["degraded"]) == (
+        ["favorite color: green"],
+        "strong",
+        [],
+    )
     [found] = client.post("/recall/search", json=asked).json()["memories"]
     assert found.keys() == again.keys() - {"created"} | {"score", "similarity"}
     assert (found["id"], found["value"]) == (first["id"], "green")
@@ -38,6 +43,22 @@ def test_recall_can_be_held_to_a_category_and_a_limit(client: TestClient):
     assert len(client.post("/recall", json={**body, "limit": 2}).json()["memories"]) == 2
     only = client.post("/recall", json={**body, "category": "routine"}).json()["memories"]
     assert only == ["tea: tea of routine"]
+
+
+def test_recall_judges_and_scores_as_search_does(client: TestClient):
+    for key in ("tea", "coffee", "water"):
+        remember(client, key, f"{key} with milk")
+    recalled = client.post("/recall/search", json={"agent_name": "my_agent", "query": "tea milk"}).json()
+    searched = client.post(
+        "/search", json={"query": "tea milk", "source_prefix": "long-term"}, headers={"X-Namespace": "my_agent"}
+    ).json()
+    assert [one["score"] for one in recalled["memories"]] == [one["score"] for one in searched["results"]]
+    assert [recalled[name] for name in ("relevance", "evidence")] == [
+        searched[name] for name in ("relevance", "evidence")
+    ]
+    least = recalled["memories"][0]["score"]
+    body = {"agent_name": "my_agent", "query": "tea milk", "min_score": least}
+    assert client.post("/recall", json=body).json()["memories"] == ["tea: tea with milk"]
 
 
 def test_an_unknown_category_is_422_and_stores_nothing(client: TestClient):

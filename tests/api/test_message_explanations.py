@@ -37,7 +37,7 @@ def test_an_explanation_finds_the_same_and_adds_up(chat: TestClient):
     assert (body["count"], body["degraded"], body["fusion"], body["candidates_considered"]) == (2, [], "sum", 2)
     for hit in body["results"]:
         explanation = hit["explanation"]
-        assert sum(explanation["parts"].values()) == pytest.approx(hit["score"], abs=1e-6)
+        assert sum(explanation["parts"].values()) == pytest.approx(explanation["raw_score"])
         assert explanation["profile"] == "chat"
         assert {term["term"] for term in explanation["terms"]} == {"blue", "teapot"}
 

@@ -59,16 +59,35 @@ def test_a_vector_result_has_a_cosine_and_no_hybrid_scores(client: TestClient, a
     results = client.post("/search", json={"query": "red green", "hybrid": False}).json()["results"]
     assert [result["similarity"] for result in results] == [0.707107, 0.353553]
     assert [result["relative_score"] for result in results] == [1.0, 0.5]
-    assert not {"score", "rrf_score", *GRAPH_FIELDS} & set(results[0])
+    assert [0 < result["score"] < 1 for result in results] == [True, True]
+    assert not {"rrf_score", *GRAPH_FIELDS} & set(results[0])
 
 
 def test_relative_scores_divide_by_the_best_and_are_never_negative(client: TestClient, add: Add):
     for text in ("red green blue", "red cyan teal", "grey black white"):
         add(text)
-    results = client.post("/search", json={"query": "red green blue"}).json()["results"]
+    results = client.post("/search/explain", json={"query": "red green blue"}).json()["results"]
     assert results[0]["relative_score"] == 1.0
-    for result in results:
-        assert result["relative_score"] == pytest.approx(max(0.0, result["score"] / results[0]["score"]), abs=1e-4)
+    raw = [result["explanation"]["raw_score"] for result in results]
+    for result, score in zip(results, raw, strict=True):
+        assert result["relative_score"] == pytest.approx(max(0.0, score / raw[0]), abs=1e-4)
+
+
+@pytest.mark.parametrize("mode", [{}, {"hybrid": False}, {"recency_weight": 1.0}])
+def test_scores_are_probabilities_that_never_rise_and_have_a_minimum(
+    client: TestClient, add: Add, mode: dict[str, object]
+):
+    for text in ("red green blue", "red cyan teal", "grey black white", "red green pink"):
+        add(text)
+    body = {"query": "red green blue", **mode}
+    results = client.post("/search", json=body).json()["results"]
+    scores = [result["score"] for result in results]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    above = client.post("/search", json={**body, "min_score": scores[1]}).json()["results"]
+    assert [result["id"] for result in above] == [result["id"] for result in results if result["score"] >= scores[1]]
+    nothing = client.post("/search", json={**body, "min_score": 1.0}).json()
+    assert (nothing["results"], nothing["relevance"], nothing["evidence"]) == ([], 0.0, "none")
 
 
 def test_k_bounds_the_results(client: TestClient, add: Add):
@@ -213,7 +232,7 @@ def test_an_explanation_adds_up(client: TestClient, add: Add):
     assert [result["id"] for result in body["results"]] == ids
     for result in body["results"]:
         explanation = result["explanation"]
-        assert sum(explanation["parts"].values()) == pytest.approx(result["score"], abs=1e-6)
+        assert sum(explanation["parts"].values()) == pytest.approx(explanation["raw_score"])
         assert explanation["rrf_score"] == pytest.approx(result["rrf_score"], abs=1e-6)
         assert explanation["profile"] == "fact"
         assert {"passage_id", "similarity", "dense", "vector_rank", "lexical", "lexical_rank"} <= set(explanation)
@@ -263,7 +282,8 @@ def test_the_fusion_that_the_settings_name_orders_the_results(start: Start):
     client.post("/memory/add", json={"text": "red green", "source": "s"})
     body = client.post("/search/explain", json={"query": "red"}).json()
     assert body["explain"]["fusion"] == "rrf"
-    assert body["results"][0]["score"] == body["results"][0]["rrf_score"]
+    assert body["results"][0]["explanation"]["raw_score"] == pytest.approx(body["results"][0]["rrf_score"], abs=1e-6)
+    assert 0 < body["results"][0]["score"] < 1
 
 
 def test_a_batch_answers_in_the_order_of_its_queries(client: TestClient, add: Add):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.evidence.calibration import auc, calibration_error, reliability
-from benchmarks.evidence.fitting import OFF_TOPIC_SHARE, Answer, Way, logistic, weights_of
+from benchmarks.evidence.fitting import OFF_TOPIC_SHARE, Answer, logistic, weights_of
 from benchmarks.evidence.questions import Kind, cut, read_questions
 from benchmarks.evidence.reader import LabelReader, Model, Script, babbles, invents, read_all
 from benchmarks.extraction.replay import listening
@@ -21,12 +21,13 @@ from souvenir.core.settings import ExtractProvider, Settings
 from souvenir.core.types import MemoryDraft, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.llm.provider import provider_of
+from souvenir.retrieval.probability import Arms
 from souvenir.retrieval.relevance import Judgement
 from tests.fake_embedder import FakeEmbedder
 
 
 def answer(kind: Kind, scope: str = "ann", **signals: float) -> Answer:
-    return Answer("talks", scope, scope, kind, "", Way.BOTH, Judgement(signals=signals))
+    return Answer("talks", scope, scope, kind, "", Arms.ALL, Judgement(signals=signals))
 
 
 def test_auc_is_the_share_of_pairs_in_order_and_equals_count_half():

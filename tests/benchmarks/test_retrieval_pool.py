@@ -78,6 +78,6 @@ def test_strangers_in_one_agent_are_scored_next_to_either_alone(folder: Path, em
     found = measure_strangers(turns, facts, embedder)
     assert {name: len(scores.alone) for name, scores in found.items()} == {TURNS: 2, FACTS: 1}
     for scores in found.values():
-        assert scores.together.keys() == {"one ranking", "by score", "in turns only"}
+        assert scores.together.keys() == {"one ranking", "by raw score", "in turns only"}
         assert (scores.alone[:, 0] == 1.0).all()
         assert all((together[:, 2] <= scores.alone[:, 2]).all() for together in scores.together.values())

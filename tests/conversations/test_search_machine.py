@@ -286,7 +286,7 @@ class ConversationMachine(RuleBasedStateMachine):
         expected = self.reference.rank(passages, plain, NOW)
         assert found.degraded == ()
         score_of = {hit.owner_id: hit.score for hit in expected}
-        scores = [hit.score for hit in found.hits]
+        scores = [hit.parts.raw_score for hit in found.hits]
         assert scores == pytest.approx([hit.score for hit in expected[: query.top_k]], abs=TOLERANCE)
         assert scores == pytest.approx([score_of[hit.message.id] for hit in found.hits], abs=TOLERANCE)
         by_id = {message.id: message for message in stored}

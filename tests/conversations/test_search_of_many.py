@@ -21,7 +21,7 @@ from souvenir.index.analyser import Analyser
 from souvenir.index.passage_words import NO_ROW
 from souvenir.index.registry import IndexKey
 from souvenir.memories.engine import MemoryEngine
-from souvenir.retrieval.searcher import CANDIDATE_COUNT
+from souvenir.retrieval.recall import CANDIDATE_COUNT
 from souvenir.store.messages.messages import Message, MessageDraft, MessageFilter
 from tests.fake_embedder import FakeEmbedder
 from tests.reference.agreement import assert_equals_reference

@@ -12,7 +12,16 @@ from souvenir.conversations.agent_search import CONCEPT_CANDIDATES, AgentQuery, 
 from souvenir.conversations.messages import Conversations, MessageHit
 from souvenir.core.errors import EmbeddingUnavailable, InvalidRequest
 from souvenir.core.settings import Settings
-from souvenir.core.types import ClaimedBy, ClaimKind, FloatVector, MemoryDraft, MessageRole, RecordKind, SearchStrategy
+from souvenir.core.types import (
+    ClaimedBy,
+    ClaimKind,
+    FloatVector,
+    Hit,
+    MemoryDraft,
+    MessageRole,
+    RecordKind,
+    SearchStrategy,
+)
 from souvenir.knowledge.concept_ranking import rarity
 from souvenir.knowledge.recognition.extraction import mentions_in
 from souvenir.knowledge.services import KnowledgeServices
@@ -53,12 +62,15 @@ def texts(found: AgentSearchResult) -> list[str]:
 # --- by meaning, by words -----------------------------------------------------------------------------------------
 
 
-def test_by_meaning_the_cosine_is_the_score_of_both_kinds(travels: AgentSearch):
+def test_by_meaning_the_cosine_orders_each_kind_and_the_probability_both(travels: AgentSearch):
     found = by(travels, "the old camera of Alice", SearchStrategy.SEMANTIC)
     assert found.by == (SearchStrategy.SEMANTIC,)
-    assert texts(found)[0] == "Alice likes the old camera"
     assert len(found.hits) == 7
-    assert [hit.score for hit in found.hits] == sorted((hit.parts.similarity for hit in found.hits), reverse=True)
+    for kind in (Hit, MessageHit):
+        cosines = [hit.parts.raw_score for hit in found.hits if isinstance(hit, kind)]
+        assert cosines == sorted((hit.parts.similarity for hit in found.hits if isinstance(hit, kind)), reverse=True)
+    scores = [hit.score for hit in found.hits]
+    assert scores == sorted(scores, reverse=True)
 
 
 class WordsOnly(FakeEmbedder):
@@ -185,7 +197,11 @@ def slow_reference(question: str) -> dict[str, float]:
     read = sum(bool(found) for found in keys.values())
     named = {one.key for one in mentions_in(question, None)}
     weight = {key: rarity(sum(key in found for found in keys.values()), read) for key in named}
-    return {text: round(sum(weight[key] for key in named & found), 6) for text, found in keys.items() if named & found}
+    return {
+        text: round(sum(weight[key] for key in named & found) / len(named), 6)
+        for text, found in keys.items()
+        if named & found
+    }
 
 
 # --- by time ------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ class Ranked(NamedTuple):
 
 def ranked_of(found: SearchResult | Found) -> list[Ranked]:
     if isinstance(found, SearchResult):
-        return [Ranked(hit.memory.id, hit.score, hit.parts.parts) for hit in found.hits]
+        return [Ranked(hit.memory.id, hit.parts.raw_score, hit.parts.parts) for hit in found.hits]
     return [Ranked(one.owner_id, one.score, one.parts) for one in found.ranked]
 
 

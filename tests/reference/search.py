@@ -23,7 +23,7 @@ from souvenir.core.types import (
     TurnFilter,
 )
 from souvenir.index.analyser import Analyser
-from souvenir.retrieval.ranking import asks_the_assistant, without_framing
+from souvenir.retrieval.query_framing import asks_the_assistant, without_framing
 from souvenir.retrieval.time_intent import TimeIntent, time_intent
 from tests.reference import cues, tags, times
 from tests.reference.constants import CONFIDENCE_HALF_LIFE_DAYS, FACTS_SHARE, MEAN_PRIOR_ROWS, TABLE, Constants

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from souvenir.retrieval.ranking import asks_the_assistant, without_framing
+from souvenir.retrieval.query_framing import asks_the_assistant, without_framing
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from souvenir.core.errors import EmbeddingUnavailable
 from souvenir.core.settings import Settings
 from souvenir.core.types import EvidenceLevel, Profile, SearchQuery, SearchResult
 from souvenir.memories.engine import MemoryEngine
+from souvenir.retrieval.probability import CALIBRATIONS, Arms, Calibration
 from souvenir.retrieval.profiles import PROFILES, Late
 from souvenir.retrieval.relevance import COEFFICIENTS
 from souvenir.retrieval.scoring import Scoring, scoring_of
@@ -57,6 +58,16 @@ def test_constants_of_a_model_replace_those_of_the_code(tmp_path: Path):
     assert plain.dense != pytest.approx(plain.similarity)
     assert own.dense == pytest.approx(own.similarity)
     assert own.parts["dense"] == pytest.approx(0.5 * own.dense)
+
+
+def test_probabilities_of_a_model_replace_those_of_the_code(tmp_path: Path):
+    certain = {"temperature": 1.0, "bias": 100.0, "lead": 0.0, "relevance": 0.0}
+    tuned = Tuned(probability={"without_late": {"fact": certain}})
+    calibrations = scoring_of(tuned, PROFILES).calibrations
+    assert calibrations[Arms.WITHOUT_LATE][Profile.FACT] == Calibration(**certain)
+    assert calibrations[Arms.WITHOUT_LATE][Profile.DOC] == CALIBRATIONS[Arms.WITHOUT_LATE][Profile.DOC]
+    assert calibrations[Arms.WORDS] == CALIBRATIONS[Arms.WORDS]
+    assert {hit.score for hit in asked(tmp_path, tuned).hits} == {1.0}
 
 
 def test_evidence_is_judged_by_the_coefficients_of_the_model(tmp_path: Path):

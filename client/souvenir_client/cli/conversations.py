@@ -23,7 +23,7 @@ from souvenir_client.cli.output import (
     say,
     wire,
 )
-from souvenir_client.cli.parameters import limit_option, offset_option, verify_option
+from souvenir_client.cli.parameters import limit_option, min_score_option, offset_option, verify_option
 
 if TYPE_CHECKING:
     from souvenir_client.records import MessageRecord, SessionPage, SessionRecord
@@ -39,8 +39,11 @@ agent_argument = click.argument("agent", help="Name of the agent.")
 @click.argument("query", help="The prompt, or its subject.")
 @click.option("--session", metavar="ID", help="Id of the active session; its messages are left out.")
 @click.option("--max-tokens", metavar="N", type=click.IntRange(min=MIN_MAX_TOKENS), help="Token budget of the context.")
+@min_score_option
 @verify_option
-def context(agent: str, query: str, session: str | None, max_tokens: int | None, verify: bool) -> None:
+def context(
+    agent: str, query: str, session: str | None, max_tokens: int | None, min_score: float | None, verify: bool
+) -> None:
     """Print the context that an agent's memory gives to a prompt."""
     from souvenir_client import NOT_SENT
 
@@ -50,6 +53,7 @@ def context(agent: str, query: str, session: str | None, max_tokens: int | None,
             query=query,
             session_id=session,
             max_tokens=NOT_SENT if max_tokens is None else max_tokens,
+            min_score=min_score,
             verify=verify,
         )
     answer(wire(built), lambda: say(built.text.rstrip("\n")) if built.text else None)

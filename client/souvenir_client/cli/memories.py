@@ -29,6 +29,7 @@ from souvenir_client.cli.parameters import (
     agent_option,
     limit_option,
     metadata_option,
+    min_score_option,
     offset_option,
     source_option,
     tag_option,
@@ -127,6 +128,7 @@ def _stored(said: AddMemoryResponse) -> str:
     show_default=True,
     help="Search strategy, with --agent.",
 )
+@min_score_option
 @verify_option
 def search(
     query: str,
@@ -139,6 +141,7 @@ def search(
     archived: bool,
     agent: str | None,
     strategy: SearchStrategy,
+    min_score: float | None,
     verify: bool,
 ) -> None:
     """Search memories by meaning and by words."""
@@ -157,6 +160,7 @@ def search(
                 since=since,
                 until=until,
                 include_archived=archived,
+                min_score=min_score,
                 verify=verify,
             )
         else:
@@ -166,7 +170,14 @@ def search(
                     "use --namespace instead of --agent."
                 )
             found = client.agents.search(
-                agent, query=query, limit=k, since=since, until=until, strategy=strategy, verify=verify
+                agent,
+                query=query,
+                limit=k,
+                since=since,
+                until=until,
+                strategy=strategy,
+                min_score=min_score,
+                verify=verify,
             )
     answer(wire(found), lambda: _draw_found(found))
     if found.degraded:

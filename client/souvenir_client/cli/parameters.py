@@ -24,6 +24,12 @@ class Decorator(Protocol):
 
 agent_option = click.option("--agent", metavar="NAME", help="Name of the agent; the same as --namespace.")
 yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
+min_score_option = click.option(
+    "--min-score",
+    metavar="P",
+    type=click.FloatRange(0.0, 1.0),
+    help="Only results that answer the query with at least this probability.",
+)
 verify_option = click.option(
     "--verify", is_flag=True, help="Ask the service's reader whether the results answer the query."
 )

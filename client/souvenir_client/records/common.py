@@ -17,7 +17,7 @@ class CountResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The parts of a score. The score is their sum, or `rrf_score` with the fusion `rrf` and no cross-encoder."""
+    """The parts of a score before calibration, which determines the order."""
 
     passage_id: int
     profile: str
@@ -27,6 +27,7 @@ class Explanation:
     lexical: float
     lexical_rank: int | None
     terms: list[Term]
+    raw_score: float
     parts: Mapping[str, float]
     rrf_score: float
     rerank_score: float | None
@@ -164,7 +165,7 @@ class RemovedCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
-    """A memory and its scores: `similarity` in vector mode, the others in hybrid mode."""
+    """A memory and its scores: `score` in both modes, `similarity` in vector mode, the others in hybrid mode."""
 
     id: int
     text: str

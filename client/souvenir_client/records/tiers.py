@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from souvenir_client.records.common import FoundMessage
-from souvenir_client.records.enums import MessageRole
+from souvenir_client.records.enums import EvidenceLevel, MessageRole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +58,16 @@ class PreferenceRecord:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResponse:
     memories: list[str]
+    relevance: float
+    evidence: EvidenceLevel
     degraded: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSearchResponse:
     memories: list[LongTermHit]
+    relevance: float
+    evidence: EvidenceLevel
     degraded: list[str]
 
 

@@ -8,7 +8,7 @@ from fastapi import Depends, Query, Request
 from pydantic import BaseModel, Field
 
 from souvenir.api.agent_search import STRATEGY
-from souvenir.api.fields import EndMoment, Moment, SessionId, Text, UserName, wire_time
+from souvenir.api.fields import EndMoment, HitScore, Moment, SessionId, Text, UserName, wire_time
 from souvenir.compat.locrit.parameters import LocritReader
 from souvenir.conversations.agent_search import AgentQuery, AgentSearchResult, AnyHit
 from souvenir.conversations.messages import MessageHit
@@ -69,7 +69,7 @@ class LocritResult(BaseModel):
     )
     session_id: str | None
     user: str | None
-    score: float = Field(description="The score; comparable within a kind.")
+    score: HitScore
     similarity_score: float | None = Field(description="Cosine similarity between query and text, if known.")
     concepts: list[str] = Field(description="The concepts of the query that it mentions.", examples=[["Alice"]])
 
@@ -84,7 +84,7 @@ class LocritResult(BaseModel):
             timestamp=_time(hit),
             session_id=None if said is None else said.session_id,
             user=None if said is None else said.user,
-            score=round(hit.score, 6),
+            score=hit.score,
             similarity_score=_similarity(hit, found),
             concepts=list(concepts),
         )
@@ -107,7 +107,7 @@ class LocritAiResult(BaseModel):
         description="The id of the message or memory.", examples=["0f8f5b0a-64a3-4c88-9d3b-0a6a5a0b8c11"]
     )
     content: str
-    relevance_score: float = Field(description="The score; comparable within a kind.")
+    relevance_score: HitScore
     similarity_score: float | None = Field(description="Cosine similarity between query and text, if known.")
     storage_type: RecordKind
     importance: float | None = Field(description="Set for a memory that has one in its metadata.")
@@ -126,7 +126,7 @@ class LocritAiResult(BaseModel):
         return cls(
             memory_id=_id(hit),
             content=_content(hit),
-            relevance_score=round(hit.score, 6),
+            relevance_score=hit.score,
             similarity_score=_similarity(hit, found),
             storage_type=RecordKind.MESSAGE if memory is None else RecordKind.MEMORY,
             importance=importance if isinstance(importance, int | float) else None,

@@ -95,8 +95,9 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """A search. `threshold` is the minimum cosine of a hit; `now` is the reference of recency and confidence.
+    """A search. `now` is the reference of recency and confidence.
 
+    `threshold` is the minimum cosine of a hit, and `min_score` its minimum score.
     `explain` adds the terms of each hit and the results of each arm alone; `auto_intent` uses times in the text.
 
     :param hybrid: Both arms; False: the vectors' arm alone. :param words_only: With `hybrid`, the words' arm alone.
@@ -108,6 +109,7 @@ class SearchQuery:
     filters: Filters = field(default_factory=Filters)
     weights: Weights = field(default_factory=Weights)
     threshold: float | None = None
+    min_score: float | None = None
     now: datetime | None = None
     explain: bool = False
     auto_intent: bool = True
@@ -126,11 +128,13 @@ class TermMatch:
 
 @dataclass(frozen=True, slots=True)
 class ScoreParts:
-    """All components of a hit's score; `sum(parts.values())` is the score under the sum fusion.
+    """The score of a hit before its calibration, and its components; `sum(parts.values())` is `raw_score`.
 
-    `rerank_score` is a cross-encoder's raw score, if it scored the passage; the sum then holds under any fusion.
+    Under reciprocal rank fusion, `raw_score` is `rrf_score` with the boost of tags instead. `rerank_score` is a
+    cross-encoder's raw score, if it scored the passage; the sum then holds under any fusion.
     """
 
+    raw_score: float
     lexical: float
     dense: float
     similarity: float
@@ -145,6 +149,7 @@ class ScoreParts:
 
 
 UNRANKED = ScoreParts(
+    raw_score=0.0,
     lexical=0.0,
     dense=0.0,
     similarity=0.0,
@@ -160,7 +165,7 @@ UNRANKED = ScoreParts(
 
 @dataclass(frozen=True, slots=True)
 class FoundFact:
-    """A fact that matches the query; its score is that of its own passage."""
+    """A fact that matches the query; its score is the probability that it answers by itself."""
 
     fact: Fact
     score: float
@@ -168,7 +173,7 @@ class FoundFact:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """:param facts: The found facts of the memory, best first."""
+    """:param score: How likely it answers the query, in [0, 1]. :param facts: The found facts, best first."""
 
     memory: Memory
     score: float

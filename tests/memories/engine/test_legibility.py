@@ -28,7 +28,7 @@ def test_a_query_in_an_unknown_script_is_ranked_by_its_words(engine: MemoryEngin
     result = engine.search(Scope(), SearchQuery("上司是做什么工作的呢？"))
     assert result.hits[0].memory.text == "我的上司叫赵雅琳。"
     assert {hit.parts.parts["dense"] for hit in result.hits} == {0.0}
-    assert result.hits[0].score == result.hits[0].parts.parts["lexical"]
+    assert result.hits[0].parts.raw_score == result.hits[0].parts.parts["lexical"]
     assert result.degraded == ()
 
 

@@ -116,7 +116,7 @@ def test_weights_of_the_caller_change_the_order_but_not_the_evidence(engine: Mem
         add(engine, text)
     plain = asked(engine, "billing postgres")
     shifted = asked(engine, "billing postgres", weights=Weights(recency=1.0, confidence=1.0, vector=0.2))
-    assert shifted.hits[0].score != plain.hits[0].score
+    assert shifted.hits[0].parts.raw_score != plain.hits[0].parts.raw_score
     assert shifted.relevance == plain.relevance
 
 

@@ -16,6 +16,7 @@ from souvenir.core.telemetry import Instruments
 from souvenir.core.types import Embedder, Fusion, SearchQuery, SearchResult, Weights
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.reranking.onnx_reranker import OnnxReranker
+from souvenir.retrieval.reranking import logistic
 from souvenir.store.memories import reads
 from tests.fake_embedder import FakeEmbedder
 from tests.memories.engine.conftest import BreakableEmbedder
@@ -67,10 +68,35 @@ def test_scores_descend_and_are_the_sum_of_their_parts_under_either_fusion(open_
     engine = open_engine(search_fusion=fusion, rerank_candidates=3)
     for text in TEXTS:
         add(engine, text)
-    scores = [hit.score for hit in ask(engine).hits]
+    hits = ask(engine).hits
+    raw = [hit.parts.raw_score for hit in hits]
+    assert raw == sorted(raw, reverse=True)
+    assert [score > 0 for score in raw] == [True, True, True, False, False]
+    assert [sum(hit.parts.parts.values()) for hit in hits] == pytest.approx(raw)
+
+
+def test_the_score_is_the_logistic_of_the_cross_encoder_and_never_rises(open_engine: Open):
+    engine = open_engine(rerank_candidates=3)
+    for text in TEXTS:
+        add(engine, text)
+    hits = ask(engine).hits
+    expected = [logistic(hit.parts.rerank_score or 0.0) for hit in hits[:3]]
+    assert [hit.score for hit in hits[:3]] == pytest.approx(expected, abs=1e-6)
+    scores = [hit.score for hit in hits]
     assert scores == sorted(scores, reverse=True)
-    assert [score > 0 for score in scores] == [True, True, True, False, False]
-    assert [sum(hit.parts.parts.values()) for hit in ask(engine).hits] == pytest.approx(scores)
+    assert len(ask(engine, min_score=0.9).hits) == 1
+
+
+def test_without_the_cross_encoder_in_time_the_minimum_score_still_holds(open_engine: Open):
+    engine = open_engine(rerank_deadline_ms=50.0)
+    for text in [*TEXTS, "slow red fox"]:
+        add(engine, text)
+    every = ask(engine)
+    least = every.hits[1].score
+    assert every.degraded == ("rerank",)
+    assert [hit.memory.id for hit in ask(engine, min_score=least).hits] == [
+        hit.memory.id for hit in every.hits if hit.score >= least
+    ]
 
 
 def test_hits_beyond_the_candidates_keep_their_first_order(open_engine: Open):

@@ -28,8 +28,8 @@ from souvenir.index.namespace import NamespaceIndex
 from souvenir.memories.engine import MemoryEngine
 from souvenir.retrieval.preparation import PassageAnalyser
 from souvenir.retrieval.profiles import PROFILES
+from souvenir.retrieval.recall import CANDIDATE_COUNT, Recall
 from souvenir.retrieval.scoring import Scoring
-from souvenir.retrieval.searcher import CANDIDATE_COUNT, Recall
 from tests.index.shelf import RULES
 from tests.memories.engine.conftest import BreakableEmbedder, OpenEngine
 from tests.memories.engine.verbs import DEFAULT, add, stored
@@ -227,7 +227,7 @@ def test_a_query_unknown_to_the_model_is_ranked_by_its_words(
     result = engine.search(DEFAULT, SearchQuery("violin", threshold=0.99))
     assert (result.hits, result.degraded) == ((), ())
     [hit, *_] = engine.search(DEFAULT, SearchQuery("violin", hybrid=False)).hits
-    assert hit.score == hit.parts.similarity > 0
+    assert hit.parts.raw_score == hit.parts.similarity > 0
 
 
 def test_a_search_is_refused_if_no_arm_can_run(engine: MemoryEngine, embedder: BreakableEmbedder):
@@ -268,7 +268,7 @@ def test_the_parts_of_an_explained_score_add_up(engine: MemoryEngine):
     assert len(result.hits) == 8
     for hit in result.hits:
         assert set(hit.parts.parts) == {"lexical", "dense", "recency", "confidence"}
-        assert sum(hit.parts.parts.values()) == pytest.approx(hit.score)
+        assert sum(hit.parts.parts.values()) == pytest.approx(hit.parts.raw_score)
         total = sum(term.idf for term in hit.parts.terms)
         lexical = sum(term.idf * term.weight for term in hit.parts.terms) / total
         assert hit.parts.lexical == pytest.approx(lexical, abs=1e-6)
@@ -288,7 +288,7 @@ def test_a_setting_selects_reciprocal_rank_fusion(open_engine: OpenEngine):
         expected = 0.63 / (60 + (hit.parts.vector_rank or 0))
         if hit.parts.lexical_rank is not None:
             expected += 0.27 / (60 + hit.parts.lexical_rank)
-        assert hit.score == hit.parts.rrf_score == pytest.approx(expected)
+        assert hit.parts.raw_score == hit.parts.rrf_score == pytest.approx(expected)
     assert [hit.memory.id for hit in hits] == ids
     assert [hit.parts.lexical_rank for hit in hits] == [1, 2, None]
 

@@ -59,14 +59,15 @@ def queries(chance: Random) -> list[SearchQuery]:
 
 
 def scored(result: SearchResult) -> dict[int, float]:
-    return {hit.memory.id: hit.score for hit in result.hits}
+    return {hit.memory.id: hit.parts.raw_score for hit in result.hits}
 
 
 def assert_same(found: SearchResult, expected: SearchResult) -> None:
     """Compare hits and scores; ties may be in any order, and at the end replace each other."""
-    assert [hit.score for hit in found.hits] == pytest.approx([hit.score for hit in expected.hits], abs=EXACT)
-    last = min((hit.score for hit in expected.hits), default=0.0)
     one, other = scored(found), scored(expected)
+    assert list(one.values()) == pytest.approx(list(other.values()), abs=EXACT)
+    assert [hit.score for hit in found.hits] == pytest.approx([hit.score for hit in expected.hits], abs=1e-4)
+    last = min(other.values(), default=0.0)
     for id_ in one.keys() ^ other.keys():
         assert {**one, **other}[id_] == pytest.approx(last, abs=EXACT)
     for id_ in one.keys() & other.keys():

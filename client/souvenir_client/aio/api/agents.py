@@ -199,6 +199,7 @@ class AsyncAgentsOperations:
         strategy: SearchStrategy | NotSent = NOT_SENT,
         auto_intent: bool | NotSent = NOT_SENT,
         reference_date: str | datetime | NotSent | None = NOT_SENT,
+        min_score: float | NotSent | None = NOT_SENT,
         verify: bool | NotSent = NOT_SENT,
         deadline_ms: int | NotSent = NOT_SENT,
     ) -> AgentSearchResponse:
@@ -224,6 +225,7 @@ class AsyncAgentsOperations:
                     "strategy": strategy,
                     "auto_intent": auto_intent,
                     "reference_date": reference_date,
+                    "min_score": min_score,
                     "verify": verify,
                     "deadline_ms": deadline_ms,
                 },

@@ -39,7 +39,13 @@ class AsyncLongTermOfTiers:
         )
 
     async def recall(
-        self, *, agent_name: str, query: str, category: str | NotSent | None = NOT_SENT, limit: int | NotSent = NOT_SENT
+        self,
+        *,
+        agent_name: str,
+        query: str,
+        category: str | NotSent | None = NOT_SENT,
+        limit: int | NotSent = NOT_SENT,
+        min_score: float | NotSent | None = NOT_SENT,
     ) -> RecallResponse:
         """Find the remembered values that best match a query, as texts. `POST /recall`."""
         return await self._transport.send(
@@ -47,13 +53,25 @@ class AsyncLongTermOfTiers:
                 "POST",
                 "/recall",
                 {200: RecallResponse},
-                body={"agent_name": agent_name, "query": query, "category": category, "limit": limit},
+                body={
+                    "agent_name": agent_name,
+                    "query": query,
+                    "category": category,
+                    "limit": limit,
+                    "min_score": min_score,
+                },
                 repeat=Repeat.SAFE,
             )
         )
 
     async def search(
-        self, *, agent_name: str, query: str, category: str | NotSent | None = NOT_SENT, limit: int | NotSent = NOT_SENT
+        self,
+        *,
+        agent_name: str,
+        query: str,
+        category: str | NotSent | None = NOT_SENT,
+        limit: int | NotSent = NOT_SENT,
+        min_score: float | NotSent | None = NOT_SENT,
     ) -> RecallSearchResponse:
         """Search like `/recall`, and return keys, categories and scores. `POST /recall/search`."""
         return await self._transport.send(
@@ -61,7 +79,13 @@ class AsyncLongTermOfTiers:
                 "POST",
                 "/recall/search",
                 {200: RecallSearchResponse},
-                body={"agent_name": agent_name, "query": query, "category": category, "limit": limit},
+                body={
+                    "agent_name": agent_name,
+                    "query": query,
+                    "category": category,
+                    "limit": limit,
+                    "min_score": min_score,
+                },
                 repeat=Repeat.SAFE,
             )
         )

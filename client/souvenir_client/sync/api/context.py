@@ -26,6 +26,7 @@ class ContextOperations:
         deadline_ms: int | NotSent = NOT_SENT,
         exclude_topics: Sequence[str] | NotSent = NOT_SENT,
         shape: ContextShape | NotSent = NOT_SENT,
+        min_score: float | NotSent | None = NOT_SENT,
         verify: bool | NotSent = NOT_SENT,
     ) -> ContextResponse:
         """Get an agent's blocks and the messages and memories relevant to a query, as records and as text for a prompt.
@@ -45,6 +46,7 @@ class ContextOperations:
                     "deadline_ms": deadline_ms,
                     "exclude_topics": exclude_topics,
                     "shape": shape,
+                    "min_score": min_score,
                     "verify": verify,
                 },
                 repeat=Repeat.SAFE,

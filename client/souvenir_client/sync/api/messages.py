@@ -91,6 +91,7 @@ class MessagesOperations:
         exclude_session_id: str | NotSent | None = NOT_SENT,
         auto_intent: bool | NotSent = NOT_SENT,
         reference_date: str | datetime | NotSent | None = NOT_SENT,
+        min_score: float | NotSent | None = NOT_SENT,
         role_weight: float | NotSent | None = NOT_SENT,
         verify: bool | NotSent = NOT_SENT,
         deadline_ms: int | NotSent = NOT_SENT,
@@ -113,6 +114,7 @@ class MessagesOperations:
                     "exclude_session_id": exclude_session_id,
                     "auto_intent": auto_intent,
                     "reference_date": reference_date,
+                    "min_score": min_score,
                     "role_weight": role_weight,
                     "verify": verify,
                     "deadline_ms": deadline_ms,
@@ -135,6 +137,7 @@ class MessagesOperations:
         exclude_session_id: str | NotSent | None = NOT_SENT,
         auto_intent: bool | NotSent = NOT_SENT,
         reference_date: str | datetime | NotSent | None = NOT_SENT,
+        min_score: float | NotSent | None = NOT_SENT,
         role_weight: float | NotSent | None = NOT_SENT,
     ) -> ExplainMessagesResponse:
         """Search like `/messages/search`, and show the parts of each score. `POST /messages/search/explain`."""
@@ -155,6 +158,7 @@ class MessagesOperations:
                     "exclude_session_id": exclude_session_id,
                     "auto_intent": auto_intent,
                     "reference_date": reference_date,
+                    "min_score": min_score,
                     "role_weight": role_weight,
                 },
                 repeat=Repeat.SAFE,

@@ -1,0 +1,342 @@
+"""The search of one namespace's index: embed and analyse the query, run both arms, rank the results and judge them.
+
+No language model is involved. An arm that fails is logged and reported in the result; the other one answers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from threading import Semaphore
+from typing import TypeVar
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from souvenir.core.concurrency import require_time, time_left
+from souvenir.core.errors import DeadlineExceeded, Overloaded, SearchUnavailable
+from souvenir.core.passages import FieldScores, PassageColumns
+from souvenir.core.telemetry import Instruments, Stage
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import (
+    Embedder,
+    Fusion,
+    Profile,
+    SearchQuery,
+)
+from souvenir.index.candidates import Candidates, PastState, Probe
+from souvenir.index.late_interaction import LateQuery
+from souvenir.index.namespace import NamespaceIndex
+from souvenir.retrieval.preparation import PassageAnalyser
+from souvenir.retrieval.probability import NO_PROBABILITIES, descending, probabilities
+from souvenir.retrieval.profiles import LEGIBLE_SHARE
+from souvenir.retrieval.query_framing import without_framing
+from souvenir.retrieval.ranking import (
+    Evidence,
+    Question,
+    Ranked,
+    field_scores,
+    rank_by_similarity,
+    rank_owners,
+    score_parts,
+)
+from souvenir.retrieval.relevance import NOTHING_FOUND, Found, Judgement, Spoken, judge, names_in, signals_of
+from souvenir.retrieval.scoring import Scoring
+from souvenir.retrieval.time_intent import TimeIntent, time_intent
+
+T = TypeVar("T")
+
+Tagged = Callable[[Sequence[int]], Collection[int]]
+"""Returns those owners that have a tag named by the search."""
+
+CANDIDATE_COUNT = 256
+"""Candidates per arm: the first ten of the full ranking are among them (benchmarks/engine)."""
+
+QUESTION_CHARS = 2_000
+"""Maximum length of a query, for a few windows of the model and a tenth of a second; the rest is ignored."""
+
+SLOT_WAIT_S = 30.0
+"""Maximum time that a search waits for a slot."""
+
+VECTOR, LEXICAL, LATE = "vector", "lexical", "late"
+
+LATE_COUNT = 100
+"""Passages scored by late interaction, best first by the rest of the score, or as many as are asked for if these are
+more: the first ten of 200 were the same ten on all development questions."""
+
+log = structlog.get_logger(__name__)
+
+
+class Recall:
+    """Searches one namespace's index.
+
+    :param slots: Concurrent searches, one per core, shared by all indexes. More would not be faster, since they share
+        the interpreter, and would delay everything else in the process.
+    """
+
+    def __init__(
+        self,
+        index: NamespaceIndex,
+        embedder: Embedder,
+        scoring: Scoring,
+        analyser: PassageAnalyser,
+        fusion: Fusion,
+        slots: Semaphore,
+        instruments: Instruments,
+    ) -> None:
+        self._index = index
+        self._embedder = embedder
+        self._scoring = scoring
+        self._analyser = analyser
+        self._fusion = fusion
+        self._slots = slots
+        self._instruments = instruments
+
+    def find(
+        self,
+        query: SearchQuery,
+        owner_ids: Sequence[int] | None,
+        now: datetime,
+        past: PastState | None = None,
+        tagged: Tagged | None = None,
+    ) -> Found:
+        """Rank the namespace's owners for a query.
+
+        :param owner_ids: The allowed owners, if filters outside of the index selected them.
+        :param past: The past state that is searched; None: the present.
+        :param tagged: Returns the owners with a tag named by the search; None: there are none.
+        :raises SearchUnavailable: If no arm can run.
+        :raises Overloaded: If too many searches are waiting.
+        :raises DeadlineExceeded: If the caller's deadline has passed.
+        """
+        intent, time = time_intent(_read(query), now) if query.auto_intent else None, None
+        if intent is not None:
+            query, time = intent.applied_to(query)
+        with self._instruments.stage(Stage.SEARCH_EMBED):
+            probe = replace(self._probe(query, owner_ids, intent), past=past)
+        with self._instruments.stage(Stage.SEARCH_WAIT):
+            if not self._slots.acquire(timeout=time_left(SLOT_WAIT_S)):
+                raise Overloaded("Too many searches are waiting; try again in a moment")
+        try:
+            return replace(self._find(query, probe, now, intent, tagged), time=time)
+        finally:
+            self._slots.release()
+
+    def _find(
+        self, query: SearchQuery, probe: Probe, now: datetime, time: TimeIntent | None, tagged: Tagged | None
+    ) -> Found:
+        known = _try(VECTOR, lambda: self._embedder.known_share(_read(query))) if probe.vector is not None else None
+        legible = known is None or known >= LEGIBLE_SHARE
+        while True:
+            require_time()
+            with self._instruments.stage(Stage.SEARCH_INDEX):
+                candidates, probe = self._candidates(probe)
+            with self._instruments.stage(Stage.SEARCH_RANK):
+                evidence = _evidence(candidates, tagged, dense_counts=probe.vector is not None and legible)
+                evidence = self._with_late(evidence, candidates, query, probe, now)
+                chosen = self._near(query, evidence, probe)
+                ranked = self._rank(query, evidence, chosen, now)
+                if len(ranked) >= query.top_k or candidates.complete:
+                    return self._found(query, candidates, ranked, evidence, probe, now, time, legible=legible)
+            probe = replace(probe, candidate_count=4 * probe.candidate_count)
+
+    def _probe(self, query: SearchQuery, owner_ids: Sequence[int] | None, time: TimeIntent | None) -> Probe:
+        text = _read(query)
+        vector = unframed = words = None
+        if query.hybrid:
+            looked_for = text if time is None or time.words is None else time.words
+            words = _try(LEXICAL, lambda: self._analyser.analyser.query_words(looked_for))
+        if not query.words_only:
+            vector = _try(VECTOR, lambda: self._embedder.embed_query(text))
+        about = without_framing(text) if vector is not None and self._index.holds(Profile.CHAT) else text
+        if query.hybrid and about != text:
+            unframed = _try(VECTOR, lambda: self._embedder.embed_query(about))
+        return Probe(
+            vector=vector,
+            words=words,
+            filters=query.filters,
+            owner_ids=None if owner_ids is None else np.array(owner_ids, dtype=np.int64),
+            centred=query.hybrid and self._scoring.centred,
+            candidate_count=CANDIDATE_COUNT,
+            explain=query.explain,
+            unframed=unframed,
+            fields=self._fields(query, time) if query.hybrid else None,
+            names=names_in(text, self._analyser.terms) if self._index.holds(Profile.FACT) else frozenset(),
+            late=_try(LATE, lambda: self._late_query(text)) if query.hybrid and vector is not None else None,
+        )
+
+    def _late_query(self, text: str) -> LateQuery | None:
+        tokens = self._embedder.query_tokens(text)
+        if tokens is None or not len(tokens.ids):
+            return None
+        words = [_word_around(text, *span) for span in tokens.spans]
+        terms = {word: self._analyser.terms(word) for word in set(words)}
+        return LateQuery(tokens.vectors, [terms[word] for word in words])
+
+    def _fields(self, query: SearchQuery, time: TimeIntent | None) -> Callable[[PassageColumns], FieldScores]:
+        question = Question.of(_read(query), role=query.weights.role, time=time)
+        return partial(field_scores, question, profiles=self._scoring.profiles)
+
+    def _candidates(self, probe: Probe) -> tuple[Candidates, Probe]:
+        """Return the results of the arms, and the probe with the arms that could run."""
+        for attempt in _attempts(probe):
+            found = _try("index", partial(self._index.search, attempt))
+            if found is not None:
+                return found, attempt
+        raise SearchUnavailable("Neither arm of the search can run; look at the service's log")
+
+    def _found(
+        self,
+        query: SearchQuery,
+        candidates: Candidates,
+        ranked: Sequence[Ranked],
+        evidence: Evidence,
+        probe: Probe,
+        now: datetime,
+        time: TimeIntent | None,
+        *,
+        legible: bool,
+    ) -> Found:
+        """Judge a ranking, and add the probability of each result; those below the minimum score are left out."""
+        degraded = self._degraded(query, probe)
+        for arm in degraded:
+            self._instruments.degraded(arm)
+        if not ranked:
+            return Found(query, candidates, (), degraded, legible, NOTHING_FOUND, NO_PROBABILITIES)
+        judgement = self._judgement(candidates, evidence, probe)
+        if time is not None and time.only and _is_of(time, query, candidates, ranked[0]):
+            judgement = judgement.of_the_time(self._scoring.coefficients)
+        scoring = self._scoring
+        found = probabilities(
+            evidence, scoring.profiles, scoring.calibrations, judgement.relevance, hybrid=query.hybrid
+        )
+        if query.min_score:
+            likely = self._near(query, evidence, probe) & (found.owners >= query.min_score)
+            ranked = self._rank(query, evidence, likely, now)
+        likely_of = [replace(one, probability=float(found.owners[one.index])) for one in ranked]
+        judgement = judgement if ranked else NOTHING_FOUND
+        return Found(query, candidates, descending(likely_of), degraded, legible, judgement, found)
+
+    @staticmethod
+    def _near(query: SearchQuery, evidence: Evidence, probe: Probe) -> NDArray[np.bool_]:
+        """Return a mask of the passages that the threshold allows, (n,)."""
+        if query.threshold is None or probe.vector is None:
+            return np.ones(len(evidence.rows), dtype=np.bool_)
+        return evidence.similarity >= query.threshold
+
+    def _rank(
+        self, query: SearchQuery, evidence: Evidence, allowed: NDArray[np.bool_], now: datetime
+    ) -> Sequence[Ranked]:
+        chosen = None if allowed.all() else np.flatnonzero(allowed)
+        if chosen is not None:
+            evidence = evidence.of(chosen)
+        if not query.hybrid:
+            ranked = rank_by_similarity(evidence, top_k=query.top_k)
+        else:
+            ranked = rank_owners(
+                evidence,
+                weights=query.weights,
+                profiles=self._scoring.profiles,
+                fusion=self._fusion,
+                now_us=to_us(now),
+                top_k=query.top_k,
+            )
+        return ranked if chosen is None else [_of_all(one, chosen) for one in ranked]
+
+    def _with_late(
+        self, evidence: Evidence, candidates: Candidates, query: SearchQuery, probe: Probe, now: datetime
+    ) -> Evidence:
+        """Add the late interaction of the best passages, if it takes part in this search."""
+        sums = query.hybrid and self._fusion is Fusion.SUM and query.weights.vector > 0
+        if not sums or probe.late is None or probe.past is not None or not evidence.dense_counts:
+            return evidence
+        profiles = self._scoring.profiles
+        total = sum(score_parts(evidence, query.weights, profiles, to_us(now)).values())
+        best = np.argsort(-np.asarray(total), kind="stable")[: max(LATE_COUNT, query.top_k)]
+        best = best[np.isin(evidence.profiles[best], [one for one in Profile if profiles[one].late is not None])]
+        if not len(best):
+            return evidence
+        found = _try(LATE, lambda: self._index.late_scores(probe, candidates.rows[best], candidates.passage_ids[best]))
+        if found is None:
+            return evidence
+        late = np.full(len(evidence.rows), -1.0)
+        late[best] = found
+        return replace(evidence, late=late)
+
+    def _judgement(self, found: Candidates, evidence: Evidence, probe: Probe) -> Judgement:
+        known = None if probe.words is None else found.known
+        spoken = Spoken(found.speakers, found.named, known, found.rarest, found.count, found.lacking)
+        return judge(signals_of(evidence, spoken, self._scoring.profiles), self._scoring.coefficients)
+
+    @staticmethod
+    def _degraded(query: SearchQuery, probe: Probe) -> tuple[str, ...]:
+        missing = [VECTOR] if probe.vector is None and not query.words_only else []
+        return tuple(missing + ([LEXICAL] if query.hybrid and probe.words is None else []))
+
+
+def _word_around(text: str, start: int, end: int) -> str:
+    """Return the word of letters and digits that a token is a part of."""
+    while start and text[start - 1].isalnum():
+        start -= 1
+    while end < len(text) and text[end].isalnum():
+        end += 1
+    return text[start:end]
+
+
+def _read(query: SearchQuery) -> str:
+    """Return the start of the query: a long pasted text would take seconds."""
+    return query.text[:QUESTION_CHARS]
+
+
+def _is_of(time: TimeIntent, query: SearchQuery, found: Candidates, best: Ranked) -> bool:
+    """Return whether the best hit is in the time that the query names."""
+    if time.asked is not None and (query.filters.since, query.filters.until) != (None, None):
+        return True
+    return bool(time.within(found.occurred_us[[best.index]])[0])
+
+
+def _of_all(ranked: Ranked, chosen: NDArray[np.int64]) -> Ranked:
+    """Translate indexes among the chosen candidates to indexes among all of them."""
+    passages = tuple((int(chosen[index]), score) for index, score in ranked.passages)
+    return replace(ranked, index=int(chosen[ranked.index]), passages=passages)
+
+
+def _attempts(probe: Probe) -> Iterator[Probe]:
+    """Yield the probe with both arms, then with each alone."""
+    if probe.vector is not None and probe.words is not None:
+        yield probe
+    if probe.vector is not None:
+        yield replace(probe, words=None)
+    if probe.words is not None:
+        yield replace(probe, vector=None)
+
+
+def _try(arm: str, run: Callable[[], T]) -> T | None:
+    """The boundary of an arm: its failure is logged and the search continues without it."""
+    try:
+        return run()
+    except DeadlineExceeded:
+        raise
+    except Exception:
+        log.exception("search_arm_failed", arm=arm)
+        return None
+
+
+def _evidence(found: Candidates, tagged: Tagged | None, *, dense_counts: bool) -> Evidence:
+    return Evidence(
+        rows=found.rows,
+        owner_ids=found.owner_ids,
+        lexical=found.lexical,
+        dense=found.dense * dense_counts,
+        similarity=found.similarity,
+        profiles=found.profiles,
+        occurred_us=found.occurred_us,
+        fields=found.fields,
+        greatest_lexical=found.greatest_lexical,
+        dense_counts=dense_counts,
+        of_fact=of_fact if (of_fact := found.fact_ids != 0).any() else None,
+        tagged=None if tagged is None else np.isin(found.owner_ids, list(tagged(found.owner_ids.tolist()))),
+    )
