@@ -3,7 +3,7 @@
     python -m benchmarks.concepts --data FOLDER --judge en_core_web_sm
     python -m benchmarks.concepts --data FOLDER --sets locomo_turns --show 20
 
-FOLDER holds `locomo_turns` and `beam_chat`, or some of them; docs/retrieval.md describes their files. The judge is a
+FOLDER holds `locomo_turns` and `beam_chat`, or some of them; docs/ranking.md describes their files. The judge is a
 spaCy pipeline that you have installed beside; without one there is no precision, only the lists and the speed.
 """
 
@@ -156,7 +156,7 @@ def figures_of(verdict: Verdict) -> dict[str, Any]:
 def run(data: Path, sets: Sequence[str], pipeline: str | None, show: int) -> bool:
     conversations = read_conversations(data, sets)
     if not conversations:
-        raise SystemExit(f"There is none of {', '.join(sets)} in {data}; docs/retrieval.md says what belongs there")
+        raise SystemExit(f"There is none of {', '.join(sets)} in {data}; docs/ranking.md says what belongs there")
     judge = Judge(pipeline) if pipeline else None
     verdicts: dict[str, Verdict] = {}
     for conversation in conversations:

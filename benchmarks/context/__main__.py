@@ -4,7 +4,7 @@
     python -m benchmarks.context --data FOLDER --sets beam_chat
     python -m benchmarks.context --messages 100000 --folder /tmp/filled     the time of a context; keeps what it fills
 
-FOLDER holds one folder a data set; docs/retrieval.md describes the files. Each conversation is stored as an agent, and
+FOLDER holds one folder a data set; docs/ranking.md describes the files. Each conversation is stored as an agent, and
 its questions are asked through the engine with the real model, whose vectors are kept for the next run.
 """
 

@@ -4,7 +4,7 @@
     python -m benchmarks.facts --data FOLDER --cases session cranfield
 
 FOLDER holds `locomo_turns` and `locomo_facts` (the same conversations), `cranfield` and `med`, or some of them;
-docs/retrieval.md describes their files. Facts are labelled ones, as a model would write them, or the sentences of the
+docs/ranking.md describes their files. Facts are labelled ones, as a model would write them, or the sentences of the
 text, as they are without a model. The real model embeds everything; its vectors are kept for the next run.
 """
 

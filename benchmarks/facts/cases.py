@@ -1,4 +1,4 @@
-"""Memories with their facts, and questions that some of them answer, from the sets of docs/retrieval.md.
+"""Memories with their facts, and questions that some of them answer, from the sets of docs/ranking.md.
 
 The labelled facts are LoCoMo's observations, each with the turns that it was drawn from. A memory is a turn, four
 turns, a whole session, or a paragraph of four observations of one person; of the other sets it is a document, and has

@@ -5,7 +5,7 @@
     python -m benchmarks.retrieval --data FOLDER --sets locomo_turns --http
     python -m benchmarks.retrieval --data FOLDER --ablation
 
-FOLDER holds one folder a data set; docs/retrieval.md describes the files and where the sets come from. Texts go through
+FOLDER holds one folder a data set; docs/ranking.md describes the files and where the sets come from. Texts go through
 the engine's public verbs (with `--http` through the real service, on a free port of this machine) and the real
 embedding model, whose vectors are kept for the next run.
 """

@@ -1,4 +1,4 @@
-"""Labelled data sets on disk, and the form of their documents in the service; docs/retrieval.md describes the files.
+"""Labelled data sets on disk, and the form of their documents in the service; docs/ranking.md describes the files.
 
 A document with a session and a turn was said by somebody: it is a message of an agent. Every other one is a memory.
 """

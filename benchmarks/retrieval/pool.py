@@ -2,7 +2,7 @@
 
     python -m benchmarks.retrieval.pool --data FOLDER
 
-FOLDER holds `locomo_turns` and `locomo_facts` (the same conversations), `beam_chat` and `cranfield`; docs/retrieval.md
+FOLDER holds `locomo_turns` and `locomo_facts` (the same conversations), `beam_chat` and `cranfield`; docs/ranking.md
 describes their files. Each LoCoMo conversation becomes an agent with its turns as messages and its facts as memories.
 Then sets share agents that have nothing to do with each other: what does either lose by it?
 """

@@ -2,7 +2,7 @@
 
     python -m benchmarks.topics --data FOLDER
 
-FOLDER holds `beam_chat` and `locomo_turns`; docs/retrieval.md describes their files. The conversations of each set, or
+FOLDER holds `beam_chat` and `locomo_turns`; docs/ranking.md describes their files. The conversations of each set, or
 of both, are mixed into the history of one agent: which conversation a session is of is what topics should find. Beside
 them stands k-means of the sessions' mean vectors, which is told how many conversations there are.
 """

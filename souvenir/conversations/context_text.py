@@ -36,13 +36,12 @@ line of that section that begins with `-` is ours too.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from souvenir.core.text import recalled
+from souvenir.core.text import is_unseen, recalled
 from souvenir.core.types import Memory
 from souvenir.store.messages.blocks import Block
 from souvenir.store.messages.messages import Message
@@ -207,10 +206,5 @@ def _escaped(text: str) -> str:
 
 
 def _escaped_line(line: str) -> str:
-    seen = next((at for at, sign in enumerate(line) if not _is_unseen(sign)), len(line))
+    seen = next((at for at, sign in enumerate(line) if not is_unseen(sign)), len(line))
     return f"{line[:seen]}\\{line[seen:]}" if line.startswith(_OURS, seen) else line
-
-
-def _is_unseen(sign: str) -> bool:
-    """Return True for whitespace, control and format characters, and combining marks."""
-    return unicodedata.category(sign)[0] in "ZCM"

@@ -72,6 +72,9 @@ LATE = "The reader did not answer before the deadline"
 FAILED = "The reader failed; the service's log has the cause"
 UNSURE = "The reader cannot tell"
 NOT_QUOTED = "The reader says yes, but the words that it quotes are in no passage"
+DROPPED = "dropped"
+"""What the search of a context lacks if results did not fit into its budget."""
+
 INCOMPLETE = "What was read holds no answer, but not everything could be searched or read"
 
 _PROMPT = "verify"
@@ -206,8 +209,9 @@ class Verification:
         :param began: When the context was begun, by the monotonic clock.
         """
         passages = passages_of(context.shown, context.blocks)
+        dropped = [DROPPED] if context.dropped.messages or context.dropped.memories else []
         left_s = query.deadline_s - (monotonic() - began)
-        return self.read(scope, query.text, passages, degraded=context.degraded, timeout_s=left_s)
+        return self.read(scope, query.text, passages, degraded=[*context.degraded, *dropped], timeout_s=left_s)
 
     def _read(
         self,

@@ -90,7 +90,7 @@ class Embeddable(NamedTuple):
 def embeddable(text: str, profile: Profile, spoken_by: SpokenBy | None) -> Embeddable:
     """Choose the part to embed: the start of a message, and less of it for an assistant's answer, which is long.
 
-    docs/retrieval.md has the measurements.
+    docs/ranking.md has the measurements.
     """
     late = profile in LATE_PROFILES
     if spoken_by is None:

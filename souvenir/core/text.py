@@ -88,6 +88,8 @@ _TEMPLATE_MARK = re.compile(
 )
 """Beginnings of the marks by which chat templates separate turns and agents recognise what their harness says."""
 _ROLES = frozenset(("human", "assistant", "system", "user", "tool", "developer"))
+_BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and symbols that are shown as blanks: fillers of Hangul, and the empty Braille pattern."""
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 """The line breaks of `str.splitlines`."""
 _BLANK = rf"[^\S{_BREAKS}]|[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]"
@@ -106,7 +108,7 @@ def recalled(text: str, token: str = "") -> str:
 
 def _without_role(label: re.Match[str]) -> str:
     """Return the label with a full-width colon if its name is a role."""
-    letters = "".join(sign for sign in label["name"] if not _is_ignorable(sign))
+    letters = "".join(sign for sign in label["name"] if not is_unseen(sign))
     role = unicodedata.normalize("NFKC", letters).casefold() in _ROLES
     return f"{label['before']}：" if role else label[0]
 
@@ -148,7 +150,7 @@ def _tag(text: str, beginning: tuple[int, int], letters: str) -> FenceTag | None
             closing = True
         elif (count := _letters_read(signs, letters, read)) > 0:
             read += count
-        elif signs not in _SEPARATORS and not _is_ignorable(text[at]):
+        elif signs not in _SEPARATORS and not is_unseen(text[at]):
             return None
         at += 1
     if read != len(letters):
@@ -187,6 +189,6 @@ def is_blank(text: str) -> bool:
     return all(sign in FILLERS or unicodedata.category(sign) in _BLANK_CATEGORIES for sign in text)
 
 
-def _is_ignorable(sign: str) -> bool:
-    """Return whether it is a blank, a control or format character, or a combining mark."""
-    return unicodedata.category(sign)[0] in "ZCM"
+def is_unseen(sign: str) -> bool:
+    """Return whether a character is a blank, a control or format character, or a combining mark."""
+    return unicodedata.category(sign)[0] in "ZCM" or sign in _BLANK_LETTERS

@@ -197,7 +197,7 @@ class PassageWords:
     # --- scores ------------------------------------------------------------------------------------------------
 
     def score(self, query: WordQuery, corpus: Corpus, near: Neighbourhood | None, talk: NDArray[np.bool_]) -> Evidence:
-        """L(j) of every passage: the best of its chunks (docs/retrieval.md has the formula).
+        """L(j) of every passage: the best of its chunks (docs/ranking.md has the formula).
 
         ``L(j) = sum_t idf_t m_t(j) / sum_t idf_t``, where m_t is BM25's w_t of the chunk or the weight that reaches the
         passage from its neighbours, whichever is greater. A term in no passage counts in the divisor as the rarest one

@@ -1,7 +1,7 @@
 """All constants of scoring, by profile.
 
 Sources: Robertson and Zaragoza 2009 for k1 and b. The values were chosen on development conversations (LoCoMo, four of
-ten; BEAM 100k, eight chats) and evaluated on held-out ones; docs/retrieval.md has the figures.
+ten; BEAM 100k, eight chats) and evaluated on held-out ones; docs/ranking.md has the figures.
 """
 
 from __future__ import annotations

@@ -218,7 +218,9 @@ def names_in(query: str, terms_of: Callable[[str], Iterable[str]]) -> frozenset[
 
 
 def judge(signals: Signals, coefficients: Coefficients = COEFFICIENTS) -> Judgement:
-    if HIT in signals or OTHER_NAME in signals:
+    if not signals.keys() & {HIT, COSINE} and not signals.get(COVERED):
+        relevance = 0.0  # no vector that can be read, and no word of the query anywhere
+    elif HIT in signals or OTHER_NAME in signals:
         relevance = _short(signals, coefficients)(signals)
     elif COSINE in signals or UNHEARD in signals:
         relevance = _spoken_of(signals, coefficients)(signals) * _answered(signals, coefficients)(signals)

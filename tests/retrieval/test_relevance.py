@@ -129,6 +129,12 @@ def test_a_name_in_any_passage_of_the_best_hit_is_its_name():
     assert signals(evidence, [0, 0], None, lacking=np.array([1.0, 0.0]))["other_name"] == 0.0
 
 
+def test_nothing_is_relevant_to_a_query_that_neither_the_model_nor_a_text_knows():
+    assert judge({"unknown": 0.0, "covered": 0.0, "other_name": 0.0}).relevance == 0.0
+    assert judge({"unheard": 4.0, "covered": 0.0}).evidence is EvidenceLevel.NONE
+    assert judge({"unknown": 0.0, "covered": 0.9, "other_name": 0.0}).relevance > 0.5
+
+
 @pytest.mark.parametrize(
     ("query", "names"),
     [
