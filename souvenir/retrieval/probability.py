@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from souvenir.core.types import Profile
 from souvenir.retrieval.profiles import Profiles
-from souvenir.retrieval.ranking import Evidence, Ranked, measured_scores
+from souvenir.retrieval.ranking import Evidence, MeasuredScores, Ranked, measured_scores
 
 COMPARED = 30
 """Owners that a result is compared with. 10 suit short memories a little better and 100 talks and documents; all
@@ -75,25 +75,25 @@ Calibrations = Mapping[Arms, Mapping[Profile, Calibration]]
 
 CALIBRATIONS: Calibrations = {
     Arms.ALL: {
-        Profile.FACT: Calibration(0.25, 0.907, 1.424, 0.372),
-        Profile.TALK: Calibration(0.15, 0.156, 1.202, 0.338),
+        Profile.FACT: Calibration(0.25, 0.921, 1.43, 0.364),
+        Profile.TALK: Calibration(0.15, 0.155, 1.203, 0.339),
     },
     Arms.WITHOUT_LATE: {
-        Profile.FACT: Calibration(0.25, 1.415, 1.598, 0.277),
-        Profile.DOC: Calibration(0.5, 7.52, 3.08, 0.619),
-        Profile.TALK: Calibration(0.15, 0.85, 1.498, 0.288),
-        Profile.CHAT: Calibration(0.25, 0.943, 1.35, 0.402),
+        Profile.FACT: Calibration(0.25, 1.415, 1.598, 0.278),
+        Profile.DOC: Calibration(0.5, 7.53, 3.083, 0.619),
+        Profile.TALK: Calibration(0.15, 0.848, 1.498, 0.289),
+        Profile.CHAT: Calibration(0.25, 0.931, 1.35, 0.406),
     },
     Arms.WORDS: {
         Profile.FACT: Calibration(0.1, 0.163, 1.095, 0.475),
-        Profile.DOC: Calibration(0.5, 11.809, 4.488, 0.786),
+        Profile.DOC: Calibration(0.5, 11.809, 4.488, 0.785),
         Profile.TALK: Calibration(0.1, 0.402, 1.265, 0.361),
-        Profile.CHAT: Calibration(0.1, -0.067, 1.03, 0.434),
+        Profile.CHAT: Calibration(0.1, -0.068, 1.03, 0.433),
     },
     Arms.MEANING: {
         Profile.FACT: Calibration(0.1, 2.087, 1.867, 0.329),
-        Profile.DOC: Calibration(0.5, 29.648, 9.652, 0.625),
-        Profile.TALK: Calibration(0.1, 0.496, 1.616, 0.487),
+        Profile.DOC: Calibration(0.5, 29.647, 9.652, 0.625),
+        Profile.TALK: Calibration(0.1, 0.496, 1.616, 0.486),
         Profile.CHAT: Calibration(0.1, -0.049, 1.1, 0.475),
     },
 }
@@ -101,13 +101,18 @@ CALIBRATIONS: Calibrations = {
 
 @dataclass(frozen=True, slots=True)
 class Probabilities:
-    """The probabilities of n candidate passages, (n,): of each as if it were all of its owner, and of its owner."""
+    """The probabilities of the owners of n candidate passages, (n,), and what those of passages are computed from."""
 
-    passages: Floats
     owners: Floats
+    measured: MeasuredScores
+    best: Floats
+    relevance: float
+    calibration: Calibration
 
-
-NO_PROBABILITIES = Probabilities(np.zeros(0), np.zeros(0))
+    def passage(self, index: int) -> float:
+        """Return the probability of a passage as if it were all of its owner."""
+        scores, of = self.measured.passages[[index]], self.measured.of_each[[index]]
+        return float(self.calibration(scores, self.best, self.relevance, of=of)[0])
 
 
 def probabilities(
@@ -122,10 +127,8 @@ def probabilities(
     profile = Profile(int(evidence.profiles[int(np.argmax(measured.of_each))]))
     arms = _arms(evidence, hybrid=hybrid)
     calibration = calibrations[arms].get(profile) or calibrations[Arms.WITHOUT_LATE][profile]
-    return Probabilities(
-        passages=calibration(measured.passages, best, relevance, of=measured.of_each),
-        owners=calibration(measured.of_each, best, relevance),
-    )
+    owners = calibration(measured.of_each, best, relevance)
+    return Probabilities(owners, measured, best, relevance, calibration)
 
 
 def _arms(evidence: Evidence, *, hybrid: bool) -> Arms:

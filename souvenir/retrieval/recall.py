@@ -31,7 +31,7 @@ from souvenir.index.candidates import Candidates, PastState, Probe
 from souvenir.index.late_interaction import LateQuery
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.retrieval.preparation import PassageAnalyser
-from souvenir.retrieval.probability import NO_PROBABILITIES, descending, probabilities
+from souvenir.retrieval.probability import descending, probabilities
 from souvenir.retrieval.profiles import LEGIBLE_SHARE
 from souvenir.retrieval.query_framing import without_framing
 from souvenir.retrieval.ranking import (
@@ -205,7 +205,7 @@ class Recall:
         for arm in degraded:
             self._instruments.degraded(arm)
         if not ranked:
-            return Found(query, candidates, (), degraded, legible, NOTHING_FOUND, NO_PROBABILITIES)
+            return Found(query, candidates, (), degraded, legible, NOTHING_FOUND, None)
         judgement = self._judgement(candidates, evidence, probe)
         if time is not None and time.only and _is_of(time, query, candidates, ranked[0]):
             judgement = judgement.of_the_time(self._scoring.coefficients)

@@ -134,12 +134,12 @@ class Coefficients:
 
 
 COEFFICIENTS = Coefficients(
-    spoken_of=Logistic(-9.243, {COSINE: 25.976, UNHEARD: -0.76}),
+    spoken_of=Logistic(-9.091, {COSINE: 25.641, UNHEARD: -0.749}),
     spoken_of_by_words=Logistic(-0.445, {UNHEARD: -0.463, COVERED: 7.572}),
     spoken_of_by_meaning=Logistic(-11.062, {COSINE: 25.9}),
-    answered=Logistic(2.422),
+    answered=Logistic(2.426),
     answered_by_the_named=Logistic(0.208, {GAP: 14.362}),
-    short=Logistic(-1.971, {HIT: 6.54, UNKNOWN: -1.069, OTHER_NAME: -3.334}),
+    short=Logistic(-1.961, {HIT: 6.522, UNKNOWN: -1.071, OTHER_NAME: -3.335}),
     short_by_words=Logistic(0.424, {UNKNOWN: -0.706, COVERED: 2.444, OTHER_NAME: -2.366}),
     short_by_meaning=Logistic(-3.1, {HIT: 6.538}),
 )
@@ -274,7 +274,7 @@ class Found:
     """A ranking, before the memories themselves are read.
 
     :param legible: Whether the embedding model knows enough of the query's words.
-    :param probabilities: Those of the candidates.
+    :param probabilities: Those of the candidates; None: there are none.
     :param judgement: How likely it is that the results answer the query.
     """
 
@@ -284,7 +284,7 @@ class Found:
     degraded: tuple[str, ...]
     legible: bool
     judgement: Judgement
-    probabilities: Probabilities
+    probabilities: Probabilities | None
     time: TimeUse | None = None
 
     @property
@@ -329,7 +329,7 @@ class Found:
 
     def _facts(self, ranked: Ranked, memory: Memory) -> tuple[FoundFact, ...]:
         """Return the found facts of a memory, best first; for its text, the fact that equals the text."""
-        if not memory.facts or not ranked.passages:
+        if not memory.facts or not ranked.passages or self.probabilities is None:
             return ()
         facts = {fact.id: fact for fact in memory.facts}
         whole = next((fact for fact in memory.facts if fact.text == memory.text), None)
@@ -339,7 +339,7 @@ class Found:
             fact = facts.get(fact_id) if (fact_id := int(self.candidates.fact_ids[index])) else whole
             if fact is not None and score > least:
                 most = min((one.score for one in found.values()), default=ranked.probability)
-                found.setdefault(fact.id, FoundFact(fact, min(most, float(self.probabilities.passages[index]))))
+                found.setdefault(fact.id, FoundFact(fact, min(most, self.probabilities.passage(index))))
         return tuple(found.values())[:FACTS_SHOWN]
 
     def arms(self, count: int) -> tuple[tuple[ArmCandidate, ...], tuple[ArmCandidate, ...]]:

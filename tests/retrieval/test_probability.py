@@ -82,14 +82,14 @@ def test_results_beyond_the_compared_ones_change_no_probability(of: list[float])
 def test_a_passage_is_as_likely_as_if_it_were_all_of_its_owner():
     one = probabilities(evidence([1.0, 0.4, 0.7], owners=[1, 1, 2]), PROFILES, CALIBRATIONS, 0.5, hybrid=True)
     alone = probabilities(evidence([0.4, 0.7], owners=[1, 2]), PROFILES, CALIBRATIONS, 0.5, hybrid=True)
-    assert one.passages[1] == pytest.approx(alone.owners[0], abs=1e-6)
+    assert one.passage(1) == pytest.approx(alone.owners[0], abs=1e-6)
 
 
 def test_a_passage_is_not_more_likely_than_its_owner():
     found = probabilities(evidence([1.0, 0.4, 0.7], owners=[1, 1, 2]), PROFILES, CALIBRATIONS, 0.5, hybrid=True)
     assert found.owners[0] == found.owners[1]
-    assert found.passages[0] == found.owners[0]
-    assert found.passages[1] < found.owners[1]
+    assert found.passage(0) == found.owners[0]
+    assert found.passage(1) < found.owners[1]
 
 
 def test_the_arms_that_took_part_choose_the_constants():
