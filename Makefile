@@ -26,7 +26,7 @@ export ORT_DISABLE_TELEMETRY := 1
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-fairness bench-overhead bench-retrieval bench-evidence \
 	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
-	bench-extraction bench-learning bench-client bench-privacy isolation durability model lock audit sbom clean FORCE
+	bench-extraction bench-learning bench-client bench-privacy isolation durability faults model lock audit sbom clean FORCE
 
 help: ## List all tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -154,6 +154,9 @@ isolation: $(TOOLS) ## Send random requests with two keys of disjoint scopes and
 
 durability: $(TOOLS) ## Kill the service ROUNDS=200 times under load and count lost writes
 	@$(PY) -m benchmarks.durability --rounds $(ROUNDS) $(ARGS)
+
+faults: $(TOOLS) ## Break disks, files, processes and clocks, and count what is lost; ARGS=--long is the longest form
+	@$(PY) -m benchmarks.faults $(ARGS)
 
 model: $(TOOLS) ## Build models/ from the official weights; ARGS goes to scripts.build_model
 	@$(PY) -m scripts.build_model $(ARGS)
