@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
@@ -67,6 +67,8 @@ class Evidence:
     tagged: NDArray[np.bool_] | None = None
     of_fact: NDArray[np.bool_] | None = None
     late: Floats | None = None
+    untimed_parts: dict[Weights, dict[str, Floats]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """`score_parts` by weights that do not depend on the time: ranking, relevance and probability need the same."""
 
     def of(self, chosen: NDArray[np.int64]) -> Evidence:
         """Return the evidence for a selection of the candidates."""
@@ -117,13 +119,25 @@ def half_life(age_us: NDArray[np.int64], half_life_days: float) -> Floats:
 
 
 def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us: int) -> dict[str, Floats]:
-    """Return the terms of the sum: ``g L(j) + w_dense d(j)``, fields, and requested weights, each of shape (n,).
+    """Return the terms of the sum, which the caller must not change; those that do not depend on the time are kept.
+
+    ``g L(j) + w_dense d(j)``, fields, and requested weights, each of shape (n,).
 
     g is 1, and less for profiles with `doubt_below` if no passage contains much of the query. Where late interaction
     takes part, it is one more term, and the other two have the weights for that.
 
     `weights.vector` shifts weight between the arms; at its default, the measured constants apply unchanged.
+
+    :param profiles: The same for all calls with one evidence.
     """
+    if weights.recency or weights.confidence:
+        return {**_untimed_parts(evidence, weights, profiles), **_timed_parts(evidence, weights, now_us)}
+    if weights not in evidence.untimed_parts:
+        evidence.untimed_parts[weights] = _untimed_parts(evidence, weights, profiles)
+    return evidence.untimed_parts[weights]
+
+
+def _untimed_parts(evidence: Evidence, weights: Weights, profiles: Profiles) -> dict[str, Floats]:
     lexical_share = (1.0 - weights.vector) / (1.0 - _VECTOR_SHARE)
     dense_share = weights.vector / _VECTOR_SHARE
     factors = [_factors(profiles[profile], evidence) for profile in Profile]
@@ -135,6 +149,11 @@ def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us
     }
     if evidence.late is not None:
         parts["late"] = dense_share * late * (evidence.late >= 0) * (evidence.late - unrelated)
+    return parts
+
+
+def _timed_parts(evidence: Evidence, weights: Weights, now_us: int) -> dict[str, Floats]:
+    parts: dict[str, Floats] = {}
     age_us = now_us - evidence.occurred_us
     if weights.recency:
         parts["recency"] = weights.recency * half_life(age_us, weights.recency_half_life_days)
