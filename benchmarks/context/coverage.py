@@ -43,7 +43,7 @@ class ShownLines:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Of one set at one budget.
+    """The coverage of one set at one budget.
 
     :param shares: The mean share of the relevant documents that are shown, of all questions and by category.
     :param tokens: The mean length of a text.
@@ -68,7 +68,7 @@ def coverage(contexts: Contexts, data_set: DataSet, max_tokens: int) -> Coverage
 
 
 def empty_or_doubted(contexts: Contexts, folder: Path, max_tokens: int) -> tuple[float, float]:
-    """Of the questions on no subject of the agent: the share whose context is empty, and that is empty or says so."""
+    """The shares of off-topic questions whose context is empty, and whose context is empty or says so."""
     asked = [entry for entry in entries(folder / "queries.jsonl") if entry["category"] == OFF_TOPIC]
     texts = [built(contexts, agent_name(one["scope"]), one["text"], max_tokens).text for one in asked]
     doubts = tuple(DOUBTS.values())

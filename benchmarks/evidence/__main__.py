@@ -49,7 +49,7 @@ from souvenir.retrieval.scoring import scoring_of
 TALKS, FACTS, PLAIN = ("locomo_turns", "beam_chat"), "locomo_facts", "plain_questions"
 SETS = (*TALKS, FACTS, PLAIN, *DOCUMENTS)
 SIZES = (45, 94)
-"""Of the parts that the facts are stored in too; plain_questions has 25 to 44 memories an agent."""
+"""Memories in each part of the facts, which are stored in parts too; plain_questions has 25 to 44 memories an agent."""
 
 WITH_LATE, WITHOUT_LATE = (Arms.ALL, Arms.WORDS, Arms.MEANING), (Arms.WITHOUT_LATE,)
 NO_LATE = {profile: replace(constants, late=None) for profile, constants in PROFILES.items()}

@@ -148,7 +148,7 @@ def _error(found: Sequence[Likely], count: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept of the first ten hits with a minimum score.
+    """The share of the first ten hits that a minimum score keeps.
 
     :param right: The share of the right hits of answered questions. :param wrong: Of all other hits.
     :param answered_without: The share of answered questions without any hit, and by kind of the others.

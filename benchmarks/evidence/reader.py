@@ -1,4 +1,4 @@
-"""What `verify` makes of a reader that knows the labels, of one that always says yes, and of none that answers.
+"""The verdicts of `verify` with a reader that knows the labels, with one that always says yes, and with a broken one.
 
     python -m benchmarks.evidence.reader --data FOLDER
 

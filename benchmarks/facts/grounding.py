@@ -1,4 +1,4 @@
-"""What the check of a model's facts accepts: statements that people made of a text, and others.
+"""Acceptance rates of the check of a model's facts, for statements that people derived from a text and for others.
 
     python -m benchmarks.facts.grounding --data FOLDER
 

@@ -16,7 +16,7 @@ LOSS_ALLOWED = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Of one set: the means of the service by metric, also by category, and those of each peer."""
+    """The means of one set by metric: those of the service, overall and by category, and those of each peer."""
 
     own: Mapping[str, Estimate]
     categories: Mapping[str, Mapping[str, Estimate]]

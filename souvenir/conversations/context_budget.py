@@ -95,7 +95,7 @@ def chosen(
 
 @dataclass(slots=True)
 class _Page:
-    """What has been chosen so far: the positions of the turns, by session, and whether there are memories."""
+    """The current choice: the positions of the turns, by session, and whether there are memories."""
 
     layout: Layout
     count: Callable[[str], int]

@@ -54,7 +54,7 @@ MAX_CHARS = 40_000
 """Maximum length of all passages together, about 10,000 tokens; further ones are not read."""
 
 MAX_PASSAGE_CHARS = 4_000
-"""Of a longer passage, the part with most terms of the question is read."""
+"""Maximum length of a passage; of a longer one, the part with most terms of the question is read."""
 
 MAX_QUOTE_CHARS = 500
 
@@ -73,7 +73,7 @@ FAILED = "The reader failed; the service's log has the cause"
 UNSURE = "The reader cannot tell"
 NOT_QUOTED = "The reader says yes, but the words that it quotes are in no passage"
 DROPPED = "dropped"
-"""What the search of a context lacks if results did not fit into its budget."""
+"""The entry in `degraded` of a context whose budget did not fit all results."""
 
 INCOMPLETE = "What was read holds no answer, but not everything could be searched or read"
 
@@ -124,7 +124,7 @@ def passages_of(hits: Iterable[AnyHit], blocks: Iterable[Block] = ()) -> list[Pa
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a reader is given.
+    """The input of a reader.
 
     :param shown: Of each passage all or, if it is long, a part. :param complete: Whether nothing was left out.
     :param asked_at: When the question is asked, for times such as `yesterday` in it.

@@ -101,7 +101,7 @@ _PLAIN = _Pattern(
         re.IGNORECASE,
     ),
 )
-"""What people say of themselves and of those close to them; matched at the beginning of a sentence."""
+"""Statements of people about themselves and those close to them; matched at the beginning of a sentence."""
 
 _PATTERNS = (
     _pattern(Category.DETAIL, 0, r"remember (?:that|to|this|my|our|i|we|the)\b", r"(?:please|always) remember\b"),

@@ -1,4 +1,4 @@
-"""Whether a text supports a statement that a language model derived from it.
+"""Check that a text supports a statement that a language model derived from it.
 
 Numbers, addresses and names of the statement must stand in the text, and at least three in four of its terms. An
 inflected or derived form counts as the word itself, and "the user" always may be the subject. What the words say

@@ -37,7 +37,7 @@ Row = TypeVar("Row", bound=Sized)
 """A text as the model takes it; its length is what it costs, in tokens."""
 
 Output = TypeVar("Output")
-"""What the model makes of a row."""
+"""The result of the model for one row."""
 
 EncodeBatch = Callable[[Sequence[Row]], Iterable[Output]]
 
