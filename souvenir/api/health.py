@@ -61,6 +61,13 @@ class HealthResponse(BaseModel):
     )
 
 
+class WarningResponse(BaseModel):
+    code: str = Field(examples=["commits_missing"])
+    message: str | None = Field(
+        description="The condition, and the next command or action; null unless an admin asks or no key is required."
+    )
+
+
 class ReadyResponse(BaseModel):
     ready: bool
     status: str = Field(
@@ -77,6 +84,9 @@ class ReadyResponse(BaseModel):
     )
     qdrant_count: int | None = Field(description="Same as `index_count`.")
     metadata_count: int | None = Field(description="Same as `record_count`.")
+    warnings: list[WarningResponse] = Field(
+        description="Conditions that an operator must look at although requests are answered; usually empty."
+    )
 
     @classmethod
     def of(cls, readiness: Readiness, *, load_failed: bool, tells_all: bool) -> ReadyResponse:
@@ -88,6 +98,10 @@ class ReadyResponse(BaseModel):
             record_count=stored,
             qdrant_count=indexed,
             metadata_count=stored,
+            warnings=[
+                WarningResponse(code=code, message=message if tells_all else None)
+                for code, message in readiness.warnings
+            ],
         )
 
 

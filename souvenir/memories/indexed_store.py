@@ -69,6 +69,7 @@ class IndexedStore:
         self._instruments = instruments
         self.tracing = instruments.tracing
         self._database = database
+        self.warnings = database.warnings
         self.screening = Screening(rules, database)
         self.analyser = Analyser(settings.analyser_language)
         self._maintenance = Maintenance(self._maintain, interval_s=settings.snapshot_interval_s)
@@ -164,7 +165,8 @@ class IndexedStore:
     def readiness(self) -> Readiness:
         """Return True as ready if searches of the default namespace are answered from all of its memories."""
         with self.namespace(Scope()) as (connection, namespace):
-            return readiness_of(connection, namespace, self.models.serving, warm=self._warm)
+            readiness = readiness_of(connection, namespace, self.models.serving, warm=self._warm)
+        return replace(readiness, warnings=self.warnings.current())
 
     def vitals(self) -> Vitals:
         """Return row counts and sizes over all namespaces."""

@@ -26,6 +26,7 @@ from souvenir.core.errors import BackupDamaged, Overloaded, ServiceClosing, Stor
 from souvenir.core.files import sync
 from souvenir.core.passages import Embeddable, Embedding
 from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
+from souvenir.core.service_warnings import ServiceWarnings
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments
 from souvenir.core.types import Scope
@@ -94,6 +95,7 @@ class Database:
         self._held = held
         self._closed = False
         self._gate = ReadersWriterLock()
+        self.warnings = ServiceWarnings()
         self.model_id = model_id
         self.next_model_id: str | None = None
         self.quotas_of: Callable[[str], Quotas] = _unlimited

@@ -60,7 +60,19 @@ def test_a_service_is_ready_and_stays_so_after_its_first_write(client: TestClien
         "record_count": 1,
         "qdrant_count": 1,
         "metadata_count": 1,
+        "warnings": [],
     }
+
+
+def test_readiness_shows_warnings_and_their_messages_to_admins_only(start: Start):
+    client = loaded(start(api_key=KEY))
+    warnings = client.app.state.service.engine.warnings  # type: ignore[attr-defined]
+    warnings.put("disk_full", "The disk of DATA_DIR is full; free some space")
+    assert client.get("/health/ready").json()["warnings"] == [{"code": "disk_full", "message": None}]
+    [shown] = client.get("/health/ready", headers={"X-API-Key": KEY}).json()["warnings"]
+    assert shown == {"code": "disk_full", "message": "The disk of DATA_DIR is full; free some space"}
+    warnings.clear("disk_full")
+    assert client.get("/health/ready").json()["warnings"] == []
 
 
 def test_stats_count_the_contents_of_the_namespace(client: TestClient, add: Add):

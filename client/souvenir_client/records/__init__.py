@@ -132,7 +132,7 @@ if TYPE_CHECKING:
         UsedQuotas,
     )
     from souvenir_client.records.graph import EntityRecord, GraphResponse, RelationRecord, StoreGraphResponse
-    from souvenir_client.records.health import HealthResponse, ReadyResponse
+    from souvenir_client.records.health import HealthResponse, ReadyResponse, WarningResponse
     from souvenir_client.records.jobs import JobRecord, JobsResponse
     from souvenir_client.records.keys import (
         KeyRecord,
@@ -261,8 +261,8 @@ __all__ = [
     "SupersedeResponse", "TagsResponse", "Term", "TimePeriod", "TimeReading", "TopicDetailsRecord",
     "TopicMessage", "TopicPage", "TopicRecord", "TopicSession", "TopicTerm", "TotalSample",
     "UndoDescribeResponse", "UndoResponse", "UpdateKeyResponse", "UpsertBatchResponse", "UpsertResponse",
-    "UsageRecord", "UsageResponse", "UsedQuotas", "UsedTag", "UserPage", "UserRecord", "WindowRecord",
-    "WindowResponse",
+    "UsageRecord", "UsageResponse", "UsedQuotas", "UsedTag", "UserPage", "UserRecord", "WarningResponse",
+    "WindowRecord", "WindowResponse",
 ]  # fmt: skip
 
 _RECORDS = {
@@ -302,7 +302,7 @@ _RECORDS = {
         "StatsResponse TotalSample UsageResponse UsedQuotas"
     ),
     "graph": ("EntityRecord GraphResponse RelationRecord StoreGraphResponse"),
-    "health": ("HealthResponse ReadyResponse"),
+    "health": ("HealthResponse ReadyResponse WarningResponse"),
     "jobs": ("JobRecord JobsResponse"),
     "keys": ("KeyRecord KeysResponse NewKeyResponse OwnKeyResponse RevokeKeyResponse UpdateKeyResponse"),
     "links": ("AddLinkResponse LinksResponse ListedLink RemoveLinkResponse"),

@@ -27,3 +27,10 @@ class ReadyResponse:
     record_count: int | None
     qdrant_count: int | None
     metadata_count: int | None
+    warnings: list[WarningResponse]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarningResponse:
+    code: str
+    message: str | None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from souvenir.core.service_warnings import ServiceWarning
 from souvenir.core.types.records import FactsBy, Memory
 
 
@@ -107,3 +108,4 @@ class Readiness:
     status: str
     index_count: int
     record_count: int
+    warnings: tuple[ServiceWarning, ...] = ()
