@@ -130,12 +130,14 @@ class Recall:
     ) -> Found:
         known = _try(VECTOR, lambda: self._embedder.known_share(_read(query))) if probe.vector is not None else None
         legible = known is None or known >= LEGIBLE_SHARE
+        # Without the words, the meaning of a query that the model cannot read is better than no order.
+        counts = legible or probe.words is None or query.weights.vector >= 1.0
         while True:
             require_time()
             with self._instruments.stage(Stage.SEARCH_INDEX):
                 candidates, probe = self._candidates(probe)
             with self._instruments.stage(Stage.SEARCH_RANK):
-                evidence = _evidence(candidates, tagged, dense_counts=probe.vector is not None and legible)
+                evidence = _evidence(candidates, tagged, dense_counts=probe.vector is not None and counts)
                 evidence = self._with_late(evidence, candidates, query, probe, now)
                 chosen = self._near(query, evidence, probe)
                 ranked = self._rank(query, evidence, chosen, now)
@@ -206,7 +208,7 @@ class Recall:
             self._instruments.degraded(arm)
         if not ranked:
             return Found(query, candidates, (), degraded, legible, NOTHING_FOUND, None)
-        judgement = self._judgement(candidates, evidence, probe)
+        judgement = self._judgement(candidates, evidence if legible else _unread(evidence), probe)
         if time is not None and time.only and _is_of(time, query, candidates, ranked[0]):
             judgement = judgement.of_the_time(self._scoring.coefficients)
         scoring = self._scoring
@@ -323,6 +325,11 @@ def _try(arm: str, run: Callable[[], T]) -> T | None:
     except Exception:
         log.exception("search_arm_failed", arm=arm)
         return None
+
+
+def _unread(evidence: Evidence) -> Evidence:
+    """Return the evidence without that of the vectors, by which an illegible query is not judged."""
+    return replace(evidence, dense=np.zeros(len(evidence.rows)), dense_counts=False, late=None)
 
 
 def _evidence(found: Candidates, tagged: Tagged | None, *, dense_counts: bool) -> Evidence:

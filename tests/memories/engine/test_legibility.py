@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from souvenir.core.settings import Settings
-from souvenir.core.types import MemoryDraft, Scope, SearchQuery
+from souvenir.core.types import MemoryDraft, Scope, SearchQuery, Weights
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.embedding.onnx_embedder import OnnxEmbedder
 
@@ -58,3 +58,48 @@ def test_a_query_known_to_the_model_is_ranked_by_meaning_too(engine: MemoryEngin
     result = engine.search(Scope(), SearchQuery("kitten napping"))
     assert result.hits[0].memory.text == "The cat sleeps."
     assert result.hits[0].parts.parts["dense"] > 0
+
+
+IDENTIFIER = "8f3a9c12b7e04d55"
+STORED = [
+    "The dog sleeps on the sofa",
+    "We deploy to fly.io on Fridays",
+    "ERR-4042 means that the disk of the server is full",
+    "Anna likes tea",
+    f"Ticket {IDENTIFIER} was closed",
+    "Our cat hates water",
+]
+
+
+@pytest.mark.parametrize("text", [IDENTIFIER, "ERR-4042", "fly.io", f"where is {IDENTIFIER}"])
+@pytest.mark.parametrize("vector_weight", [0.0, 0.3, 0.99, 1.0])
+def test_a_query_for_an_identifier_has_an_order_at_every_weight(engine: MemoryEngine, text: str, vector_weight: float):
+    engine.add_batch(Scope(), [MemoryDraft(one, "s") for one in STORED])
+    hits = engine.search(Scope(), SearchQuery(text, weights=Weights(vector=vector_weight))).hits
+    assert hits[0].memory.text == next(one for one in STORED if text.removeprefix("where is ") in one)
+    assert len({hit.parts.raw_score for hit in hits}) > 1
+    assert hits[0].score > hits[-1].score
+
+
+@pytest.mark.parametrize("text", [IDENTIFIER, f"where is {IDENTIFIER}"])
+def test_an_illegible_query_by_meaning_alone_is_ordered_by_similarity(engine: MemoryEngine, text: str):
+    engine.add_batch(Scope(), [MemoryDraft(one, "s") for one in STORED])
+    hits = engine.search(Scope(), SearchQuery(text, weights=Weights(vector=1.0))).hits
+    scores = [hit.parts.raw_score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) == len(scores)
+    assert all(hit.parts.parts["lexical"] == 0.0 for hit in hits)
+    plain = engine.search(Scope(), SearchQuery(text, hybrid=False)).hits
+    similarity = [hit.parts.parts["similarity"] for hit in plain]
+    assert similarity == sorted(similarity, reverse=True)
+    assert len(set(similarity)) == len(similarity)
+    assert plain[0].memory.id == hits[0].memory.id
+
+
+def test_an_illegible_query_is_not_judged_by_meaning_at_any_weight(engine: MemoryEngine):
+    engine.add_batch(Scope(), [MemoryDraft(one, "s") for one in STORED])
+    by_default, by_meaning = (
+        engine.search(Scope(), SearchQuery("0b51c7d2e9f3a684", weights=weights))
+        for weights in (Weights(), Weights(vector=1.0))
+    )
+    assert by_default.relevance == by_meaning.relevance
