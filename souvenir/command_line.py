@@ -2,6 +2,7 @@
 
     souvenir-server                 serve on HOST:PORT
     souvenir-server check           compare the database with itself, while no service runs on it
+    souvenir-server accept-loss     confirm that writes are missing, so that it is no longer reported
     souvenir-server repair-ids      renumber memories whose ids an import moved too far, while no service runs on it
     souvenir-server restore NAME    replace the database with a backup, while no service runs on it
 
@@ -28,7 +29,7 @@ from souvenir.server.connections import ServerConfig, serve_until_stopped
 from souvenir.server.logs import configure_logging
 from souvenir.server.middleware import EarlyRefusal
 from souvenir.server.service import Service
-from souvenir.store.restore import repair_ids, restore_offline
+from souvenir.store.restore import accept_losses, repair_ids, restore_offline
 
 SWITCH_INTERVAL_S = 0.001
 """The switch interval: a request needs the interpreter several times, and waits this long while others compute."""
@@ -62,6 +63,15 @@ def check(settings: Settings) -> int:
     return 1 if problems else 0
 
 
+def accept_loss(settings: Settings) -> int:
+    """Print the losses that were reported until now, and report them no longer."""
+    accepted = accept_losses(settings)
+    for message in accepted:
+        _say(message)
+    _say(f"{len(accepted)} losses accepted" if accepted else f"No loss is known of {settings.database_path}")
+    return 0
+
+
 def repair(settings: Settings) -> int:
     """Repair the ids of memories, and print the old and the new id of each memory that was renumbered."""
     done = repair_ids(settings)
@@ -91,6 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="command")
     commands.add_parser("serve", help="answer requests on HOST:PORT (the default)")
     commands.add_parser("check", help="compare the database with itself, while no service runs on it")
+    commands.add_parser("accept-loss", help="confirm that writes are missing, while no service runs")
     commands.add_parser("repair-ids", help="renumber memories whose ids an import moved too far, while no service runs")
     commands.add_parser("restore", help="go back to a backup, while no service runs").add_argument("name")
     command = parser.parse_args(arguments)
@@ -100,6 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         match command.command:
             case "check":
                 return check(settings)
+            case "accept-loss":
+                return accept_loss(settings)
             case "repair-ids":
                 return repair(settings)
             case "restore":

@@ -31,6 +31,13 @@ class SpokenBy(NamedTuple):
     speaker: str | None = None
 
 
+class CommitId(NamedTuple):
+    """A commit of the store: a run of the writer, by a random id, and the number of the commit in the whole history."""
+
+    generation: str
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class Utterance:
     """The place of a message in its conversation, and its speaker.

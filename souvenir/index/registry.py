@@ -19,6 +19,7 @@ import structlog
 from souvenir.core.errors import Unavailable
 from souvenir.core.passages import (
     Chunks,
+    CommitId,
     Embedding,
     IndexChange,
     Passage,
@@ -30,7 +31,7 @@ from souvenir.core.passages import (
 from souvenir.core.types import PassageKind, Profile
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_words import WordRules
-from souvenir.index.snapshot import SnapshotFiles
+from souvenir.index.snapshot import Includes, SnapshotFiles
 
 REBUILD_SHARE = 0.25
 """A write that removes more than this share of a namespace's rows drops its index, since reloading is faster."""
@@ -54,6 +55,9 @@ class PassageView(Protocol):
 
     @property
     def change_seq(self) -> int: ...
+
+    def includes(self, commit: CommitId) -> bool:
+        """Return whether the history of the database contains a commit."""
 
     def attributes(self) -> Sequence[PassageRow]:
         """Return a row for every passage."""
@@ -102,8 +106,10 @@ class IndexRegistry:
         token_space: str | None,
         rules: Mapping[Profile, WordRules],
         max_bytes: int,
+        committed: Callable[[], CommitId],
         on_load: Callable[[], None],
     ) -> None:
+        """:param committed: Returns the last commit; called on the writer thread, where all indexes have that state."""
         self._open_view = open_view
         self._snapshots = snapshots
         self._analyse = analyse
@@ -111,6 +117,7 @@ class IndexRegistry:
         self._token_space = token_space
         self._rules = rules
         self._max_bytes = max_bytes
+        self._committed = committed
         self._on_load = on_load
         self._entries: OrderedDict[IndexKey, _Entry] = OrderedDict()
         self._lock = threading.Lock()
@@ -189,8 +196,8 @@ class IndexRegistry:
                 self._entries.pop(key, None)
             self._snapshots.remove(_snapshot_name(key))
 
-    def sweep_snapshots(self, known: Container[int], changed: Container[int]) -> None:
-        """Remove the snapshots of unknown namespaces, and those that must be written again.
+    def sweep_snapshots(self, known: Container[int], changed: Container[int], includes: Includes) -> None:
+        """Remove the snapshots of unknown namespaces and histories, and those that must be written again.
 
         :param known: The existing namespaces. :param changed: Those whose old snapshots must not be kept.
         """
@@ -199,7 +206,7 @@ class IndexRegistry:
             if namespace_id not in known or namespace_id in changed:
                 self._snapshots.remove(name)
             else:
-                self._snapshots.remove_unusable(name)
+                self._snapshots.remove_unusable(name, includes)
         with self._lock:
             entries = [entry for key, entry in self._entries.items() if key.namespace_id in changed]
         for entry in entries:
@@ -228,7 +235,7 @@ class IndexRegistry:
         try:
             self._snapshots.write(
                 _snapshot_name(key),
-                change_seq=index.change_seq,
+                commit=self._committed(),
                 passage_ids=index.attributes.ids,
                 flags=index.attributes.flags,
                 vectors=index.vectors,
@@ -271,7 +278,7 @@ class IndexRegistry:
         """Build an index from its snapshot and later changes, or from all stored passages and vectors."""
         with self._open_view(key) as view:
             change_seq = view.change_seq
-            snapshot = self._snapshots.read(_snapshot_name(key), newest_seq=change_seq)
+            snapshot = self._snapshots.read(_snapshot_name(key), view.includes)
             if snapshot is None:
                 index = self._empty()
                 index.apply(self._added(view.passages(None)), change_seq)

@@ -1,9 +1,8 @@
 """An index on disk, so that a start does not have to analyse every text. Only a copy: the database is authoritative.
 
 Four files per index: `<name>.faiss` (vectors), `<name>.tokens` (token vectors), `<name>.npz` (words, passage ids and
-flags), `<name>.json` (origin and checksums), renamed to their names in that order. A snapshot of another database,
-model or analyser, or with a wrong
-checksum, is not used. Its content is never executed.
+flags), `<name>.json` (origin and checksums), renamed to their names in that order. A snapshot of a state that the
+database never had, of another model or analyser, or with a wrong checksum is not used. Its content is never executed.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,17 @@ import structlog
 from numpy.typing import NDArray
 
 from souvenir.core.files import sha256_of, sync
+from souvenir.core.passages import CommitId
 from souvenir.core.types import Profile
 from souvenir.index.attributes import TURN_FLAGS_VERSION
 from souvenir.index.passage_words import PassageWords, WordRules
 from souvenir.index.vector import TokenVectors, VectorIndex
 
-LAYOUT = f"3.{TURN_FLAGS_VERSION}"
+LAYOUT = f"4.{TURN_FLAGS_VERSION}"
 """Version of the arrays and of their contents other than terms."""
+
+Includes = Callable[[CommitId], bool]
+"""Returns whether the history of the database contains a commit."""
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +39,6 @@ log = structlog.get_logger(__name__)
 class Origin:
     """The inputs of an index; a snapshot is used only if all of them are equal."""
 
-    lineage: str
     model_id: str
     dim: int
     analyser: str
@@ -46,9 +48,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A valid snapshot: all parts have the same rows. `change_seq` is the last write that it contains."""
+    """A valid snapshot: all parts have the same rows."""
 
-    change_seq: int
     passage_ids: NDArray[np.int64]
     flags: NDArray[np.uint8]
     vectors: VectorIndex
@@ -68,14 +69,17 @@ class SnapshotFiles:
         self,
         name: str,
         *,
-        change_seq: int,
+        commit: CommitId,
         passage_ids: NDArray[np.int64],
         flags: NDArray[np.uint8],
         vectors: VectorIndex,
         words: PassageWords,
         tokens: TokenVectors,
     ) -> None:
-        """Replace the snapshot of that name. The parts must not change meanwhile."""
+        """Replace the snapshot of that name. The parts must not change meanwhile.
+
+        :param commit: The state of the database that they agree with.
+        """
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         faiss_path, tokens_path, words_path, manifest_path = self._paths(name)
         checksums: dict[str, str] = {}
@@ -91,18 +95,16 @@ class SnapshotFiles:
             np.savez(file, allow_pickle=False, **arrays)
         for path in (faiss_path, tokens_path, words_path):
             checksums[path.name] = sha256_of(_partial(path))
-        manifest = {"change_seq": change_seq, "rows": len(passage_ids), "sha256": checksums, **asdict(self._origin)}
+        state = {"generation": commit.generation, "commit": commit.number, "rows": len(passage_ids)}
+        manifest = {**state, "sha256": checksums, **asdict(self._origin)}
         _partial(manifest_path).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         for path in self._paths(name):
             sync(_partial(path))
             os.replace(_partial(path), path)
         sync(self._directory)
 
-    def read(self, name: str, *, newest_seq: int) -> Snapshot | None:
-        """Return the snapshot of that name, or None, with a log line that gives the reason.
-
-        :param newest_seq: The namespace's last write in the database; a later snapshot is of another history.
-        """
+    def read(self, name: str, includes: Includes) -> Snapshot | None:
+        """Return the snapshot of that name, or None, with a log line that gives the reason."""
         *parts, manifest_path = self._paths(name)
         if not manifest_path.exists():
             return None
@@ -110,7 +112,7 @@ class SnapshotFiles:
             manifest = json.loads(manifest_path.read_text(encoding="utf-8"))
             if not isinstance(manifest, dict):
                 raise ValueError("its manifest is not a JSON object")
-            stale = self._difference(manifest, newest_seq)
+            stale = self._difference(manifest, includes)
             if stale is None:
                 for path in parts:
                     if manifest["sha256"][path.name] != sha256_of(path):
@@ -135,11 +137,10 @@ class SnapshotFiles:
                 _partial(path).unlink(missing_ok=True)
             sync(self._directory)
 
-    def remove_unusable(self, name: str) -> None:
-        """Remove partial files, and snapshots of a database that was replaced."""
+    def remove_unusable(self, name: str, includes: Includes) -> None:
+        """Remove partial files, and snapshots of another history."""
         try:
-            manifest = json.loads(self._paths(name)[-1].read_text(encoding="utf-8"))
-            ours = manifest["lineage"] == self._origin.lineage
+            ours = includes(_commit_of(json.loads(self._paths(name)[-1].read_text(encoding="utf-8"))))
         except (OSError, ValueError, KeyError, TypeError):
             ours = False
         if not ours:
@@ -148,14 +149,11 @@ class SnapshotFiles:
         for path in self._paths(name):
             _partial(path).unlink(missing_ok=True)
 
-    def _difference(self, manifest: Mapping[str, object], newest_seq: int) -> str | None:
+    def _difference(self, manifest: Mapping[str, Any], includes: Includes) -> str | None:
         for name, value in asdict(self._origin).items():
             if manifest.get(name) != value:
                 return f"made with another {name}"
-        change_seq = manifest.get("change_seq")
-        if not isinstance(change_seq, int) or change_seq > newest_seq:
-            return "made of a later state than the database has"
-        return None
+        return None if includes(_commit_of(manifest)) else "made of a state that the database never had"
 
     def _load(self, name: str, manifest: Mapping[str, object]) -> Snapshot:
         faiss_path, tokens_path, words_path, _ = self._paths(name)
@@ -167,16 +165,17 @@ class SnapshotFiles:
         tokens = TokenVectors.read(tokens_path, stored, self._origin.token_space)
         if not len(passage_ids) == len(flags) == len(vectors) == len(words) == len(tokens) == manifest["rows"]:
             raise ValueError("its parts hold different numbers of rows")
-        change_seq = manifest["change_seq"]
-        if not isinstance(change_seq, int):
-            raise TypeError("its change_seq is not a number")
-        return Snapshot(change_seq, passage_ids, flags, vectors, words, tokens)
+        return Snapshot(passage_ids, flags, vectors, words, tokens)
 
     def _paths(self, name: str) -> tuple[Path, Path, Path, Path]:
         faiss_path, tokens_path, words_path, manifest_path = (
             self._directory / f"{name}.{suffix}" for suffix in ("faiss", "tokens", "npz", "json")
         )
         return faiss_path, tokens_path, words_path, manifest_path
+
+
+def _commit_of(manifest: Mapping[str, Any]) -> CommitId:
+    return CommitId(str(manifest["generation"]), int(manifest["commit"]))
 
 
 def _partial(path: Path) -> Path:

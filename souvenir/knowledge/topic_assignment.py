@@ -18,11 +18,11 @@ from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Scope
 from souvenir.knowledge.clustering import TERMS_OF_TOPIC, Counted, clusters_of
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store import namespaces, schema
+from souvenir.store import namespaces
+from souvenir.store.generations import history_id
 from souvenir.store.graph import concept_similarity
 from souvenir.store.graph import topics as rows
 from souvenir.store.graph.topics import SessionRelevance, TopicContents
-from souvenir.store.restore import LINEAGE
 
 MIN_INTERVAL_S = 30.0
 """Minimum interval between two passes over an agent ..."""
@@ -69,7 +69,7 @@ class TopicAssignment:
 
     def _counts(self, connection: apsw.Connection, namespace_id: int, changed: Mapping[int, int]) -> _Counts:
         """Return the counts of every session by id; only changed ones are read, unless the agent is not cached."""
-        key = (schema.meta(connection, LINEAGE), namespace_id)
+        key = (history_id(connection), namespace_id)
         known, there = self._kept.get(key, {}), rows.session_ids(connection, namespace_id)
         again = [id_ for id_ in there if id_ in changed or id_ not in known]
         fresh = counted(connection, again)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from threading import Lock
 from typing import TypeVar
 
@@ -42,7 +43,7 @@ from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.retrieval.preparation import PassageAnalyser, embeddings_of, prepare
 from souvenir.retrieval.profiles import Constants, Spread
 from souvenir.retrieval.scoring import Scoring, scoring_of
-from souvenir.store import check, namespaces
+from souvenir.store import check, generations, namespaces
 from souvenir.store import vectors as rows
 from souvenir.store.database import Database
 from souvenir.store.memories import reads
@@ -144,8 +145,8 @@ class Models:
 
         def work() -> None:
             with self._database.reader() as connection:
-                known = namespaces.ids(connection)
-            self.serving.registry.sweep_snapshots(known, changed)
+                includes = partial(generations.includes, connection)
+                self.serving.registry.sweep_snapshots(namespaces.ids(connection), changed, includes)
 
         self._database.between_writes(work)
 
@@ -317,7 +318,6 @@ def new_registry(
 
     rules = {profile: word_rules(constants) for profile, constants in analyser.profiles.items()}
     origin = Origin(
-        lineage=database.lineage,
         model_id=embedder.model_id,
         dim=embedder.dim,
         analyser=f"{ANALYSER_VERSION}/{settings.analyser_language}",
@@ -331,6 +331,7 @@ def new_registry(
         token_space=embedder.token_space,
         rules=rules,
         max_bytes=settings.index_memory_mb * 1024 * 1024,
+        committed=lambda: database.committed,
         on_load=on_load,
     )
 

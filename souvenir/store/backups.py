@@ -121,6 +121,10 @@ class Backups:
         found = [backup for path in self._folders() if (backup := _manifest(path)) is not None]
         return sorted(found, key=lambda backup: (backup.created_at, backup.name), reverse=True)
 
+    @property
+    def newest(self) -> Backup | None:
+        return next(iter(self.all()), None)
+
     def verify(self, name: str) -> Path:
         """Return the database file of a backup after checking its hash.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import apsw
 
+from souvenir.store import losses
 from souvenir.store.renumbering import MAX_COUNTED_ID
 
 _OF_GRAPHS = ("concepts", "topics", "claims", "unread")
@@ -153,6 +154,7 @@ def problems(connection: apsw.Connection) -> list[str]:
     """Return one sentence for each broken rule; empty if the database is consistent."""
     found = [f"SQLite: {row[0]}" for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
     found += [f"SQLite: a row of {row[0]} refers to nothing" for row in connection.execute("PRAGMA foreign_key_check")]
+    found += losses.recorded(connection)
     for sentence, query in _RULES.items():
         found += [sentence.format(row[0]) for row in connection.execute(query)]
     return found

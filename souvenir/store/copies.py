@@ -18,7 +18,8 @@ from souvenir.core.errors import BackupDamaged, BackupNotFound
 from souvenir.store import pending_removals
 from souvenir.store.backups import Backups
 from souvenir.store.connections import open_reader
-from souvenir.store.restore import REPLACED, rewrite_backup
+from souvenir.store.permissions import REPLACED
+from souvenir.store.restore import rewrite_backup
 from souvenir.store.tombstones import Tombstone
 
 T = TypeVar("T")

@@ -7,42 +7,39 @@ and never replaced by an empty one; a failed restore leaves the database unchang
 from __future__ import annotations
 
 import os
-import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
-from threading import Condition
 from time import monotonic
 from types import MappingProxyType
 from typing import TypeVar
 
 import apsw
-import structlog
 
-from souvenir.core.concurrency import BACKGROUND, ReadersWriterLock, current_caller, require_time, time_left
-from souvenir.core.errors import BackupDamaged, Overloaded, ServiceClosing, StoreUnusable, Unavailable
+from souvenir.core.concurrency import ReadersWriterLock
+from souvenir.core.errors import BackupDamaged, ServiceClosing, StoreUnusable, Unavailable
 from souvenir.core.files import sync
-from souvenir.core.passages import Embeddable, Embedding
+from souvenir.core.passages import CommitId, Embeddable, Embedding
 from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
 from souvenir.core.service_warnings import ServiceWarnings
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments
 from souvenir.core.types import Scope
-from souvenir.store import schema, vectors
+from souvenir.store import generations, losses, schema, vectors
 from souvenir.store.admin import keys
 from souvenir.store.backups import Backup, Backups
 from souvenir.store.connections import BUSY_TIMEOUT_MS, open_reader, open_writer, require_sound
 from souvenir.store.copies import Copies
+from souvenir.store.generations import CommitLog
 from souvenir.store.memories import reads
 from souvenir.store.passages import VectorModels
-from souvenir.store.permissions import make_private
+from souvenir.store.permissions import REPLACED, make_private
+from souvenir.store.readers import ReaderPool
 from souvenir.store.restore import (
     COMPACT,
-    LINEAGE,
+    ID_GAP,
     MEMORIES,
-    REPLACED,
     carry_over,
     forget_again,
     lock_folders,
@@ -64,14 +61,6 @@ LOG_WAIT_S = 5.0
 """Time that an erasure waits for readers to release the write-ahead log before it is retried later."""
 SWITCH_WAIT_S = 0.5
 """Time that a change of the model waits for running reads; all later requests wait with it."""
-
-STEPS_BETWEEN_LOOKS = 50_000
-"""Steps of SQLite between two looks at the deadline of a read: some milliseconds."""
-
-READER_WAIT_S = 30.0
-"""Maximum time to wait for a free connection."""
-
-log = structlog.get_logger(__name__)
 
 
 def _unlimited(_: str) -> Quotas:
@@ -140,8 +129,10 @@ class Database:
                 raise
         except (apsw.Error, OSError) as error:
             raise StoreUnusable(f"{self._path} cannot be opened ({error}); {self._advice()}") from error
+        self._commits = CommitLog(connection, generations.marker_path(self._path), self.warnings)
         self._writer = Writer(
             connection,
+            commits=self._commits,
             queue_max=self._settings.write_queue_max,
             timeout_s=self._settings.write_timeout_s,
             instruments=self._instruments,
@@ -153,9 +144,13 @@ class Database:
             require_sound(connection, self._path)
         except StoreUnusable as error:
             raise StoreUnusable(f"{error.message}; {self._advice()}") from error
+        # Before anything is written, since that overwrites what follows the last readable frame of the log.
+        loss = losses.find_loss(connection, self._settings, self.backups.newest)
         migrate(connection)
+        if loss is not None:
+            losses.record(connection, loss)
+            raise_sequences(connection, {table: seq + ID_GAP for table, seq in sequences(connection).items()})
         with connection:
-            connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (LINEAGE, uuid.uuid4().hex))
             connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (MODEL, self.model_id))
         stored = schema.meta(connection, MODEL)
         if stored != self.model_id:
@@ -167,18 +162,21 @@ class Database:
             connection.execute("UPDATE meta SET value = ? WHERE key = ?", (self.model_id, MODEL))
         if self._model_spec is not None:
             vectors.note(connection, MODEL_SPEC, self._model_spec)
-        self.lineage = str(schema.meta(connection, LINEAGE))
+        self.history_id = generations.history_id(connection)
+        losses.show(connection, self.warnings)
 
     def _refuse_lost_database(self) -> None:
         if self._path.exists() and self._path.stat().st_size:
             return
-        if self.backups.all() or any(self._settings.index_dir.glob("*.json")):
+        marker = generations.marker_path(self._path)
+        if marker.exists() or self.backups.all() or any(self._settings.index_dir.glob("*.json")):
             raise StoreUnusable(
-                f"{self._path} is missing although there are backups or index snapshots of it; {self._advice()}"
+                f"{self._path} is missing although there are backups or index snapshots of it, or {marker}; "
+                f"{self._advice()}"
             )
 
     def _advice(self) -> str:
-        newest = next(iter(self.backups.all()), None)
+        newest = self.backups.newest
         if newest is None:
             return f"there is no backup in {self._settings.backup_dir}: put a sound copy there, or set another DATA_DIR"
         return (
@@ -191,6 +189,11 @@ class Database:
         for name in (".restoring", REPLACED):
             for suffix in ("", "-wal", "-shm", "-journal", COMPACT):
                 self._path.with_name(self._path.name + name + suffix).unlink(missing_ok=True)
+
+    @property
+    def committed(self) -> CommitId:
+        """The last durable commit."""
+        return self._commits.last
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
@@ -321,7 +324,7 @@ class Database:
         :raises BackupDamaged: If it cannot be used; nothing was changed.
         """
         with self._gate.write():
-            restoring = stage_backup(self.backups.verify(name), self._path, name)
+            restoring = stage_backup(self.backups.verify(name), self._path, name, over=[self.committed])
             try:
                 self._require_same_model(restoring, name)
                 before = self._copy("pre_restore", now)
@@ -376,6 +379,7 @@ class Database:
     def _close_connections(self) -> None:
         self._readers.close()
         self._writer.close()
+        self._commits.close()
 
     def close(self) -> None:
         """Finish queued writes and running reads, then close."""
@@ -383,71 +387,3 @@ class Database:
             self._close_connections()
             self._held.close()
             self._closed = True
-
-
-def _is_over() -> bool:
-    """:raises DeadlineExceeded: If the deadline of this thread has passed, which interrupts its statement."""
-    require_time()
-    return False
-
-
-class ReaderPool:
-    """Read-only connections, each used by one thread at a time; the most recently used one is reused first.
-
-    One caller holds all but one of them at most. A statement is interrupted when the deadline of its request passes.
-    """
-
-    def __init__(self, path: Path, size: int) -> None:
-        self._connections = [open_reader(path) for _ in range(size)]
-        for connection in self._connections:
-            connection.set_progress_handler(_is_over, STEPS_BETWEEN_LOOKS)
-        self._idle = [*self._connections]
-        self._held: Counter[str] = Counter()
-        self._changed = Condition()
-        self._closed = False
-
-    @contextmanager
-    def read(self) -> Iterator[apsw.Connection]:
-        """Yield a connection inside one read transaction: all statements see the same snapshot.
-
-        :raises Overloaded: If none became free in `READER_WAIT_S`.
-        :raises DeadlineExceeded: If the caller's deadline has passed.
-        :raises Unavailable: If the database cannot be read.
-        """
-        if self._closed:
-            raise ServiceClosing
-        caller = current_caller()
-        connection = self._taken(caller)
-        try:
-            connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                if connection.in_transaction:
-                    connection.execute("COMMIT")
-        except apsw.Error as error:
-            log.error("read_failed", error=type(error).__name__, reason=str(error))
-            raise Unavailable("The database could not be read; look at the disk and the service's log") from error
-        finally:
-            with self._changed:
-                self._idle.append(connection)
-                self._held[caller] -= 1
-                if not self._held[caller]:
-                    del self._held[caller]
-                self._changed.notify_all()
-
-    def _taken(self, caller: str) -> apsw.Connection:
-        most = len(self._connections) - (caller != BACKGROUND and len(self._connections) > 1)
-        with self._changed:
-            if not self._changed.wait_for(
-                lambda: self._idle and self._held[caller] < most, timeout=time_left(READER_WAIT_S)
-            ):
-                raise Overloaded("Too many reads are waiting for the database; try again in a moment")
-            self._held[caller] += 1
-            return self._idle.pop()
-
-    def close(self) -> None:
-        """Close all connections; no read may be running."""
-        self._closed = True
-        for connection in self._connections:
-            connection.close()

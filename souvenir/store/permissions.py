@@ -21,6 +21,9 @@ from souvenir.core.settings import Settings
 
 LOCK_NAME = "souvenir.lock"
 
+REPLACED = ".replaced"
+"""Part of the names of the files that a restore replaced or a start kept; only those of an online restore go."""
+
 log = structlog.get_logger(__name__)
 
 

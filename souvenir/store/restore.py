@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,28 +16,22 @@ import apsw
 
 from souvenir.core.errors import BackupDamaged, BackupNotFound, StoreUnusable
 from souvenir.core.files import sync
+from souvenir.core.passages import CommitId
 from souvenir.core.settings import Settings
 from souvenir.core.timestamps import utc_now
-from souvenir.store import renumbering, tombstones, vectors
+from souvenir.store import generations, losses, renumbering, tombstones, vectors
 from souvenir.store.admin import jobs
 from souvenir.store.backups import Backups
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.connections import open_reader, open_writer, require_sound
-from souvenir.store.permissions import LOCK_NAME, require_usable
+from souvenir.store.permissions import LOCK_NAME, REPLACED, require_usable
 from souvenir.store.rows import select
 from souvenir.store.schema import has_table, migrate, require_known
 from souvenir.store.tombstones import Tombstone
 
-LINEAGE = "lineage"
-"""The key of a random id of the database. A restored one gets a new id, so that old index snapshots are not loaded."""
-
-
 CARRIED_OVER = ("api_keys", "key_days", "audit_events", "renumbered_memories")
 """Tables that a restore keeps as they are now."""
 
-
-REPLACED = ".replaced"
-"""Part of the names of the files that a restore replaced; those of an offline restore are kept."""
 
 COMPACT = ".compact"
 """The suffix of a copy while it is compacted."""
@@ -80,15 +74,16 @@ def lock_folders(settings: Settings) -> ExitStack:
 MEMORIES = "memories"
 """The table whose ids an import can keep."""
 
-OFFLINE_ID_GAP = 1_000_000
-"""Added to every id counter when the counters of the replaced database could not be read."""
+ID_GAP = 1_000_000
+"""Added to every id counter if ids may have been issued that the database does not know."""
 
 
-def stage_backup(source: Path, path: Path, name: str, *, id_gap: int = 0) -> Path:
-    """Copy and check a backup's database next to `path`, migrated to the current schema, with a new lineage.
+def stage_backup(source: Path, path: Path, name: str, *, over: Iterable[CommitId], id_gap: int = 0) -> Path:
+    """Copy and check a backup's database next to `path`, migrated to the current schema, with a new history.
 
     Unfinished jobs in it are cancelled, and vectors of models other than its current one are removed.
 
+    :param over: The last commits of the database that it replaces, as far as they are known.
     :param id_gap: Added to every AUTOINCREMENT counter, so that no id is issued twice.
     :raises BackupDamaged: If it cannot be used.
     """
@@ -100,7 +95,7 @@ def stage_backup(source: Path, path: Path, name: str, *, id_gap: int = 0) -> Pat
             require_known(connection, source)
             require_sound(connection, source)
             migrate(connection)
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (LINEAGE, uuid.uuid4().hex))
+            generations.begin_history(connection, over)
             with connection:
                 vectors.remove_all_others(connection)
                 jobs.cancel_unfinished(connection, utc_now(), reason="a backup was restored")
@@ -227,6 +222,16 @@ def _carry_over_from(path: Path, restored: apsw.Connection) -> bool:
     return True
 
 
+def _last_commits(path: Path) -> Iterator[CommitId]:
+    """Yield the last commits of a database by its marker and, if it can be read, by itself."""
+    marked = generations.read_marker(generations.marker_path(path))
+    if marked is not None:
+        yield marked.commit
+    with suppress(apsw.Error), closing(open_reader(path)) as present:
+        if has_table(present, "generations"):
+            yield generations.last_commit(present)
+
+
 def _tombstones_of(backups: Backups, restored: apsw.Connection) -> None:
     """Add the tombstones in the other backups: for an unreadable database, they are all that is known."""
     for backup in backups.all():
@@ -261,14 +266,14 @@ def restore_offline(settings: Settings, name: str) -> OfflineRestore:
     kept: list[Path] = []
     with lock_folders(settings):
         backups = Backups(settings.backup_dir, keep=settings.max_backups)
-        staged = stage_backup(backups.verify(name), path, name, id_gap=OFFLINE_ID_GAP)
+        staged = stage_backup(backups.verify(name), path, name, over=_last_commits(path), id_gap=ID_GAP)
         with closing(open_copy(staged)) as restored:
             keys_carried_over = _carry_over_from(path, restored)
             if not keys_carried_over:
                 _tombstones_of(backups, restored)
             last = sequences(restored)[MEMORIES]
         forget_again(staged)
-        repair_copy(staged, above=last + OFFLINE_ID_GAP)
+        repair_copy(staged, above=last + ID_GAP)
         sync(staged)
         mark = f"{REPLACED}-{uuid.uuid4().hex[:8]}"
         for suffix in ("-wal", "-shm", ""):
@@ -310,5 +315,23 @@ def repair_ids(settings: Settings) -> IdRepair:
             backup = backups.create(connection, reason="pre_repair", now=utc_now())
             with connection:
                 new_of_old = renumbering.renumber(connection)
-                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (LINEAGE, uuid.uuid4().hex))
+                generations.begin_history(connection, ())
     return IdRepair(new_of_old, backup.name)
+
+
+def accept_losses(settings: Settings) -> list[str]:
+    """Forget the losses that were found, while no service uses the folder; return their messages.
+
+    :raises StoreUnusable: If there is no database, or it must not be opened.
+    """
+    path = settings.database_path
+    with lock_folders(settings):
+        if not path.exists():
+            raise StoreUnusable(f"{path} does not exist; set DATA_DIR or DB_PATH to the store whose losses you accept")
+        with closing(open_writer(path)) as connection:
+            require_sound(connection, path)
+            migrate(connection)
+            with connection:
+                messages = losses.recorded(connection)
+                losses.accept(connection)
+    return messages

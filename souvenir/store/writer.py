@@ -20,6 +20,7 @@ import structlog
 from souvenir.core.concurrency import time_left
 from souvenir.core.errors import Overloaded, ServiceClosing, SouvenirError, Unavailable
 from souvenir.core.telemetry import Instruments, Stage
+from souvenir.store.generations import CommitLog
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], Any]
@@ -46,9 +47,16 @@ class Writer:
     """Owns the write connection from construction until `close()` returns."""
 
     def __init__(
-        self, connection: apsw.Connection, *, queue_max: int, timeout_s: float, instruments: Instruments | None = None
+        self,
+        connection: apsw.Connection,
+        *,
+        commits: CommitLog,
+        queue_max: int,
+        timeout_s: float,
+        instruments: Instruments | None = None,
     ) -> None:
         self._connection = connection
+        self._commits = commits
         self._instruments = instruments or Instruments()
         self._queue: Queue[_Job | None] = Queue(queue_max)
         self._forget_queue = self._instruments.watch_queue("writer", self._queue.qsize, capacity=queue_max)
@@ -137,10 +145,16 @@ class Writer:
             self._instruments.took(Stage.WRITE_WAIT, begun_s - job.submitted_s)
         try:
             with self._instruments.stage(Stage.WRITE_COMMIT):
+                changes = self._connection.total_changes()
                 self._connection.execute("BEGIN IMMEDIATE")
                 for job in group:
                     self._run_in_savepoint(job, done)
+                is_changed = self._connection.total_changes() > changes
+                if is_changed:
+                    self._commits.number(self._connection)
                 self._connection.execute("COMMIT")
+                if is_changed:
+                    self._commits.committed()
         except BaseException as error:  # noqa: BLE001 - every caller of the group raises it
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")

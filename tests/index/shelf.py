@@ -53,7 +53,7 @@ class Shelf:
         settings = Settings(data_dir=data_dir)
         self.index_dir = settings.index_dir
         self.database = Database.open(settings, FakeEmbedder.model_id)
-        self.origin = Origin(self.database.lineage, FakeEmbedder.model_id, FakeEmbedder.dim, "1/english")
+        self.origin = Origin(FakeEmbedder.model_id, FakeEmbedder.dim, "1/english")
         self.loads = 0
         self.new_registry()
 
@@ -68,6 +68,7 @@ class Shelf:
             token_space=None,
             rules=RULES,
             max_bytes=max_bytes,
+            committed=lambda: self.database.committed,
             on_load=self._count_load,
         )
         return self.registry

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from souvenir.core.errors import Unavailable
 from souvenir.core.passages import Embedding, PassageAdded
-from souvenir.core.types import Filters, MemoryPatch, Scope
+from souvenir.core.types import Filters, MemoryPatch
 from souvenir.index import registry as registry_module
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.registry import IndexKey, IndexRegistry, PassageView
@@ -169,7 +169,7 @@ def test_a_running_service_writes_an_index_after_enough_changes(
     assert (manifest.read_bytes() != written) == (rows_changed >= 5)
 
 
-@pytest.mark.parametrize("field", ["lineage", "model_id", "analyser"])
+@pytest.mark.parametrize("field", ["model_id", "analyser"])
 def test_a_snapshot_of_another_origin_is_not_used(shelf: Shelf, field: str):
     shelf.add(*TEXTS)
     shelf.index()
@@ -188,9 +188,7 @@ def test_a_snapshot_of_a_later_state_than_the_database_has_is_not_used(shelf: Sh
     shelf.index()
     shelf.snapshot()
     shelf.new_registry()
-    shelf.database.write(
-        Scope(), NOW, lambda tx: tx.connection.execute("UPDATE namespaces SET change_seq = -1"), lambda _: None
-    )
+    shelf.database.write_rows(lambda connection: connection.execute("UPDATE generations SET id = id || 'other'"))
     with capture_logs() as logs:
         assert shelf.problems() == []
     assert shelf.analyser.texts == len(TEXTS)
@@ -371,6 +369,7 @@ def test_a_failed_load_fails_all_waiting_callers_and_is_retried_by_the_next(shel
         token_space=None,
         rules=RULES,
         max_bytes=NO_LIMIT,
+        committed=lambda: shelf.database.committed,
         on_load=lambda: None,
     )
     with ThreadPoolExecutor(2) as callers:

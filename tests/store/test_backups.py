@@ -341,16 +341,16 @@ def test_ids_are_not_reused_after_a_restore(open_database: OpenDatabase):
     assert insert(open_database(), "newest")[0] > max(given)
 
 
-def test_a_restored_database_has_a_new_lineage(open_database: OpenDatabase):
+def test_a_restored_database_has_a_new_history(open_database: OpenDatabase):
     database = open_database()
     name = database.back_up(reason="manual", now=NOW).name
-    seen = {database.lineage}
+    seen = {database.history_id}
     for _ in range(2):
         database.restore(name, now=NOW, switched=switched)
-        seen.add(database.lineage)
+        seen.add(database.history_id)
     assert len(seen) == 3
     database.close()
-    assert open_database().lineage in seen
+    assert open_database().history_id in seen
 
 
 def test_the_callback_of_a_restore_runs_before_the_restored_database_is_read(database: Database):

@@ -14,7 +14,10 @@ import apsw
 import pytest
 
 from souvenir.core.errors import Conflict, Overloaded, ServiceClosing, Unavailable
+from souvenir.core.service_warnings import ServiceWarnings
 from souvenir.store.connections import open_writer
+from souvenir.store.generations import CommitLog
+from souvenir.store.schema import migrate
 from souvenir.store.writer import Writer
 
 PATIENCE_S = 20.0
@@ -28,8 +31,10 @@ class Bench:
         self.commits = 0
         connection = open_writer(path)
         connection.execute("CREATE TABLE numbers (number INTEGER PRIMARY KEY CHECK (number >= 0))")
+        migrate(connection)
+        commits = CommitLog(connection, path.with_name("marker"), ServiceWarnings())
         connection.set_commit_hook(self._count_commit)
-        self.writer = Writer(connection, queue_max=queue_max, timeout_s=timeout_s)
+        self.writer = Writer(connection, commits=commits, queue_max=queue_max, timeout_s=timeout_s)
         self.callers = ThreadPoolExecutor(max_workers=32)
 
     def _count_commit(self) -> bool:

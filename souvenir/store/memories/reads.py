@@ -16,7 +16,7 @@ import numpy as np
 
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.labels import fold
-from souvenir.core.passages import Embedding, Passage, PassageRow, TokenCodes, searched_text
+from souvenir.core.passages import CommitId, Embedding, Passage, PassageRow, TokenCodes, searched_text
 from souvenir.core.stored_json import same_json, to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import (
@@ -29,6 +29,7 @@ from souvenir.core.types import (
     Memory,
     PassageKind,
 )
+from souvenir.store import generations
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
 from souvenir.store.rows import MEMORY_COLUMNS, PASSAGE_COLUMNS, first, ids_parameter, only, select
 
@@ -368,6 +369,10 @@ class NamespaceView:
     def change_seq(self) -> int:
         row = self.connection.execute("SELECT change_seq FROM namespaces WHERE id = ?", (self.namespace_id,)).get
         return int(row or 0)
+
+    def includes(self, commit: CommitId) -> bool:
+        """Return whether the history of the database contains a commit."""
+        return generations.includes(self.connection, commit)
 
     def attributes(self) -> list[PassageRow]:
         """Return one row of filter and score attributes per passage, without the flags, which have no column."""

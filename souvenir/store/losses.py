@@ -1,0 +1,155 @@
+"""Loss of acknowledged commits: found at the start, and reported until an operator accepts it.
+
+The database is compared with the marker (`souvenir.store.generations`) and with the snapshots of the indexes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+import structlog
+
+from souvenir.core.files import sync
+from souvenir.core.passages import CommitId
+from souvenir.core.service_warnings import ServiceWarnings
+from souvenir.core.settings import Settings
+from souvenir.core.timestamps import from_us, to_us, utc_now
+from souvenir.store.backups import Backup
+from souvenir.store.generations import COUNTED, Marked, is_replaced, issued, last_commit, marker_path, read_marker
+from souvenir.store.permissions import REPLACED
+from souvenir.store.rows import first, select
+from souvenir.store.schema import has_table
+
+COMMITS_MISSING = "commits_missing"
+
+log = structlog.get_logger(__name__)
+
+
+def find_loss(connection: apsw.Connection, settings: Settings, newest: Backup | None) -> str | None:
+    """Return a message about commits that the database has lost, and keep a copy of its log; None if it has all.
+
+    :param connection: Has written nothing since it was opened. :param newest: The newest backup.
+    """
+    path = settings.database_path
+    found = _compared(connection, read_marker(marker_path(path)), [*_snapshot_commits(settings.index_dir)])
+    if found is None:
+        return None
+    kept = _keep_log(path)
+    log_kept = "" if kept is None else f"; the log is kept as {kept}"
+    if newest is None:
+        return f"{found.sentence()}{log_kept}; there is no backup: run `souvenir-server accept-loss`"
+    return (
+        f"{found.sentence()}{log_kept}; run `souvenir-server restore {newest.name}` if this newest backup has more, "
+        "otherwise `souvenir-server accept-loss`"
+    )
+
+
+def record(connection: apsw.Connection, message: str) -> None:
+    """Store a loss until it is accepted."""
+    connection.execute(
+        "INSERT INTO incidents (at, code, message) VALUES (?, ?, ?)", (to_us(utc_now()), COMMITS_MISSING, message)
+    )
+
+
+def recorded(connection: apsw.Connection) -> list[str]:
+    """Return the messages of the losses that are not accepted, oldest first."""
+    return list(select(connection, str, "SELECT message FROM incidents ORDER BY id"))
+
+
+def accept(connection: apsw.Connection) -> None:
+    """Forget all losses."""
+    connection.execute("DELETE FROM incidents")
+
+
+def show(connection: apsw.Connection, warnings: ServiceWarnings) -> None:
+    """Make the recorded losses a warning."""
+    messages = recorded(connection)
+    if messages:
+        warnings.put(COMMITS_MISSING, " / ".join(messages))
+    else:
+        warnings.clear(COMMITS_MISSING)
+
+
+def _keep_log(path: Path) -> Path | None:
+    """Copy the write-ahead log of a database; return the copy, or None if the log is empty."""
+    wal = path.with_name(path.name + "-wal")
+    if not wal.exists() or not wal.stat().st_size:
+        return None
+    kept = wal.with_name(f"{wal.name}{REPLACED}-{uuid.uuid4().hex[:8]}")
+    shutil.copyfile(wal, kept)
+    sync(kept)
+    return kept
+
+
+def _snapshot_commits(index_dir: Path) -> Iterator[CommitId]:
+    """Yield the commits of the index snapshots in a folder; unreadable ones are skipped, since they are not used."""
+    for path in sorted(index_dir.glob("*.json")):
+        try:
+            stated = json.loads(path.read_text(encoding="utf-8"))
+            yield CommitId(str(stated["generation"]), int(stated["commit"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            log.info("index_snapshot_unreadable", path=str(path), reason=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Commits that were acknowledged and are not in the database.
+
+    :param commits: Their number, at least. :param since_us: The time of the last acknowledged one; None if unknown.
+    :param ids: The ids of missing rows by table, as far as known: the first and the last.
+    """
+
+    commits: int
+    until_us: int | None
+    ids: dict[str, tuple[int, int]]
+
+    def sentence(self) -> str:
+        """Return what is missing, for operators."""
+        until = "" if self.until_us is None else f", the last of {from_us(self.until_us).isoformat(timespec='seconds')}"
+        named = [f"{table} with the ids {first} to {last}" for table, (first, last) in self.ids.items()]
+        rows = f": {' and '.join(named)}, and changes and deletions of that time" if named else ""
+        return (
+            f"At least {self.commits} acknowledged commits are missing from the database{until}{rows}; "
+            "its log was damaged or removed, or an older copy was put back"
+        )
+
+
+def _compared(connection: apsw.Connection, marked: Marked | None, derived: Sequence[CommitId]) -> Loss | None:
+    """Compare the database with records of its commits outside of it.
+
+    :param marked: The marker. :param derived: The commits of index snapshots.
+    """
+    if not has_table(connection, "generations"):
+        # A copy of an older release was put back, unless this is its upgrade.
+        return None if marked is None else Loss(marked.number, marked.at_us, {})
+    present = last_commit(connection)
+    lost = [_lost_after(connection, present, commit, is_marker=False) for commit in derived]
+    if marked is None:
+        most = max(lost, default=0)
+        return Loss(most, None, {}) if most else None
+    of_marker = _lost_after(connection, present, marked.commit, is_marker=True)
+    most = max([*lost, of_marker])
+    if not most:
+        return None
+    counters = zip(COUNTED, issued(connection), marked.ids, strict=True)
+    return Loss(most, marked.at_us, {table: (has + 1, had) for table, has, had in counters if had > has})
+
+
+def _lost_after(connection: apsw.Connection, present: CommitId, commit: CommitId, *, is_marker: bool) -> int:
+    """Return how many commits up to this one the database lacks.
+
+    A generation that the database does not know began after the database was copied, or belongs to a history that a
+    restore replaced, whose snapshots may still be there.
+    """
+    last = first(connection, int, "SELECT last_commit FROM generations WHERE id = ?", (commit.generation,))
+    if last is not None:
+        return max(0, commit.number - last)
+    if not is_marker or is_replaced(connection, commit.generation):
+        return 0
+    return max(1, commit.number - present.number)
