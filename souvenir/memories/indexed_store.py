@@ -227,8 +227,9 @@ class IndexedStore:
     # --- maintenance -------------------------------------------------------------------------------------------
 
     def _maintain(self) -> None:
-        """Enforce the memory budget of indexes, write changed snapshots, and make a backup if it is due."""
+        """Enforce the memory budget of indexes, write changed snapshots and the marker, and make a due backup."""
         self.models.tidy_indexes()
+        self._database.sync_marker()
         hours, now = self._settings.backup_interval_hours, utc_now()
         if hours and self._is_backup_due(timedelta(hours=hours), now):
             self._database.back_up(reason=SCHEDULED, now=now)

@@ -266,6 +266,10 @@ class Database:
         with self._gate.read():
             return self._writer.run_alone(lambda _: work())
 
+    def sync_marker(self) -> None:
+        """Make the record of the last commit durable, by which a loss of commits is seen."""
+        self.between_writes(self._commits.sync)
+
     def clear_unused(self) -> bool:
         """Truncate the log and overwrite unused bytes in the file, in batches between which other writes run.
 

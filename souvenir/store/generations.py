@@ -164,12 +164,19 @@ class CommitLog:
         else:
             self._warnings.clear(MARKER_UNWRITABLE)
 
-    def close(self) -> None:
-        """Make the marker durable."""
+    def sync(self) -> None:
+        """Make the marker durable, so that a power cut leaves a recent one. Does not wrap OSError."""
         if self._descriptor is not None:
             os.fsync(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = None
+
+    def close(self) -> None:
+        """Make the marker durable, and close it."""
+        if self._descriptor is not None:
+            try:
+                self.sync()
+            finally:
+                os.close(self._descriptor)
+                self._descriptor = None
 
     def _marked(self, connection: apsw.Connection, commit: CommitId) -> Marked:
         return Marked(*commit, to_us(utc_now()), issued(connection))

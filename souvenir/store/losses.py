@@ -43,10 +43,10 @@ def find_loss(connection: apsw.Connection, settings: Settings, newest: Backup | 
     kept = _keep_log(path)
     log_kept = "" if kept is None else f"; the log is kept as {kept}"
     if newest is None:
-        return f"{found.sentence()}{log_kept}; there is no backup: run `souvenir-server accept-loss`"
+        return f"{found.sentence()}{log_kept}; there is no backup: run `python app.py accept-loss`"
     return (
-        f"{found.sentence()}{log_kept}; run `souvenir-server restore {newest.name}` if this newest backup has more, "
-        "otherwise `souvenir-server accept-loss`"
+        f"{found.sentence()}{log_kept}; run `python app.py restore {newest.name}` if this newest backup has more, "
+        "otherwise `python app.py accept-loss`"
     )
 
 
