@@ -31,7 +31,7 @@ from souvenir.core.passages import (
 from souvenir.core.types import PassageKind, Profile
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_words import WordRules
-from souvenir.index.snapshot import Includes, SnapshotFiles
+from souvenir.index.snapshot import UNWRITABLE, Includes, SnapshotFiles
 
 REBUILD_SHARE = 0.25
 """A write that removes more than this share of a namespace's rows drops its index, since reloading is faster."""
@@ -94,7 +94,10 @@ class _Entry:
 
 
 class IndexRegistry:
-    """Every loaded index, most recently used last."""
+    """Every loaded index, most recently used last.
+
+    `keeps_snapshots` is False while another registry is responsible for the files of the snapshots.
+    """
 
     def __init__(
         self,
@@ -119,6 +122,7 @@ class IndexRegistry:
         self._max_bytes = max_bytes
         self._committed = committed
         self._on_load = on_load
+        self.keeps_snapshots = True
         self._entries: OrderedDict[IndexKey, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -191,35 +195,50 @@ class IndexRegistry:
 
     def forget(self, namespace_id: int) -> None:
         """Drop the indexes of a deleted namespace, including those being loaded, and remove their snapshots."""
-        for key in (IndexKey(namespace_id, kind) for kind in PassageKind):
-            with self._lock:
+        keys = [IndexKey(namespace_id, kind) for kind in PassageKind]
+        with self._lock:
+            for key in keys:
                 self._entries.pop(key, None)
-            self._snapshots.remove(_snapshot_name(key))
+        try:
+            for key in keys:
+                self._snapshots.remove(_snapshot_name(key))
+        except OSError as error:  # `sweep_snapshots` tries it again
+            self._snapshots.warn(UNWRITABLE, error)
 
-    def sweep_snapshots(self, known: Container[int], changed: Container[int], includes: Includes) -> None:
+    def sweep_snapshots(self, known: Container[int], changed: Container[int], includes: Includes) -> bool:
         """Remove the snapshots of unknown namespaces and histories, and those that must be written again.
 
         :param known: The existing namespaces. :param changed: Those whose old snapshots must not be kept.
+        :return: False, with a warning, if the folder does not allow it.
         """
-        for name in self._snapshots.names():
-            namespace_id = _namespace_in(name)
-            if namespace_id not in known or namespace_id in changed:
-                self._snapshots.remove(name)
-            else:
-                self._snapshots.remove_unusable(name, includes)
+        try:
+            for name in self._snapshots.names():
+                namespace_id = _namespace_in(name)
+                if namespace_id not in known or namespace_id in changed:
+                    self._snapshots.remove(name)
+                else:
+                    self._snapshots.remove_unusable(name, includes)
+        except OSError as error:
+            self._snapshots.warn(UNWRITABLE, error)
+            return False
         with self._lock:
             entries = [entry for key, entry in self._entries.items() if key.namespace_id in changed]
         for entry in entries:
             entry.changed_rows = max(entry.changed_rows, 0 if entry.index is None else len(entry.index))
+        return True
 
     def write_snapshots(self, *, all_changed: bool) -> None:
         """Write the indexes that changed since their snapshot: all of them, or those with many changes."""
         with self._lock:
             entries = [(key, entry, entry.index) for key, entry in self._entries.items() if entry.index is not None]
+        tried = False
         for key, entry, index in entries:
             much = entry.changed_rows >= max(SNAPSHOT_MIN_CHANGES, SNAPSHOT_CHANGED_SHARE * len(index))
             if entry.changed_rows and (much or all_changed):
                 self._write(key, entry, index)
+                tried = True
+        if not tried:
+            self._snapshots.check_access()
 
     def shrink(self) -> None:
         """Drop the least recently used indexes until the rest fit the budget; the most recently used one is kept."""
@@ -232,22 +251,17 @@ class IndexRegistry:
             log.info("index_dropped", **_named(key))
 
     def _write(self, key: IndexKey, entry: _Entry, index: NamespaceIndex) -> None:
-        try:
-            self._snapshots.write(
-                _snapshot_name(key),
-                commit=self._committed(),
-                passage_ids=index.attributes.ids,
-                flags=index.attributes.flags,
-                vectors=index.vectors,
-                words=index.words,
-                tokens=index.tokens,
-            )
-        except (
-            OSError,
-            RuntimeError,
-        ) as error:  # FAISS raises the latter; a full disk costs the next start some seconds
-            log.warning("index_snapshot_failed", **_named(key), reason=str(error))
-        else:
+        """Write a snapshot; without it, the next start takes longer."""
+        written = self._snapshots.write(
+            _snapshot_name(key),
+            commit=self._committed(),
+            passage_ids=index.attributes.ids,
+            flags=index.attributes.flags,
+            vectors=index.vectors,
+            words=index.words,
+            tokens=index.tokens,
+        )
+        if written:
             entry.changed_rows = 0
 
     def _drop(self, key: IndexKey, entry: _Entry) -> None:

@@ -138,7 +138,9 @@ class VectorIndex:
         return flat.reshape(len(self), self._codes.code_size)
 
     def write(self, path: Path) -> None:
-        faiss.write_index(self._index, str(path))
+        # Into a file of Python's, since FAISS does not report that closing its own failed, as on a full disk.
+        with path.open("wb") as file:
+            faiss.write_index(self._index, faiss.PyCallbackIOWriter(file.write))  # type: ignore[attr-defined]  # not in the stubs
 
     @classmethod
     def read(cls, path: Path, dim: int) -> VectorIndex:

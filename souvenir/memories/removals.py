@@ -152,7 +152,9 @@ class Removals:
                 log.info("removal_finished", messages=removed.messages, memories=removed.memories)
             self._engine.models.sweep_snapshots()
             if not clear(self._engine, marked):
-                log.warning("erased_bytes_left", reason="a long read needs the log", action="tried again soon")
+                log.warning(
+                    "erased_bytes_left", reason="a long read or the index folder prevents it", action="tried again soon"
+                )
 
     def _advance(self, work: str) -> RemovalStep | None:
         while not self._closing.is_set():

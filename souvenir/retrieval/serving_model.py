@@ -137,23 +137,25 @@ class Models:
         """Run `work`, which deletes rows, in one durable transaction and update the indexes before returning."""
         return self._database.write_rows(work, self._removed)
 
-    def sweep_snapshots(self, changed: Container[int] = ()) -> None:
-        """Remove snapshots that contain deleted data.
+    def sweep_snapshots(self, changed: Container[int] = ()) -> bool:
+        """Remove snapshots that contain deleted data; return False if their folder does not allow it.
 
         :param changed: Namespaces with deletions; snapshots of deleted namespaces are removed in any case.
         """
 
-        def work() -> None:
+        def work() -> bool:
             with self._database.reader() as connection:
                 includes = partial(generations.includes, connection)
-                self.serving.registry.sweep_snapshots(namespaces.ids(connection), changed, includes)
+                return self.serving.registry.sweep_snapshots(namespaces.ids(connection), changed, includes)
 
-        self._database.between_writes(work)
+        return self._database.between_writes(work)
 
     def clear_unused(self, changed: Container[int]) -> bool:
-        """Clear the deleted bytes of namespaces from all files; return False if long reads prevent it."""
-        self.sweep_snapshots(changed)
-        return self._database.clear_unused()
+        """Clear the deleted bytes of namespaces from all files.
+
+        :return: False if long reads, or the folder of the indexes, prevent it; try again later.
+        """
+        return self.sweep_snapshots(changed) and self._database.clear_unused()
 
     def terms(self, text: str) -> Sequence[str]:
         """Return the terms of a text as in the index."""
@@ -186,7 +188,9 @@ class Models:
 
     def expect(self, embedder: Embedder) -> None:
         """Start to embed texts with this model too; its indexes are loaded from the vectors it has so far."""
-        self._next = following = self._serving(embedder)
+        following = self._serving(embedder)
+        following.registry.keeps_snapshots = False
+        self._next = following
         self._database.next_model_id = embedder.model_id
         for key in self.serving.registry.loaded():
             following.registry.get(key)
@@ -258,6 +262,7 @@ class Models:
 
         def switched() -> None:
             with self._changing:
+                following.registry.keeps_snapshots = True
                 self.serving = following
                 self.dismiss()
 
@@ -325,7 +330,7 @@ def new_registry(
     )
     return IndexRegistry(
         open_view,
-        SnapshotFiles(settings.index_dir, origin, rules),
+        SnapshotFiles(settings.index_dir, origin, rules, database.warnings),
         analyser,
         dim=embedder.dim,
         token_space=embedder.token_space,

@@ -169,7 +169,7 @@ class Database:
         if self._path.exists() and self._path.stat().st_size:
             return
         marker = generations.marker_path(self._path)
-        if marker.exists() or self.backups.all() or any(self._settings.index_dir.glob("*.json")):
+        if marker.exists() or self.backups.all() or losses.snapshot_manifests(self._settings.index_dir):
             raise StoreUnusable(
                 f"{self._path} is missing although there are backups or index snapshots of it, or {marker}; "
                 f"{self._advice()}"

@@ -87,13 +87,24 @@ def _keep_log(path: Path) -> Path | None:
     return kept
 
 
+def snapshot_manifests(index_dir: Path) -> Sequence[Path]:
+    """Return the manifests of the index snapshots in a folder; none, with a log line, if it cannot be read."""
+    try:
+        return sorted(path for path in index_dir.iterdir() if path.suffix == ".json")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        log.warning("index_folder_unreadable", folder=str(index_dir), reason=str(error))
+        return []
+
+
 def _snapshot_commits(index_dir: Path) -> Iterator[CommitId]:
     """Yield the commits of the index snapshots in a folder; unreadable ones are skipped, since they are not used."""
-    for path in sorted(index_dir.glob("*.json")):
+    for path in snapshot_manifests(index_dir):
         try:
             stated = json.loads(path.read_text(encoding="utf-8"))
             yield CommitId(str(stated["generation"]), int(stated["commit"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             log.info("index_snapshot_unreadable", path=str(path), reason=str(error))
 
 

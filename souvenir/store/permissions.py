@@ -45,13 +45,13 @@ def make_private(settings: Settings) -> None:
     tightened = 0
     left_open: list[Path] = []
     for path in _paths(settings):
-        mode = stat.S_IMODE(path.stat().st_mode)
-        if mode & PRIVATE_UMASK:
-            try:
+        try:
+            mode = stat.S_IMODE(path.stat().st_mode)
+            if mode & PRIVATE_UMASK:
                 path.chmod(mode & ~PRIVATE_UMASK)
                 tightened += 1
-            except OSError:
-                left_open.append(path)
+        except OSError:
+            left_open.append(path)
     if tightened:
         log.info("data_made_private", folder=str(settings.data_dir), changed=tightened)
     if left_open:
@@ -73,11 +73,12 @@ def _paths(settings: Settings) -> Iterator[Path]:
     yield from database.parent.glob(f"{database.name}*")
     yield from folder.glob(f"{settings.first_key_path.name}*")
     for directory in (settings.index_dir, settings.backup_dir, settings.import_dir):
-        if directory.is_dir():
+        # What cannot be read counts as missing.
+        if os.path.isdir(directory):  # noqa: PTH112 - `Path.is_dir` raises then
             yield directory
             for parent, folders, files in os.walk(directory):
                 inside = (Path(parent, name) for name in chain(folders, files))
-                yield from (path for path in inside if not path.is_symlink())
+                yield from (path for path in inside if not os.path.islink(path))  # noqa: PTH114 - as above
 
 
 def _is_shared(settings: Settings) -> bool:

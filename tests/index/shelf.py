@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.retrieval.preparation import PassageAnalyser, prepare
 from souvenir.retrieval.profiles import PROFILES
 from souvenir.retrieval.serving_model import word_rules
-from souvenir.store import namespaces
+from souvenir.store import generations, namespaces
 from souvenir.store.database import Database
 from souvenir.store.memories import reads
 from souvenir.store.transaction import IndexUpdate, Transaction
@@ -62,7 +63,7 @@ class Shelf:
         self.analyser = CountingAnalyser()
         self.registry = IndexRegistry(
             self.open_view,
-            SnapshotFiles(self.index_dir, origin or self.origin, RULES),
+            SnapshotFiles(self.index_dir, origin or self.origin, RULES, self.database.warnings),
             self.analyser,
             dim=FakeEmbedder.dim,
             token_space=None,
@@ -104,6 +105,11 @@ class Shelf:
 
     def shrink(self) -> None:
         self.database.between_writes(self.registry.shrink)
+
+    def sweep(self, changed: Container[int] = ()) -> bool:
+        with self.database.read() as connection:
+            known, includes = namespaces.ids(connection), partial(generations.includes, connection)
+            return self.registry.sweep_snapshots(known, changed, includes)
 
     def namespace_id(self, name: str = "default") -> int:
         with self.database.read() as connection:

@@ -262,23 +262,6 @@ def test_swapped_snapshots_of_two_namespaces_are_not_used(shelf: Shelf, suffixes
     assert [line["event"] for line in logs] == ["index_snapshot_damaged"] * 2
 
 
-@pytest.mark.parametrize("suffix", ["faiss", "npz", "json"])
-def test_a_failed_snapshot_write_is_logged_and_loses_no_data(shelf: Shelf, suffix: str):
-    shelf.add(*TEXTS)
-    shelf.index()
-    blocking = shelf.index_dir / f"{shelf.namespace_id()}.{suffix}.partial"
-    blocking.mkdir(parents=True)
-    with capture_logs() as logs:
-        shelf.snapshot()
-    assert [line["event"] for line in logs] == ["index_snapshot_failed"]
-    assert shelf.problems() == []
-    blocking.rmdir()
-    shelf.snapshot()
-    shelf.new_registry()
-    assert shelf.problems() == []
-    assert shelf.analyser.texts == 0
-
-
 def test_dropped_indexes_are_the_least_recently_used_and_reload_from_snapshots(shelf: Shelf):
     names = [f"agent{number}" for number in range(5)]
     for name in names:
@@ -363,7 +346,7 @@ def test_a_failed_load_fails_all_waiting_callers_and_is_retried_by_the_next(shel
 
     registry = IndexRegistry(
         open_view,
-        SnapshotFiles(shelf.index_dir, shelf.origin, RULES),
+        SnapshotFiles(shelf.index_dir, shelf.origin, RULES, shelf.database.warnings),
         shelf.analyser,
         dim=FakeEmbedder.dim,
         token_space=None,
