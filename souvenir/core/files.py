@@ -30,6 +30,13 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(path: Path) -> None:
+    """Create a folder that only its owner can read, durably, if it does not exist."""
+    if not path.is_dir():
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sync(path.parent)
+
+
 def sha256_of(path: Path) -> str:
     """Return the file's SHA-256 in hexadecimal."""
     with path.open("rb") as file:

@@ -23,7 +23,7 @@ import apsw
 
 from souvenir.core.concurrency import ReadersWriterLock
 from souvenir.core.errors import BackupDamaged, BackupNotFound, InvalidRequest, StoreUnusable, Unavailable
-from souvenir.core.files import sha256_of, sync
+from souvenir.core.files import make_folder, sha256_of, sync
 from souvenir.store.memories import reads
 from souvenir.store.schema import schema_version
 
@@ -88,7 +88,7 @@ class Backups:
         """
         if not _REASON.fullmatch(reason):
             raise InvalidRequest("A backup's prefix is 1 to 50 ASCII letters, digits, - or _")
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self._directory)
         with self._making.read():
             return self._create(connection, reason, now)
 
@@ -143,6 +143,10 @@ class Backups:
                 raise BackupDamaged(name, "its database is not the file that was written")
         return database
 
+    def bytes_of(self, name: str) -> int:
+        """Return the size of a backup's database; 0 if there is none of that name."""
+        return sum(path.stat().st_size for one, path in self.databases() if one == name)
+
     def databases(self) -> list[tuple[str, Path]]:
         """Return the database of every folder that has one, even without a manifest; by name."""
         found = [(folder.name, folder / DATABASE_FILE) for folder in self._folders()]
@@ -172,7 +176,9 @@ class Backups:
             backup = self._describe(copy, name, was.reason, datetime.fromisoformat(was.created_at))
             _write_manifest(stating, backup)
             with self._evicting, self._changing:
-                # From here on the manifest describes the copy, which a start after a crash renames to the final name.
+                # The copy must be on disk under its name before the manifest describes it: from then on a start after a
+                # crash renames it to the final name.
+                sync(folder)
                 switching = True
                 os.replace(stating, manifest)
                 sync(folder)
@@ -196,7 +202,9 @@ class Backups:
 
     def _drop(self, name: str) -> None:
         """Rename the folder to a hidden name before deleting it, so that no partial backup is ever visible."""
-        shutil.rmtree((self._directory / name).rename(self._partial(f"{name}.evicted")))
+        evicted = (self._directory / name).rename(self._partial(f"{name}.evicted"))
+        sync(self._directory)
+        shutil.rmtree(evicted)
 
     def evict(self, *, but: Collection[str] = ()) -> list[str]:
         """Remove backups beyond the limit: first the oldest automatic ones, then the oldest of all.
@@ -229,6 +237,7 @@ class Backups:
                 copy, backup = folder / f"{DATABASE_FILE}{REWRITTEN}", _manifest(folder)
                 if backup is not None and _is_own_file(copy) and sha256_of(copy) == backup.sha256:
                     os.replace(copy, copy.with_name(DATABASE_FILE))
+                    sync(folder)
                 for path in folder.glob(f"*{REWRITTEN}*"):
                     path.unlink()
 

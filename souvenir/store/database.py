@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
@@ -16,9 +16,10 @@ from types import MappingProxyType
 from typing import TypeVar
 
 import apsw
+import structlog
 
 from souvenir.core.concurrency import ReadersWriterLock
-from souvenir.core.errors import BackupDamaged, ServiceClosing, StoreUnusable, Unavailable
+from souvenir.core.errors import BackupDamaged, DiskFull, ServiceClosing, StoreUnusable, Unavailable
 from souvenir.core.files import sync
 from souvenir.core.passages import CommitId, Embeddable, Embedding
 from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
@@ -31,22 +32,25 @@ from souvenir.store.admin import keys
 from souvenir.store.backups import Backup, Backups
 from souvenir.store.connections import BUSY_TIMEOUT_MS, open_reader, open_writer, require_sound
 from souvenir.store.copies import Copies
+from souvenir.store.disk_space import disk_errors
 from souvenir.store.generations import CommitLog
+from souvenir.store.locks import StoreLock
 from souvenir.store.memories import reads
 from souvenir.store.passages import VectorModels
 from souvenir.store.permissions import REPLACED, make_private
 from souvenir.store.readers import ReaderPool
 from souvenir.store.restore import (
-    COMPACT,
     ID_GAP,
     MEMORIES,
     carry_over,
+    clear_leftovers,
     forget_again,
-    lock_folders,
+    lock_store,
     open_copy,
     raise_sequences,
     repair_copy,
     sequences,
+    sibling,
     stage_backup,
 )
 from souvenir.store.schema import migrate
@@ -62,6 +66,8 @@ LOG_WAIT_S = 5.0
 SWITCH_WAIT_S = 0.5
 """Time that a change of the model waits for running reads; all later requests wait with it."""
 
+log = structlog.get_logger(__name__)
+
 
 def _unlimited(_: str) -> Quotas:
     return UNLIMITED_QUOTAS
@@ -74,14 +80,14 @@ class Database:
         self,
         settings: Settings,
         model_id: str,
-        held: ExitStack,
+        lock: StoreLock,
         instruments: Instruments,
         model_spec: str | None,
     ) -> None:
         self._settings = settings
         self._instruments = instruments
         self._path = settings.database_path
-        self._held = held
+        self._lock = lock
         self._closed = False
         self._gate = ReadersWriterLock()
         self.warnings = ServiceWarnings()
@@ -91,7 +97,8 @@ class Database:
         self._model_spec = model_spec
         self.backups = Backups(settings.backup_dir, keep=settings.max_backups)
         self.copies = Copies(self.backups, self._path)
-        self._clear_leftovers()
+        self.backups.clear_partial()
+        clear_leftovers(self._path)
         self._refuse_lost_database()
         self._connect()
 
@@ -108,28 +115,32 @@ class Database:
 
         :raises StoreUnusable: With a sentence that says what to do, if the database must not be opened.
         """
-        held = lock_folders(settings)
+        lock = lock_store(settings)
         try:
-            database = cls(settings, model_id, held, instruments or Instruments(), model_spec)
-        except BaseException:
-            held.close()
+            database = cls(settings, model_id, lock, instruments or Instruments(), model_spec)
+        except BaseException as error:
+            lock.close()
+            if isinstance(error, OSError):
+                raise StoreUnusable(
+                    f"The files in {settings.data_dir} cannot be read or written ({error}); look at the disk"
+                ) from error
             raise
         make_private(settings)
         return database
 
     def _connect(self) -> None:
+        self._lock.lock_database()
         try:
-            # SQLite gives the log and its index the permissions of the database.
-            os.close(os.open(self._path, os.O_CREAT | os.O_WRONLY, 0o600))
             connection = open_writer(self._path)
             try:
                 self._prepare(connection)
+                self._readers = ReaderPool(self._path, READERS)
+                self._commits = CommitLog(connection, generations.marker_path(self._path), self.warnings)
             except BaseException:
                 connection.close()
                 raise
         except (apsw.Error, OSError) as error:
             raise StoreUnusable(f"{self._path} cannot be opened ({error}); {self._advice()}") from error
-        self._commits = CommitLog(connection, generations.marker_path(self._path), self.warnings)
         self._writer = Writer(
             connection,
             commits=self._commits,
@@ -137,7 +148,6 @@ class Database:
             timeout_s=self._settings.write_timeout_s,
             instruments=self._instruments,
         )
-        self._readers = ReaderPool(self._path, READERS)
 
     def _prepare(self, connection: apsw.Connection) -> None:
         try:
@@ -183,12 +193,6 @@ class Database:
             f"restore the newest backup with `python app.py restore {newest.name}` "
             "(the damaged file is kept next to it), or set another DATA_DIR"
         )
-
-    def _clear_leftovers(self) -> None:
-        self.backups.clear_partial()
-        for name in (".restoring", REPLACED):
-            for suffix in ("", "-wal", "-shm", "-journal", COMPACT):
-                self._path.with_name(self._path.name + name + suffix).unlink(missing_ok=True)
 
     @property
     def committed(self) -> CommitId:
@@ -311,10 +315,14 @@ class Database:
     def _copy(self, reason: str, now: datetime) -> Backup:
         if self._closed:
             raise ServiceClosing
+        needed = sum(self.bytes_on_disk)
         try:
-            with closing(open_reader(self._path)) as connection:
+            with (
+                disk_errors("The backup", self._settings.data_dir, needed, full=DiskFull, other=Unavailable),
+                closing(open_reader(self._path)) as connection,
+            ):
                 return self.backups.create(connection, reason=reason, now=now)
-        except (apsw.Error, OSError) as error:
+        except apsw.Error as error:
             raise Unavailable("The backup could not be written; look at the disk and the service's log") from error
 
     def restore(self, name: str, *, now: datetime, switched: Callable[[], None]) -> Backup:
@@ -326,17 +334,22 @@ class Database:
         :return: The backup of the state that was replaced.
         :raises BackupNotFound: If there is no such backup.
         :raises BackupDamaged: If it cannot be used; nothing was changed.
+        :raises DiskFull: If the disk is full; nothing was changed.
         """
-        with self._gate.write():
-            restoring = stage_backup(self.backups.verify(name), self._path, name, over=[self.committed])
+        needed = self.backups.bytes_of(name) + sum(self.bytes_on_disk)
+        with (
+            self._gate.write(),
+            disk_errors("The restore", self._path.parent, needed, full=DiskFull, other=Unavailable),
+        ):
             try:
+                restoring = stage_backup(self.backups.verify(name), self._path, name, over=[self.committed])
                 self._require_same_model(restoring, name)
                 before = self._copy("pre_restore", now)
                 self._carry_over(restoring)
                 self._switch(restoring)
                 switched()
             finally:
-                restoring.unlink(missing_ok=True)
+                self._clear_leftovers()
         self.backups.evict(but={name, before.name})
         return before
 
@@ -361,24 +374,39 @@ class Database:
         sync(restoring)
 
     def _switch(self, restoring: Path) -> None:
-        """Replace the file while connections are closed; put the old one back if the new one does not open."""
-        replaced = self._path.with_name(self._path.name + REPLACED)
-        self._close_connections()
+        """Replace the file while connections are closed; put the old one back if the new one does not open.
+
+        A kill leaves the old database with an empty log or the new one: the file is replaced in one step.
+        """
+        replaced, wal = sibling(self._path, REPLACED), sibling(self._path, "-wal")
         try:
-            wal = self._path.with_name(self._path.name + "-wal")
+            self._close_connections()
             if wal.exists() and wal.stat().st_size:
                 raise StoreUnusable("The write-ahead log could not be emptied, so nothing was restored; try again")
-            os.link(self._path, replaced)
-            os.replace(restoring, self._path)
+            # The log must be gone for good: after a power cut it would be taken for that of the new database.
             sync(self._path.parent)
-            self._connect()
+            with self._lock.replacing(restoring):
+                os.link(self._path, replaced)
+                try:
+                    os.replace(restoring, self._path)
+                    sync(self._path.parent)
+                    self._connect()
+                except BaseException:
+                    wal.unlink(missing_ok=True)
+                    sibling(self._path, "-shm").unlink(missing_ok=True)
+                    os.replace(replaced, self._path)
+                    sync(self._path.parent)
+                    raise
         except BaseException:
-            if replaced.exists():
-                os.replace(replaced, self._path)
-                sync(self._path.parent)
             self._connect()
             raise
-        replaced.unlink()
+
+    def _clear_leftovers(self) -> None:
+        """Delete temporary files of the restore that just ended, which an error here does not make a failure."""
+        try:
+            clear_leftovers(self._path)
+        except OSError as error:
+            log.warning("restore_leftovers", reason=str(error), action="none: the next start deletes them")
 
     def _close_connections(self) -> None:
         self._readers.close()
@@ -388,6 +416,8 @@ class Database:
     def close(self) -> None:
         """Finish queued writes and running reads, then close."""
         with self._gate.write():
-            self._close_connections()
-            self._held.close()
-            self._closed = True
+            try:
+                self._close_connections()
+            finally:
+                self._lock.close()
+                self._closed = True

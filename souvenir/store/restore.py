@@ -1,21 +1,25 @@
-"""File operations of a restore: the folder's lock, a verified copy, and the offline replacement of the database."""
+"""File operations of a restore: a verified copy, and the offline replacement of the database.
+
+An offline restore prepares the copy completely, and then writes an intent file, which is the point of no return: a kill
+before it leaves everything as it was, and after it the next process that locks the store finishes the restore.
+"""
 
 from __future__ import annotations
 
-import fcntl
+import json
 import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import apsw
+import structlog
 
 from souvenir.core.errors import BackupDamaged, BackupNotFound, StoreUnusable
-from souvenir.core.files import sync
+from souvenir.core.files import sync, write_private
 from souvenir.core.passages import CommitId
 from souvenir.core.settings import Settings
 from souvenir.core.timestamps import utc_now
@@ -24,7 +28,9 @@ from souvenir.store.admin import jobs
 from souvenir.store.backups import Backups
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.connections import open_reader, open_writer, require_sound
-from souvenir.store.permissions import LOCK_NAME, REPLACED, require_usable
+from souvenir.store.disk_space import DISK_ERRORS, disk_errors
+from souvenir.store.locks import StoreLock
+from souvenir.store.permissions import REPLACED
 from souvenir.store.rows import select
 from souvenir.store.schema import has_table, migrate, require_known
 from souvenir.store.tombstones import Tombstone
@@ -37,38 +43,16 @@ COMPACT = ".compact"
 """The suffix of a copy while it is compacted."""
 
 
-def lock_folder(data_dir: Path) -> IO[str]:
-    """Lock the folder until the returned file is closed or the process ends.
+STAGED = ".restoring"
+"""The suffix of the copy of a backup that is to become the database."""
 
-    :raises StoreUnusable: If the folder cannot be written, or another process has locked it.
-    """
-    try:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock_file = os.fdopen(os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600), "w")
-    except OSError as error:
-        raise StoreUnusable(
-            f"DATA_DIR {data_dir} cannot be written ({error}); give it to user {os.geteuid()}, as which this runs, or "
-            "set another folder"
-        ) from error
-    try:
-        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        lock_file.close()
-        raise StoreUnusable(f"Another process uses DATA_DIR {data_dir}; stop it, or set another folder") from error
-    return lock_file
+INTENT = ".restore"
+"""The suffix of the file that says that an offline restore is to be finished."""
 
+MOVED_ASIDE = ("-wal", "-shm", "")
+"""The suffixes of the files that an offline restore keeps under other names."""
 
-def lock_folders(settings: Settings) -> ExitStack:
-    """Lock DATA_DIR, and the folder of the database if it is another one, until the returned stack is closed.
-
-    :raises StoreUnusable: As `lock_folder`, or if this user cannot use the database.
-    """
-    folders = {folder.resolve(): folder for folder in (settings.database_path.parent, settings.data_dir)}
-    with ExitStack() as held:
-        for folder in folders.values():
-            held.enter_context(lock_folder(folder))
-        require_usable(settings)
-        return held.pop_all()
+log = structlog.get_logger(__name__)
 
 
 MEMORIES = "memories"
@@ -85,9 +69,10 @@ def stage_backup(source: Path, path: Path, name: str, *, over: Iterable[CommitId
 
     :param over: The last commits of the database that it replaces, as far as they are known.
     :param id_gap: Added to every AUTOINCREMENT counter, so that no id is issued twice.
-    :raises BackupDamaged: If it cannot be used.
+    :raises BackupDamaged: If it cannot be used. Errors of the disk are not wrapped.
     """
-    staged = path.with_name(path.name + ".restoring")
+    clear_leftovers(path)
+    staged = sibling(path, STAGED)
     try:
         shutil.copyfile(source, staged)
         connection = open_copy(staged)
@@ -103,9 +88,11 @@ def stage_backup(source: Path, path: Path, name: str, *, over: Iterable[CommitId
         finally:
             connection.close()
         sync(staged)
-    except (StoreUnusable, apsw.Error, OSError) as error:
+    except BaseException as error:
         staged.unlink(missing_ok=True)
-        raise BackupDamaged(name, str(error)) from error
+        if isinstance(error, StoreUnusable | apsw.Error) and not isinstance(error, DISK_ERRORS):
+            raise BackupDamaged(name, str(error)) from error
+        raise
     return staged
 
 
@@ -165,7 +152,7 @@ def forget_again(path: Path) -> None:
         removed = tombstones.replay(copy, utc_now())
     if removed == RemovedRows():
         return
-    compact = path.with_name(path.name + COMPACT)
+    compact = sibling(path, COMPACT)
     compact.unlink(missing_ok=True)
     with closing(open_reader(path)) as copy:
         copy.execute("VACUUM INTO ?", (str(compact),))
@@ -263,26 +250,106 @@ def restore_offline(settings: Settings, name: str) -> OfflineRestore:
     :raises BackupDamaged: If it cannot be used; nothing was changed.
     """
     path = settings.database_path
-    kept: list[Path] = []
-    with lock_folders(settings):
+    with lock_store(settings) as lock:
         backups = Backups(settings.backup_dir, keep=settings.max_backups)
-        staged = stage_backup(backups.verify(name), path, name, over=_last_commits(path), id_gap=ID_GAP)
-        with closing(open_copy(staged)) as restored:
-            keys_carried_over = _carry_over_from(path, restored)
-            if not keys_carried_over:
-                _tombstones_of(backups, restored)
-            last = sequences(restored)[MEMORIES]
-        forget_again(staged)
-        repair_copy(staged, above=last + ID_GAP)
-        sync(staged)
-        mark = f"{REPLACED}-{uuid.uuid4().hex[:8]}"
-        for suffix in ("-wal", "-shm", ""):
-            old = path.with_name(path.name + suffix)
-            if old.exists():
-                kept.append(old.rename(old.with_name(old.name + mark)))
-        os.replace(staged, path)
-        sync(path.parent)
+        try:
+            with _offline_disk_errors("The restore", path.parent, backups.bytes_of(name)):
+                backups.clear_partial()
+                keys_carried_over = _stage_offline(path, backups, name)
+                write_private(sibling(path, INTENT), json.dumps({"backup": name, "mark": _new_mark()}))
+        except BaseException:
+            if not sibling(path, INTENT).exists():
+                clear_leftovers(path)
+            raise
+        kept = _finish_restore(path, lock)
     return OfflineRestore(kept, keys_carried_over)
+
+
+def _offline_disk_errors(doing: str, folder: Path, needed: int) -> AbstractContextManager[None]:
+    return disk_errors(doing, folder, needed, full=StoreUnusable, other=StoreUnusable)
+
+
+def _stage_offline(path: Path, backups: Backups, name: str) -> bool:
+    """Prepare the copy that is to become the database; return whether the keys of the present one were readable."""
+    staged = stage_backup(backups.verify(name), path, name, over=_last_commits(path), id_gap=ID_GAP)
+    with closing(open_copy(staged)) as restored:
+        keys_carried_over = _carry_over_from(path, restored)
+        if not keys_carried_over:
+            _tombstones_of(backups, restored)
+        last = sequences(restored)[MEMORIES]
+    forget_again(staged)
+    repair_copy(staged, above=last + ID_GAP)
+    sync(staged)
+    return keys_carried_over
+
+
+def lock_store(settings: Settings) -> StoreLock:
+    """Lock the store, and finish an offline restore that was interrupted.
+
+    :raises StoreUnusable: If another process uses it, this user cannot, or the restore cannot be finished.
+    """
+    lock = StoreLock(settings)
+    try:
+        if sibling(settings.database_path, INTENT).exists():
+            kept = _finish_restore(settings.database_path, lock)
+            log.warning("restore_finished", reason="it had been interrupted", kept=[str(path) for path in kept])
+    except BaseException:
+        lock.close()
+        raise
+    return lock
+
+
+def _finish_restore(path: Path, lock: StoreLock) -> list[Path]:
+    """Do what the intent file says, from any state that a kill leaves, and delete it; return the files that were kept.
+
+    The staged copy is in its place only after the replaced files are out of theirs: so if it is there, all is done.
+    """
+    intent, staged = sibling(path, INTENT), sibling(path, STAGED)
+    try:
+        mark = _mark_of(intent)
+        if staged.exists():
+            with lock.replacing(staged):
+                for suffix in MOVED_ASIDE:
+                    old = sibling(path, suffix)
+                    if old.exists():
+                        old.rename(sibling(path, suffix + mark))
+                sync(path.parent)
+                os.replace(staged, path)
+                sync(path.parent)
+        intent.unlink()
+        sync(path.parent)
+    except OSError as error:
+        raise StoreUnusable(
+            f"The restore that {intent} describes cannot be finished ({error}); check the disk and start again"
+        ) from error
+    return [sibling(path, suffix + mark) for suffix in MOVED_ASIDE if sibling(path, suffix + mark).exists()]
+
+
+def _mark_of(intent: Path) -> str:
+    """Return the suffix under which the replaced files are kept; a new one if the file is damaged."""
+    try:
+        return str(json.loads(intent.read_text(encoding="utf-8"))["mark"])
+    except (ValueError, LookupError, TypeError) as error:
+        mark = _new_mark()
+        log.warning("restore_intent_damaged", reason=str(error), action=f"replaced files are kept as *{mark}")
+        return mark
+
+
+def _new_mark() -> str:
+    return f"{REPLACED}-{uuid.uuid4().hex[:8]}"
+
+
+def clear_leftovers(path: Path) -> None:
+    """Delete what a restore that was interrupted left; an offline one is finished before by whoever locks the store."""
+    for name in (STAGED, REPLACED):
+        for suffix in ("", "-wal", "-shm", "-journal", COMPACT, f"{COMPACT}-journal"):
+            sibling(path, name + suffix).unlink(missing_ok=True)
+    sibling(path, f"{INTENT}.partial").unlink(missing_ok=True)
+
+
+def sibling(path: Path, suffix: str) -> Path:
+    """Return the path of a file of the database that has this suffix."""
+    return path.with_name(path.name + suffix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,10 +370,13 @@ def repair_ids(settings: Settings) -> IdRepair:
     :raises StoreUnusable: If there is no database, or it must not be opened; nothing was changed.
     """
     path = settings.database_path
-    with lock_folders(settings):
+    with lock_store(settings):
         if not path.exists():
             raise StoreUnusable(f"{path} does not exist; set DATA_DIR or DB_PATH to the store that is to be repaired")
-        with closing(open_writer(path)) as connection:
+        with (
+            _offline_disk_errors("The repair", path.parent, 2 * path.stat().st_size),
+            closing(open_writer(path)) as connection,
+        ):
             require_sound(connection, path)
             migrate(connection)
             if not renumbering.is_affected(connection):
@@ -325,7 +395,7 @@ def accept_losses(settings: Settings) -> list[str]:
     :raises StoreUnusable: If there is no database, or it must not be opened.
     """
     path = settings.database_path
-    with lock_folders(settings):
+    with lock_store(settings):
         if not path.exists():
             raise StoreUnusable(f"{path} does not exist; set DATA_DIR or DB_PATH to the store whose losses you accept")
         with closing(open_writer(path)) as connection:

@@ -15,8 +15,10 @@ from io import BufferedReader
 from pathlib import Path
 from threading import Lock
 
+import structlog
+
 from souvenir.core.errors import Overloaded, PayloadTooLarge, Unavailable
-from souvenir.core.files import sync
+from souvenir.core.files import make_folder, sync
 from souvenir.core.types import Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin.jobs import has_place, unfinished
@@ -31,6 +33,8 @@ MAX_HEADER_BYTES = 64 * 1024
 
 MAX_SPOOLS = 8
 """Maximum number of arriving or waiting imports, each with up to IMPORT_MAX_BYTES on disk; a key may have a share."""
+
+log = structlog.get_logger(__name__)
 
 _WHOLE, _ARRIVING = ".ndjson", ".arriving"
 
@@ -108,10 +112,16 @@ class Spools:
         return Spool(job_id, self.path(job_id), line_feeds + (last not in (b"", b"\n")))
 
     def _reserve(self, actor: str) -> str:
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         job_id = uuid.uuid4().hex
         with self._lock:
-            on_disk = {path.stem for path in self._directory.iterdir()}
+            try:
+                make_folder(self._directory)
+                on_disk = {path.stem for path in self._directory.iterdir()}
+            except OSError as error:
+                raise Unavailable(
+                    f"The folder {self._directory} cannot be made or read ({error.strerror}); give it to the service's "
+                    "user, or free space in DATA_DIR, and send the import again"
+                ) from error
             actors = {**self._unfinished(), **self._mine}
             waiting = self._mine.keys() | on_disk
             own = sum(actors.get(one) == actor for one in waiting)
@@ -146,14 +156,20 @@ class Spools:
         self._disown(job_id)
 
     def sweep(self) -> None:
-        """Delete every spool that belongs neither to an unfinished job nor to an active request."""
+        """Delete every spool that belongs neither to an unfinished job nor to an active request.
+
+        If the folder cannot be read, that is logged, and the next sweep deletes them.
+        """
         with self._lock:
-            # In this order, so that a spool that gets a job in between is still in `_mine`.
-            paths = list(self._directory.iterdir()) if self._directory.is_dir() else []
-            kept = self._mine.keys() | self._unfinished().keys() if paths else set()
-            for path in paths:
-                if path.stem not in kept:
-                    path.unlink(missing_ok=True)
+            try:
+                # In this order, so that a spool that gets a job in between is still in `_mine`.
+                paths = list(self._directory.iterdir()) if self._directory.is_dir() else []
+                kept = self._mine.keys() | self._unfinished().keys() if paths else set()
+                for path in paths:
+                    if path.stem not in kept:
+                        path.unlink(missing_ok=True)
+            except OSError as error:
+                log.warning("imports_not_cleared", reason=str(error), action=f"give {self._directory} to this user")
 
     def _unfinished(self) -> dict[str, str]:
         with self._engine.namespace(Scope()) as (connection, _):

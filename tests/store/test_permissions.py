@@ -16,8 +16,8 @@ from souvenir.core.errors import StoreUnusable
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, Scope
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store.locks import StoreLock
 from souvenir.store.permissions import make_private
-from souvenir.store.restore import lock_folders
 from tests.api.test_app import served, stop
 from tests.fake_embedder import FakeEmbedder
 
@@ -159,7 +159,7 @@ def as_other_user(work: Callable[[], str]) -> str:
 
 def lock(settings: Settings) -> str:
     try:
-        with lock_folders(settings):
+        with StoreLock(settings):
             return "locked"
     except StoreUnusable as error:
         return error.message

@@ -342,6 +342,16 @@ def test_a_body_that_breaks_off_or_is_too_large_leaves_nothing(store: Store, tmp
     assert spools_in(store) + list((tmp_path / "small").iterdir()) == []
 
 
+def test_a_folder_of_imports_that_cannot_be_made_is_unavailable_and_named(store: Store, tmp_path: Path):
+    (tmp_path / "taken").touch()
+    spools = Spools(store.engine, tmp_path / "taken", max_bytes=10)
+    with pytest.raises(Unavailable, match=r"The folder .*taken cannot be made or read \(File exists\); give it to"):
+        drain(spools.receive(in_pieces(b"x"), DEFAULT.actor))
+    spools.sweep()
+    (tmp_path / "taken").unlink()
+    assert drain(spools.receive(in_pieces(b"x"), DEFAULT.actor)).line_count == 1
+
+
 def test_a_body_is_never_held_in_memory(store: Store):
     """60 MiB arrive in pieces; what is held is one line, one piece to be written, and the report."""
     size = 60 * 1024 * 1024

@@ -57,6 +57,7 @@
     |  +- ExtractionQuotaExceeded    429  quota_extractions_per_day
     +- ExtractionNotConfigured       501  extraction_not_configured
     +- Unavailable                   503
+       +- DiskFull                   503  disk_full           deletions still work
        +- EmbeddingUnavailable       503  embedding_unavailable
        +- SearchUnavailable          503  search_unavailable
        +- RerankingUnavailable       503  reranking_unavailable  the service refuses to start
@@ -145,6 +146,7 @@ from souvenir.core.errors.requests import (
 from souvenir.core.errors.unavailable import (
     BackupDamaged,
     DeadlineExceeded,
+    DiskFull,
     EmbeddingUnavailable,
     ExtractionNotConfigured,
     JobFailed,
@@ -178,6 +180,7 @@ __all__ = [
     "ConceptNotFound",
     "Conflict",
     "DeadlineExceeded",
+    "DiskFull",
     "EmbeddingUnavailable",
     "EntityNotFound",
     "ExtractQueueFull",

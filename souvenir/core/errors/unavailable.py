@@ -20,6 +20,10 @@ class Unavailable(SouvenirError):
     status = 503
 
 
+class DiskFull(Unavailable):
+    code = "disk_full"
+
+
 class EmbeddingUnavailable(Unavailable):
     code = "embedding_unavailable"
 
