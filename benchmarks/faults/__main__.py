@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.faults.part import Outcome, Part
+from benchmarks.faults.power import POWER
 
-PARTS: tuple[Part, ...] = ()
+PARTS: tuple[Part, ...] = (POWER,)
 """In the order of the table."""
 
 CONTROLS = "controls"
