@@ -8,7 +8,7 @@ are there up to its last sync, and of the later ones any prefix. SQLite's shared
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -144,15 +144,18 @@ def _torn(event: Write | Truncate | Content, dice: random.Random) -> Write | Tru
     return event
 
 
-def without_syncs(events: Iterable[Event], suffix: str) -> list[Event]:
+def nodes_named(events: Iterable[Event], suffix: str) -> set[int]:
+    """Return the files of a log whose names end so."""
+    return {
+        node
+        for event in events
+        if isinstance(event, Entries)
+        for name, node in event.changes
+        if node is not None and name.endswith(suffix)
+    }
+
+
+def without_syncs(events: Sequence[Event], suffix: str) -> list[Event]:
     """Return the log of a service that does not sync the files whose names end so."""
-    nodes: set[int] = set()
-    kept: list[Event] = []
-    for event in events:
-        match event:
-            case Entries(_, changes):
-                nodes |= {entry for name, entry in changes if entry is not None and name.endswith(suffix)}
-            case Sync(node) if node in nodes:
-                continue
-        kept.append(event)
-    return kept
+    nodes = nodes_named(events, suffix)
+    return [event for event in events if not (isinstance(event, Sync) and event.node in nodes)]

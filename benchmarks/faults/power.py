@@ -12,7 +12,7 @@ import os
 import pickle
 import random
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial, reduce
 from operator import add
@@ -21,7 +21,7 @@ from pathlib import Path
 import structlog
 
 from benchmarks.faults.contents import Ledger, examine
-from benchmarks.faults.disk_model import Disk, without_syncs
+from benchmarks.faults.disk_model import Disk, nodes_named, without_syncs
 from benchmarks.faults.part import Outcome, Part
 from benchmarks.faults.recorder import Acknowledged, Begun, Entries, Event, Recorder, Sync, Write
 from benchmarks.faults.workload import Load
@@ -34,7 +34,7 @@ STATES_PER_TASK = 50
 ROUNDS, OPERATIONS = 7, 20
 """Of a load: every operation that runs alone comes once, between turns of three threads."""
 
-CONTROL_STATES = 60
+CONTROL_STATES = 12
 WRITE_AHEAD_LOG = "-wal"
 MARKER = ".commit"
 
@@ -54,16 +54,13 @@ def record(folder: Path, seed: int) -> None:
     (folder / LOG).write_bytes(pickle.dumps(events))
 
 
-def examine_states(
-    log: Path, points: Sequence[int], change: Callable[[list[Event]], list[Event]], folder: Path
-) -> Outcome:
+def examine_states(log: Path, points: Sequence[int], folder: Path) -> Outcome:
     """Open the states after a power cut at these points of a log, and compare each with the ledger of that point.
 
     :param points: Places in the log, which also seed the choice of what survives; those of later events come later.
-    :param change: Breaks the log for a control.
     """
     disk, ledger, outcome, place = Disk(), Ledger(), Outcome(), 0
-    events = change(pickle.loads(log.read_bytes()))
+    events = _events(log)
     for point in points:
         for event in events[place:point]:
             disk.play(event)
@@ -105,25 +102,19 @@ def _named(outcome: Outcome, where: str) -> Outcome:
     )
 
 
-def unchanged(events: list[Event]) -> list[Event]:
-    return events
+def _events(log: Path) -> list[Event]:
+    return list(pickle.loads(log.read_bytes()))
 
 
-def without_syncs_of_the_log(events: list[Event]) -> list[Event]:
-    return without_syncs(events, WRITE_AHEAD_LOG)
-
-
-def with_early_markers(events: list[Event]) -> list[Event]:
+def with_early_markers(events: Sequence[Event]) -> list[Event]:
     """Return the log of a service that writes its commit marker, durably, before the sync of the commit."""
-    logs: set[int] = set()
-    markers: set[int] = set()
+    logs, markers = nodes_named(events, WRITE_AHEAD_LOG), nodes_named(events, MARKER)
     changed: list[Event] = []
     last_sync: int | None = None
     for event in events:
         match event:
-            case Entries(_, changes):
-                logs |= {node for name, node in changes if node is not None and name.endswith(WRITE_AHEAD_LOG)}
-                markers |= {node for name, node in changes if node is not None and name.endswith(MARKER)}
+            case Entries(_, changes) if any(node in markers for _, node in changes):
+                last_sync = None
             case Write(node) if node in markers and last_sync is not None:
                 changed[last_sync:last_sync] = [event, Sync(node)]
                 last_sync = None
@@ -148,12 +139,12 @@ def _recorded(folder: Path, seed: int) -> Path:
     return folder / LOG
 
 
-def _examined(log: Path, number: int, seed: int, change: Callable[[list[Event]], list[Event]], folder: Path) -> Outcome:
-    points = chosen_points(change(pickle.loads(log.read_bytes())), number, random.Random(seed))
+def _examined(log: Path, points: Sequence[int], folder: Path) -> Outcome:
+    if len(points) <= STATES_PER_TASK:
+        return examine_states(log, points, folder)
     tasks = [points[first : first + STATES_PER_TASK] for first in range(0, len(points), STATES_PER_TASK)]
-    with ProcessPoolExecutor(min(len(tasks), os.cpu_count() or 1), mp_context=NEW_PROCESSES) as processes:
-        found = processes.map(partial(examine_states, log, change=change, folder=folder), tasks)
-        return reduce(add, found, Outcome())
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=NEW_PROCESSES) as processes:
+        return reduce(add, processes.map(partial(examine_states, log, folder=folder), tasks))
 
 
 def run(trials: int, seed: int, folder: Path) -> Outcome:
@@ -161,16 +152,27 @@ def run(trials: int, seed: int, folder: Path) -> Outcome:
     while outcome.trials < trials:
         number = min(STATES_PER_LOAD, trials - outcome.trials)
         log = _recorded(folder / f"load-{outcome.trials}", dice.getrandbits(32))
-        outcome += _examined(log, number, dice.getrandbits(32), unchanged, folder)
+        outcome += _examined(log, chosen_points(_events(log), number, dice), folder)
         log.unlink()
     return outcome
 
 
 def control(folder: Path) -> dict[str, tuple[str, ...]]:
-    log = _recorded(folder / "load", seed=1)
-    unsynced = _examined(log, CONTROL_STATES, 1, without_syncs_of_the_log, folder)
-    early = _examined(log, CONTROL_STATES, 1, with_early_markers, folder)
-    return {"log not synced": unsynced.lost, "marker before the sync": early.wrong}
+    """Break the log: of a service that does not sync SQLite's log, and of one that writes its marker too early."""
+    log, dice = _recorded(folder / "load", seed=1), random.Random(1)
+    unsynced, early = without_syncs(_events(log), WRITE_AHEAD_LOG), with_early_markers(_events(log))
+    markers = nodes_named(early, MARKER)
+    answered = [place for place, event in enumerate(unsynced) if isinstance(event, Acknowledged)]
+    marked = [place + 1 for place, event in enumerate(early) if isinstance(event, Sync) and event.node in markers]
+
+    def examined(events: Sequence[Event], points: list[int]) -> Outcome:
+        log.write_bytes(pickle.dumps(events))
+        return examine_states(log, sorted(dice.sample(points, CONTROL_STATES)), folder)
+
+    return {
+        "log not synced": examined(unsynced, answered).lost,
+        "marker before the sync": examined(early, marked).wrong,
+    }
 
 
 POWER = Part("power", trials=60, long_trials=2_000, run=run, control=control)

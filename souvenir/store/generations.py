@@ -98,13 +98,18 @@ def marker_path(database_path: Path) -> Path:
 
 
 def read_marker(path: Path) -> Marked | None:
-    """Return the content of a marker; None if there is none, or, with a log line, if it is unreadable."""
+    """Return the content of a marker; None if there is none, or, with a log line, if it is unreadable.
+
+    A power cut soon after the first start can leave it empty.
+    """
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
         log.warning("commit_marker_unreadable", path=str(path), reason=str(error))
+        return None
+    if not content.strip(b"\0"):
         return None
     text, _, checksum = content.strip().rpartition(b" ")
     try:
