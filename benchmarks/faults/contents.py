@@ -22,6 +22,7 @@ from benchmarks.faults.part import Outcome
 from souvenir.conversations.blocks import Blocks
 from souvenir.conversations.messages import Conversations, MessageQuery
 from souvenir.core.errors import AgentNotFound, SouvenirError
+from souvenir.core.service_warnings import ServiceWarning
 from souvenir.core.settings import Settings
 from souvenir.core.types import Scope, SearchQuery
 from souvenir.memories.engine import MemoryEngine
@@ -29,9 +30,6 @@ from souvenir.store.messages.messages import MessageFilter
 
 SCOPES = (Scope(), Scope("ann", "ann"), Scope("ben", "ben"))
 """The namespaces of the battery; the latter two are agents."""
-
-LOUD = ("warning", "error", "critical")
-"""Levels of the log."""
 
 SEARCHED = 6
 MAX_ROWS = 100_000
@@ -187,16 +185,12 @@ def bytes_of(folder: Path, words: Collection[str]) -> list[str]:
 
 @dataclass(slots=True)
 class Reported:
-    """The refusal of a start, or its log and the problems that `check` found."""
+    """The refusal of a start, or its warnings to operators, its log and the problems that `check` found."""
 
     refusal: str | None = None
+    warnings: list[ServiceWarning] = field(default_factory=list)
     log: list[MutableMapping[str, Any]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-
-    @property
-    def warnings(self) -> list[str]:
-        """The log lines that an operator must see."""
-        return [f"{line['event']}: {line.get('reason', '')}" for line in self.log if line["log_level"] in LOUD]
 
 
 def examine(data_dir: Path, ledger: Ledger, dice: random.Random) -> tuple[Outcome, Reported]:
@@ -214,6 +208,7 @@ def examine(data_dir: Path, ledger: Ledger, dice: random.Random) -> tuple[Outcom
             outcome = ledger.compare(contents(engine))
             wrong = _wrong_searches(engine, ledger, dice)
             reported.problems = list(engine.check())
+            reported.warnings = list(engine.warnings.current())
             lost = _lost_backups(engine, ledger)
     return outcome + Outcome(trials=1, lost=tuple(lost), risen=tuple(risen), wrong=tuple(wrong)), reported
 

@@ -81,7 +81,7 @@ def _examine_state(disk: Disk, ledger: Ledger, place: int, folder: Path) -> Outc
         outcome, reported = examine(folder, ledger, dice)
     finally:
         shutil.rmtree(folder)
-    wrong = [*reported.problems, *(f"a false alarm: {warning}" for warning in reported.warnings)]
+    wrong = [*reported.problems, *(f"a false alarm: {warning.message}" for warning in reported.warnings)]
     lost = [] if reported.refusal is None else [f"the store refuses to open: {reported.refusal}"]
     found = outcome + Outcome(lost=tuple(lost), wrong=tuple(wrong))
     under_way = ", ".join(operation.kind for operation in ledger.under_way.values()) or "nothing"
