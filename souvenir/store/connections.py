@@ -53,4 +53,4 @@ def require_sound(connection: apsw.Connection, path: Path) -> None:
     """:raises StoreUnusable: If SQLite finds the file corrupt."""
     verdict = connection.execute("PRAGMA quick_check(1)").get
     if verdict != "ok":
-        raise StoreUnusable(f"{path} is damaged ({verdict})")
+        raise StoreUnusable(f"{path} is damaged ({' '.join(str(verdict).split())})")
