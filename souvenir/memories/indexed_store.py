@@ -35,6 +35,7 @@ from souvenir.core.types import (
     Stats,
 )
 from souvenir.index.analyser import Analyser
+from souvenir.memories.backup_schedule import BackupSchedule
 from souvenir.memories.statistics import Vitals, readiness_of, stats_of, vitals_of
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.privacy.screening import Screening
@@ -76,6 +77,7 @@ class IndexedStore:
         analyser = PassageAnalyser(self.analyser, profiles)
         self.models = Models(settings, embedder, analyser, database, on_load=self._maintenance.ask)
         self._searcher = Searcher(settings, self.models, database, analyser, instruments, reranker)
+        self._schedule = BackupSchedule(timedelta(hours=settings.backup_interval_hours))
         self._on_restored: list[Callable[[], None]] = []
         self._warm = False
         self._maintenance.start()
@@ -230,22 +232,12 @@ class IndexedStore:
         """Enforce the memory budget of indexes, write changed snapshots and the marker, and make a due backup."""
         self.models.tidy_indexes()
         self._database.sync_marker()
-        hours, now = self._settings.backup_interval_hours, utc_now()
-        if hours and self._is_backup_due(timedelta(hours=hours), now):
-            self._database.back_up(reason=SCHEDULED, now=now)
+        if self._settings.backup_interval_hours:
+            self._back_up_if_due(utc_now())
 
-    def _is_backup_due(self, interval: timedelta, now: datetime) -> bool:
-        """Count from the newest scheduled backup, or else from the first write, so that a restart has no effect.
-
-        An unchanged store needs no further backup.
-        """
+    def _back_up_if_due(self, now: datetime) -> None:
         with self._database.read() as connection:
-            written = namespaces.first_and_last_write(connection)
-        if written is None:
-            return False
-        first, last = written
-        made = (backup.created_at for backup in self._database.backups.all() if backup.reason == SCHEDULED)
-        newest = next((datetime.fromisoformat(created_at) for created_at in made), None)
-        if newest is None:
-            return now - first >= interval
-        return last > newest and now - newest >= interval
+            first_write, state = namespaces.first_write(connection), namespaces.write_state(connection)
+        backups = [backup for backup in self._database.backups.all() if backup.reason == SCHEDULED]
+        if first_write and self._schedule.is_due(backups, first_write=first_write, state=state, now=now):
+            self._schedule.made(self._database.back_up(reason=SCHEDULED, now=now))

@@ -14,7 +14,7 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
@@ -24,6 +24,7 @@ import apsw
 from souvenir.core.concurrency import ReadersWriterLock
 from souvenir.core.errors import BackupDamaged, BackupNotFound, InvalidRequest, StoreUnusable, Unavailable
 from souvenir.core.files import make_folder, sha256_of, sync
+from souvenir.store import namespaces
 from souvenir.store.memories import reads
 from souvenir.store.schema import schema_version
 
@@ -58,7 +59,11 @@ backups of an operator or of the schedule."""
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """The content of `manifest.json`. `created_at` is ISO-8601 in UTC, `bytes` the size of the database file."""
+    """The content of `manifest.json`. `created_at` is ISO-8601 in UTC, `bytes` the size of the database file.
+
+    :param sequence: The order of the backups, independent of the clock; 0 in those of earlier versions.
+    :param state: `namespaces.write_state` of the content; None in those of earlier versions.
+    """
 
     name: str
     reason: str
@@ -69,6 +74,13 @@ class Backup:
     passages: int
     namespaces: int
     schema_version: int
+    sequence: int = 0
+    state: int | None = None
+
+    @property
+    def order(self) -> tuple[int, str, str]:
+        """A sort key: by age, oldest first."""
+        return self.sequence, self.created_at, self.name
 
 
 class Backups:
@@ -79,6 +91,8 @@ class Backups:
         self._keep = keep
         self._evicting = Lock()
         self._changing = Lock()
+        self._numbering = Lock()
+        self._last_sequence = 0
         self._making = ReadersWriterLock()
 
     def create(self, connection: apsw.Connection, *, reason: str, now: datetime) -> Backup:
@@ -98,7 +112,7 @@ class Backups:
             database = partial / DATABASE_FILE
             connection.execute("VACUUM INTO ?", (str(database),))
             sync(database)
-            backup = self._describe(database, name, reason, now)
+            backup = replace(self._describe(database, name, reason, now), sequence=self._next_sequence())
             _write_manifest(partial / MANIFEST_FILE, backup)
             sync(partial)
             partial.rename(self._directory / name)
@@ -107,6 +121,11 @@ class Backups:
             raise
         sync(self._directory)
         return backup
+
+    def _next_sequence(self) -> int:
+        with self._numbering:
+            self._last_sequence = 1 + max([self._last_sequence, *(backup.sequence for backup in self.all())])
+            return self._last_sequence
 
     def settle(self, timeout_s: float) -> None:
         """Wait for the backups that are being created.
@@ -119,7 +138,7 @@ class Backups:
     def all(self) -> list[Backup]:
         """Return finished backups, newest first. A folder without a readable manifest is skipped."""
         found = [backup for path in self._folders() if (backup := _manifest(path)) is not None]
-        return sorted(found, key=lambda backup: (backup.created_at, backup.name), reverse=True)
+        return sorted(found, key=lambda backup: backup.order, reverse=True)
 
     @property
     def newest(self) -> Backup | None:
@@ -173,7 +192,8 @@ class Backups:
             shutil.copyfile(database, copy)
             change(copy)
             sync(copy)
-            backup = self._describe(copy, name, was.reason, datetime.fromisoformat(was.created_at))
+            described = self._describe(copy, name, was.reason, datetime.fromisoformat(was.created_at))
+            backup = replace(described, sequence=was.sequence)
             _write_manifest(stating, backup)
             with self._evicting, self._changing:
                 # The copy must be on disk under its name before the manifest describes it: from then on a start after a
@@ -272,6 +292,7 @@ class Backups:
         try:
             counts = reads.counts(copy)
             version = schema_version(copy)
+            state = namespaces.write_state(copy)
         finally:
             copy.close()
         return Backup(
@@ -284,6 +305,7 @@ class Backups:
             passages=counts.passages,
             namespaces=counts.namespaces,
             schema_version=version,
+            state=state,
         )
 
 

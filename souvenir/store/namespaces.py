@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -9,6 +10,7 @@ import apsw
 
 from souvenir.core.labels import PARENT, SEPARATOR
 from souvenir.core.types import SourceFilter, SourceMatch
+from souvenir.store.generations import history_id
 from souvenir.store.rows import first, select
 
 
@@ -39,12 +41,15 @@ def ids(connection: apsw.Connection) -> set[int]:
     return set(select(connection, int, "SELECT id FROM namespaces"))
 
 
-def first_and_last_write(connection: apsw.Connection) -> tuple[datetime, datetime] | None:
-    """Return the first creation and the last change of any namespace; None if nothing was ever written."""
-    row = first(
-        connection, tuple[datetime | None, datetime | None], "SELECT min(created_at), max(changed_at) FROM namespaces"
-    )
-    return None if row is None or row[0] is None or row[1] is None else (row[0], row[1])
+def first_write(connection: apsw.Connection) -> datetime | None:
+    """Return the time of the creation of the first namespace; None if nothing was ever written."""
+    return first(connection, datetime, "SELECT min(created_at) FROM namespaces HAVING count(*) > 0")
+
+
+def write_state(connection: apsw.Connection) -> int:
+    """Return a number that differs after every write to a namespace, and after a restore."""
+    row = "SELECT group_concat(id || ':' || change_seq) FROM (SELECT id, change_seq FROM namespaces ORDER BY id)"
+    return zlib.crc32(f"{history_id(connection)} {connection.execute(row).get}".encode())
 
 
 def source_condition(source: SourceFilter) -> tuple[str, list[apsw.SQLiteValue]]:

@@ -47,6 +47,8 @@ def test_a_manifest_describes_the_content_of_its_backup(database: Database, sett
         "passages": 3,
         "namespaces": 1,
         "schema_version": SCHEMA_VERSION,
+        "sequence": 1,
+        "state": backup.state,
     }
     assert database.backups.all() == [backup]
     assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", "souvenir.db"]
@@ -133,8 +135,35 @@ def test_a_backup_just_made_is_kept_even_if_the_clock_went_back(open_database: O
     database = open_database(max_backups=2)
     late = [database.back_up(reason="manual", now=NOW + timedelta(days=at)).name for at in (8, 9)]
     early = database.back_up(reason="manual", now=NOW).name
-    assert names_of(database) == [late[1], early]
+    assert names_of(database) == [early, late[1]]
     assert database.backups.verify(early).exists()
+
+
+def test_backups_from_a_clock_that_was_ahead_are_evicted_before_later_ones(open_database: OpenDatabase):
+    database = open_database(max_backups=2)
+    ahead = [database.back_up(reason="manual", now=NOW + timedelta(days=365)).name for _ in range(2)]
+    made = [database.back_up(reason="manual", now=NOW + timedelta(hours=hour)).name for hour in range(3)]
+    assert names_of(database) == [made[2], made[1]]
+    assert not set(ahead) & set(names_of(database))
+
+
+def test_backups_of_earlier_versions_come_first_and_by_their_time(open_database: OpenDatabase, settings: Settings):
+    database = open_database(max_backups=5)
+    old = [database.back_up(reason="manual", now=NOW + timedelta(hours=hour)).name for hour in (2, 1, 400)]
+    for name in old:
+        manifest = settings.backup_dir / name / "manifest.json"
+        stated = json.loads(manifest.read_text())
+        del stated["sequence"], stated["state"]
+        manifest.write_text(json.dumps(stated))
+    new = database.back_up(reason="manual", now=NOW).name
+    assert names_of(database) == [new, old[2], old[0], old[1]]
+
+
+def test_a_rewritten_backup_keeps_its_place(database: Database):
+    old, new = (database.back_up(reason="manual", now=NOW).name for _ in range(2))
+    database.backups.rewrite(old, lambda _: None)
+    assert names_of(database) == [new, old]
+    assert [backup.sequence for backup in database.backups.all()] == [2, 1]
 
 
 def test_concurrent_evictions_remove_each_backup_once(open_database: OpenDatabase):
@@ -145,7 +174,8 @@ def test_concurrent_evictions_remove_each_backup_once(open_database: OpenDatabas
         )
     assert len(set(made)) == 12
     database.backups.evict()
-    assert names_of(database) == [max(made)]
+    [left] = database.backups.all()
+    assert left.sequence == 12
 
 
 def test_names_freed_by_eviction_are_reused_without_a_clash(open_database: OpenDatabase):
