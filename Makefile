@@ -1,7 +1,6 @@
 # Every task of the project, from setting up to measuring; `make` alone lists them. Needs only make and Python 3.11+ with venv.
 
 PYTHON ?= python3
-ROUNDS ?= 200
 REQUESTS ?= 50000
 
 VENV := .venv
@@ -26,7 +25,7 @@ export ORT_DISABLE_TELEMETRY := 1
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-fairness bench-overhead bench-retrieval bench-evidence \
 	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
-	bench-extraction bench-learning bench-client bench-privacy isolation durability faults model lock audit sbom clean FORCE
+	bench-extraction bench-learning bench-client bench-privacy isolation faults model lock audit sbom clean FORCE
 
 help: ## List all tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -151,9 +150,6 @@ bench-privacy: $(TOOLS) ## Measure the privacy rules, on the labelled texts in D
 
 isolation: $(TOOLS) ## Send random requests with two keys of disjoint scopes and count leaks
 	@$(PY) -m benchmarks.isolation --requests $(REQUESTS) $(ARGS)
-
-durability: $(TOOLS) ## Kill the service ROUNDS=200 times under load and count lost writes
-	@$(PY) -m benchmarks.durability --rounds $(ROUNDS) $(ARGS)
 
 faults: $(TOOLS) ## Break disks, files, processes and clocks, and count what is lost; ARGS=--long is the longest form
 	@$(PY) -m benchmarks.faults $(ARGS)

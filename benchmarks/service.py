@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
@@ -33,8 +33,10 @@ class ServiceFailed(Exception):
 class Service:
     """`python app.py` over one data folder; started, killed and started again on the same port."""
 
-    def __init__(self, data_dir: Path, **environment: str) -> None:
+    def __init__(self, data_dir: Path, *, command: Sequence[str] = ("app.py",), **environment: str) -> None:
+        """:param command: Arguments of Python. :param environment: Settings."""
         self.data_dir = data_dir
+        self._command = command
         self.port = free_port()
         self._environment = {
             **os.environ,
@@ -59,7 +61,7 @@ class Service:
         begin = time.monotonic()
         with self.log_path.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "app.py"], cwd=ROOT, env=self._environment, stdout=output, stderr=output
+                [sys.executable, *self._command], cwd=ROOT, env=self._environment, stdout=output, stderr=output
             )
         while time.monotonic() - begin < START_TIMEOUT_S:
             if self._process.poll() is not None:
@@ -119,12 +121,16 @@ class Client:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
         self._headers = {} if key is None else {"X-API-Key": key}
 
-    def call(self, method: str, path: str, body: Any = None, *, namespace: str | None = None) -> tuple[int, Any]:
+    def call(
+        self, method: str, path: str, body: Any = None, *, namespace: str | None = None, once: str | None = None
+    ) -> tuple[int, Any]:
         """Status and parsed answer.
 
+        :param once: The Idempotency-Key.
         :raises OSError: If no whole answer came; the request may or may not have been carried out.
         """
-        headers = {} if namespace is None else {"X-Namespace": namespace}
+        sent = {"X-Namespace": namespace, "Idempotency-Key": once}
+        headers = {name: value for name, value in sent.items() if value is not None}
         return self._send(method, path, None if body is None else json.dumps(body), "application/json", headers)
 
     def call_tool(self, name: str, arguments: Mapping[str, Any], path: str = "/mcp") -> Any:
@@ -160,9 +166,10 @@ class Client:
         except (http.client.HTTPException, ValueError) as error:
             raise ConnectionError(str(error)) from error
 
-    def text(self, method: str, path: str) -> str:
+    def text(self, method: str, path: str, *, namespace: str | None = None) -> str:
         """The body of an answer that is plain text."""
-        self._connection.request(method, path, headers=self._headers)
+        headers = self._headers if namespace is None else {**self._headers, "X-Namespace": namespace}
+        self._connection.request(method, path, headers=headers)
         return self._connection.getresponse().read().decode()
 
     def close(self) -> None:

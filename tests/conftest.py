@@ -34,7 +34,7 @@ hypothesis_settings.load_profile("souvenir")
 TESTS = Path(__file__).parent
 FIRST = (
     "api/test_conformance.py",
-    "test_durability.py",
+    "faults/test_kills.py",
     "memories/erasure/test_canaries.py",
     "api/test_access_table.py",
     "memories/engine/test_state_machine.py",

@@ -11,6 +11,7 @@ purpose and must be reported. The exit code is 1 if a trial found a fault or a c
 from __future__ import annotations
 
 import argparse
+import logging
 import random
 import sys
 import tempfile
@@ -18,10 +19,13 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import structlog
+
+from benchmarks.faults.kills import KILLS
 from benchmarks.faults.part import Outcome, Part
 from benchmarks.faults.power import POWER
 
-PARTS: tuple[Part, ...] = (POWER,)
+PARTS: tuple[Part, ...] = (KILLS, POWER)
 """In the order of the table."""
 
 CONTROLS = "controls"
@@ -70,6 +74,7 @@ def main() -> int:
     arguments = parser.parse_args()
     seed = arguments.seed or random.SystemRandom().getrandbits(32)
     print(f"seed {seed}", flush=True)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     rows, sound = [], True
     with tempfile.TemporaryDirectory() as folder:
         for part in PARTS:
