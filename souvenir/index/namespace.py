@@ -6,7 +6,6 @@ Updates are idempotent, since a namespace that is being loaded may receive a wri
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -19,12 +18,9 @@ from souvenir.core.concurrency import ReadersWriterLock
 from souvenir.core.labels import is_visible
 from souvenir.core.passages import (
     LATE_PROFILES,
-    Chunks,
-    Embedding,
     FieldScores,
     IndexChange,
     OwnerChanged,
-    Passage,
     PassageAdded,
     PassageRemoved,
     TokensAdded,
@@ -392,38 +388,6 @@ class NamespaceIndex:
         late = np.isin(self.attributes.profiles, list(LATE_PROFILES))
         ids: list[int] = self.attributes.ids[late & (self.tokens.lengths == MISSING)].tolist()
         return ids
-
-    def problems(self, truth: Iterable[tuple[Passage, Embedding]], analyse: Callable[[Passage], Chunks]) -> list[str]:
-        """Return every difference between this index and the passages in the database."""
-        found: list[str] = []
-        seen = 0
-        with self.lock.read():
-            for passage, embedding in truth:
-                seen += 1
-                row = self.attributes.row_of(passage.id)
-                if row is None:
-                    found.append(f"passage {passage.id} is not indexed")
-                    continue
-                found += self._row_problems(row, passage, embedding, analyse(passage))
-            found += self.attributes.problems()
-            if seen != len(self) or len(self.vectors) != len(self) or len(self.words) != len(self):
-                found.append(
-                    f"{seen} passages stored, {len(self)} rows, {len(self.vectors)} vectors, {len(self.words)} texts"
-                )
-        return found
-
-    def _row_problems(self, row: int, passage: Passage, embedding: Embedding, chunks: Chunks) -> Iterable[str]:
-        if not self.vectors.agrees(row, embedding.vector):
-            yield f"passage {passage.id} has another vector"
-        if not self.tokens.agrees(row, embedding.tokens):
-            yield f"passage {passage.id} has other token vectors"
-        held, stated = (
-            sorted(sorted(one.items()) for one in of) for of in (self.words.chunks_of(row), map(Counter, chunks))
-        )
-        if held != stated:
-            yield f"passage {passage.id} has other terms"
-        if not self.attributes.agrees(row, passage):
-            yield f"passage {passage.id} has other attributes"
 
 
 @dataclass(frozen=True, slots=True)

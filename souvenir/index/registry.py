@@ -29,9 +29,10 @@ from souvenir.core.passages import (
     TokensAdded,
 )
 from souvenir.core.types import PassageKind, Profile
+from souvenir.index.cross_check import Stored, sample_of, sampled_problems
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_words import WordRules
-from souvenir.index.snapshot import UNWRITABLE, Includes, SnapshotFiles
+from souvenir.index.snapshot import UNWRITABLE, Includes, Snapshot, SnapshotFiles
 
 REBUILD_SHARE = 0.25
 """A write that removes more than this share of a namespace's rows drops its index, since reloading is faster."""
@@ -50,20 +51,18 @@ class IndexKey(NamedTuple):
     kind: PassageKind
 
 
-class PassageView(Protocol):
+class PassageView(Stored, Protocol):
     """One snapshot of a namespace's passages of one kind in the database."""
 
     @property
-    def change_seq(self) -> int: ...
+    def namespace(self) -> str:
+        """The name of the namespace."""
 
     def includes(self, commit: CommitId) -> bool:
         """Return whether the history of the database contains a commit."""
 
     def attributes(self) -> Sequence[PassageRow]:
         """Return a row for every passage."""
-
-    def passages(self, ids: Iterable[int] | None) -> Iterable[tuple[Passage, Embedding]]:
-        """Return those among `ids`, or all, in id order, with their embeddings."""
 
 
 class Analyse(Protocol):
@@ -83,7 +82,8 @@ OpenView = Callable[[IndexKey], AbstractContextManager[PassageView]]
 class _Entry:
     """`index` is None while it loads; `pending` holds the writes committed meanwhile.
 
-    `changed_rows` is the number of rows changed since the snapshot.
+    `changed_rows` is the number of rows changed since the snapshot, `left_out` that of stored passages without a row,
+    since they have no embedding that can be read.
     """
 
     loaded: threading.Event = field(default_factory=threading.Event)
@@ -91,6 +91,7 @@ class _Entry:
     failure: BaseException | None = None
     pending: list[tuple[Sequence[IndexChange], int]] = field(default_factory=list)
     changed_rows: int = 0
+    left_out: int = 0
 
 
 class IndexRegistry:
@@ -240,6 +241,39 @@ class IndexRegistry:
         if not tried:
             self._snapshots.check_access()
 
+    def suspicions(self, key: IndexKey, view: PassageView) -> list[int] | None:
+        """Compare a sample of a loaded index, and its size, with the database, while writes go on.
+
+        :return: The ids of the sample if there is a difference, which may come from a write; None otherwise.
+        """
+        with self._lock:
+            entry = self._entries.get(key)
+        if entry is None or entry.index is None:
+            return None
+        with entry.index.lock.read():
+            ids = sample_of(entry.index.attributes.ids)
+        return ids if self._problems(entry, entry.index, ids, view) else None
+
+    def verify(self, key: IndexKey, ids: Sequence[int], view: PassageView) -> None:
+        """Compare passages of a loaded index, and its size; one that disagrees is rebuilt on the next use.
+
+        On the writer thread only.
+        """
+        with self._lock:
+            entry = self._entries.get(key)
+        if entry is None or entry.index is None:
+            return
+        held = [id_ for id_ in ids if entry.index.attributes.row_of(id_) is not None]
+        wrong = self._problems(entry, entry.index, held, view)
+        if wrong:
+            self._drop(key, entry)
+            self._reject(key, view, wrong)
+
+    def _problems(self, entry: _Entry, index: NamespaceIndex, ids: Sequence[int], view: PassageView) -> list[str]:
+        found = sampled_problems(index, ids, view, self._analyse.chunks)
+        stored, indexed = view.count() - entry.left_out, len(index)
+        return [*found, f"{stored} passages stored, {indexed} indexed"] if stored != indexed else found
+
     def shrink(self) -> None:
         """Drop the least recently used indexes until the rest fit the budget; the most recently used one is kept."""
         while self.over_budget:
@@ -291,37 +325,57 @@ class IndexRegistry:
     def _build(self, key: IndexKey, entry: _Entry) -> NamespaceIndex:
         """Build an index from its snapshot and later changes, or from all stored passages and vectors."""
         with self._open_view(key) as view:
-            change_seq = view.change_seq
-            snapshot = self._snapshots.read(_snapshot_name(key), view.includes)
-            if snapshot is None:
+            snapshot = self._snapshots.read(_snapshot_name(key), view.includes) if self.keeps_snapshots else None
+            index = None if snapshot is None else self._of_snapshot(key, entry, snapshot, view)
+            if index is None:
                 index = self._empty()
-                index.apply(self._added(view.passages(None)), change_seq)
+                index.apply(self._added(view.passages(None)), view.change_seq)
                 entry.changed_rows = len(index)
-                return index
-            index = NamespaceIndex(
-                self._dim,
-                self._rules,
-                self._analyse.terms,
-                vectors=snapshot.vectors,
-                words=snapshot.words,
-                tokens=snapshot.tokens,
-            )
-            stored = {row.id: row for row in view.attributes()}
-            snapshot_ids = snapshot.passage_ids.tolist()
-            held = zip(snapshot_ids, snapshot.flags.tolist(), strict=True)
-            gone = PassageRow(0, 0, 0, "", 0, False)
-            index.attributes.extend([stored.get(id_, gone)._replace(id=id_, flags=flags) for id_, flags in held])
-            known = set(snapshot_ids)
-            index.apply([PassageRemoved(id_, key.kind) for id_ in known - stored.keys()], 0)
-            if self._token_space is not None and (lacking := index.without_tokens()):
-                found = ((passage.id, embedding.tokens) for passage, embedding in view.passages(lacking))
-                index.apply([TokensAdded(id_, key.kind, tokens) for id_, tokens in found if tokens is not None], 0)
-            missing = stored.keys() - known
-            if missing:
-                index.apply(self._added(view.passages(sorted(missing))), change_seq)
-            entry.changed_rows = len(missing) + len(known - stored.keys())
-            index.change_seq = change_seq
+            entry.left_out = view.count() - len(index)
             return index
+
+    def _of_snapshot(
+        self, key: IndexKey, entry: _Entry, snapshot: Snapshot, view: PassageView
+    ) -> NamespaceIndex | None:
+        """Return the index of a snapshot with later changes; None, after its removal, if a sample disagrees."""
+        index = NamespaceIndex(
+            self._dim,
+            self._rules,
+            self._analyse.terms,
+            vectors=snapshot.vectors,
+            words=snapshot.words,
+            tokens=snapshot.tokens,
+        )
+        stored = {row.id: row for row in view.attributes()}
+        snapshot_ids = snapshot.passage_ids.tolist()
+        held = zip(snapshot_ids, snapshot.flags.tolist(), strict=True)
+        gone = PassageRow(0, 0, 0, "", 0, False)
+        index.attributes.extend([stored.get(id_, gone)._replace(id=id_, flags=flags) for id_, flags in held])
+        known = set(snapshot_ids)
+        index.apply([PassageRemoved(id_, key.kind) for id_ in known - stored.keys()], 0)
+        if self._token_space is not None and (lacking := index.without_tokens()):
+            found = ((passage.id, embedding.tokens) for passage, embedding in view.passages(lacking))
+            index.apply([TokensAdded(id_, key.kind, tokens) for id_, tokens in found if tokens is not None], 0)
+        wrong = sampled_problems(index, sample_of(index.attributes.ids), view, self._analyse.chunks)
+        if wrong:
+            self._reject(key, view, wrong)
+            return None
+        missing = stored.keys() - known
+        if missing:
+            index.apply(self._added(view.passages(sorted(missing))), 0)
+        entry.changed_rows = len(missing) + len(known - stored.keys())
+        index.change_seq = view.change_seq
+        return index
+
+    def _reject(self, key: IndexKey, view: PassageView, wrong: Sequence[str]) -> None:
+        """Remove the snapshot of an index that disagrees with the database, and warn."""
+        more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        self._snapshots.reject(
+            _snapshot_name(key),
+            f"The {key.kind} index of the namespace {view.namespace!r} disagreed with the database ({wrong[0]}{more}), "
+            "so it is built from the database again. The database was not changed; run `python app.py check` while "
+            "the service is stopped, and look at the disk and at the system's log",
+        )
 
     def _added(self, passages: Iterable[tuple[Passage, Embedding]]) -> Iterable[PassageAdded]:
         return (PassageAdded(passage, embedding, self._analyse.chunks(passage)) for passage, embedding in passages)

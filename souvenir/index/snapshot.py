@@ -42,7 +42,7 @@ UPGRADED = frozenset({"analyser", "layout", "token_space"})
 
 MADE_WITH = "made with another "
 
-UNREADABLE, UNWRITABLE = "index_unreadable", "index_unwritable"
+UNREADABLE, UNWRITABLE, REPAIRED = "index_unreadable", "index_unwritable", "index_repaired"
 EFFECTS = {
     UNREADABLE: "Searches are answered from indexes built from the database, which makes a start slower",
     UNWRITABLE: "Snapshots of the search indexes cannot be kept up to date, which makes the next start slower",
@@ -203,6 +203,11 @@ class SnapshotFiles:
             return
         for path in self._paths(name):
             _delete(_partial(path))
+
+    def reject(self, name: str, message: str) -> None:
+        """Remove the snapshot of an index that disagrees with the database, and warn operators."""
+        self._warnings.put(REPAIRED, message)
+        self._discard(self._paths(name))
 
     def check_access(self) -> None:
         """Clear the warnings of the folder if it can be read and written again."""

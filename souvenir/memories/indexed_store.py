@@ -229,11 +229,12 @@ class IndexedStore:
     # --- maintenance -------------------------------------------------------------------------------------------
 
     def _maintain(self) -> None:
-        """Enforce the memory budget of indexes, write changed snapshots and the marker, and make a due backup."""
+        """Tidy up, compare and snapshot the indexes, write the marker, and make a backup if it is due."""
         self.models.tidy_indexes()
         self._database.sync_marker()
         if self._settings.backup_interval_hours:
             self._back_up_if_due(utc_now())
+        self.models.cross_check()
 
     def _back_up_if_due(self, now: datetime) -> None:
         with self._database.read() as connection:

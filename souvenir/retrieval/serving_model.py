@@ -35,6 +35,7 @@ from souvenir.core.passages import (
 from souvenir.core.settings import Settings
 from souvenir.core.types import Embedder, Scope
 from souvenir.index.analyser import ANALYSER_VERSION
+from souvenir.index.cross_check import problems
 from souvenir.index.lexical import Bm25Constants
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_words import SpreadRule, WordRules
@@ -184,6 +185,23 @@ class Models:
             self._database.between_writes(registry.shrink)
         self._database.between_writes(lambda: registry.write_snapshots(all_changed=False))
 
+    def cross_check(self) -> None:
+        """Compare a sample of each loaded index with the database; one that disagrees is rebuilt on its next use.
+
+        Only where a sample disagrees, writes wait for some milliseconds while it is compared again.
+        """
+        serving = self.serving
+        for key in serving.registry.loaded():
+            with self._database.read() as connection:
+                ids = serving.registry.suspicions(key, _view(connection, key, serving))
+            if ids is not None:
+                self._database.between_writes(partial(self._verify, serving, key, ids))
+
+    def _verify(self, serving: Serving, key: IndexKey, ids: Sequence[int]) -> None:
+        if serving is self.serving:
+            with self._database.reader() as connection:
+                serving.registry.verify(key, ids, _view(connection, key, serving))
+
     # --- another model -----------------------------------------------------------------------------------------
 
     def expect(self, embedder: Embedder) -> None:
@@ -303,6 +321,10 @@ class Models:
             following.registry.apply(update.namespace_id, update.next_changes, update.change_seq)
 
 
+def _view(connection: apsw.Connection, key: IndexKey, serving: Serving) -> reads.NamespaceView:
+    return reads.NamespaceView(connection, key.namespace_id, key.kind, serving.embedder.model_id)
+
+
 def new_registry(
     settings: Settings,
     embedder: Embedder,
@@ -368,8 +390,8 @@ def disagreements(
     found = check.problems(connection)
     for (namespace_id, kind), index in indexes.items():
         truth = reads.NamespaceView(connection, namespace_id, kind, model_id)
-        problems = index.problems(truth.passages(None), analyse)
-        found += [f"{kind} index of namespace {namespace_id}: {problem}" for problem in problems]
+        of_index = problems(index, truth.passages(None), analyse)
+        found += [f"{kind} index of namespace {namespace_id}: {problem}" for problem in of_index]
         if index.change_seq != truth.change_seq:
             found.append(f"{kind} index of namespace {namespace_id} stands at another write than the database")
     return found

@@ -13,6 +13,7 @@ from souvenir.core.passages import Chunks, Passage
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MemoryPatch, PassageKind, Scope
 from souvenir.index.analyser import Analyser
+from souvenir.index.cross_check import problems
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.registry import IndexKey, IndexRegistry, PassageView
 from souvenir.index.snapshot import Origin, SnapshotFiles
@@ -131,7 +132,7 @@ class Shelf:
         def compare() -> list[str]:
             with self.database.reader() as connection:
                 truth = reads.NamespaceView(connection, key.namespace_id, key.kind, FakeEmbedder.model_id)
-                found = index.problems(truth.passages(None), PASSAGE_ANALYSER.chunks)
+                found = problems(index, truth.passages(None), PASSAGE_ANALYSER.chunks)
                 return found if index.change_seq == truth.change_seq else [*found, "it stands at another write"]
 
         return self.database.between_writes(compare)

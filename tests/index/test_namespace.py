@@ -16,6 +16,7 @@ from souvenir.core.passages import Embedding, IndexChange, OwnerChanged, Passage
 from souvenir.core.types import Filters, FloatVector, PassageKind, Profile, SourceFilter
 from souvenir.index.analyser import Analyser
 from souvenir.index.candidates import Probe
+from souvenir.index.cross_check import problems
 from souvenir.index.namespace import MANY_SCORES, NamespaceIndex, greatest
 from souvenir.retrieval.preparation import embeddings_of
 from tests.fake_embedder import FakeTokenEmbedder
@@ -48,7 +49,7 @@ def index_of(*passages: Passage) -> NamespaceIndex:
 
 def differences(index: NamespaceIndex, passages: Sequence[Passage]) -> list[str]:
     truth = ((passage, embedding_of(passage)) for passage in passages)
-    return index.problems(truth, PASSAGE_ANALYSER.chunks)
+    return problems(index, truth, PASSAGE_ANALYSER.chunks)
 
 
 def probe(text: str, **changes: object) -> Probe:

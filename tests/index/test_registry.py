@@ -24,7 +24,7 @@ from souvenir.index.snapshot import Origin, SnapshotFiles
 from tests.fake_embedder import FakeEmbedder
 from tests.index.shelf import NO_LIMIT, NOW, RULES, Shelf
 
-pytestmark = pytest.mark.usefixtures("unfiltered_logs")
+pytestmark = pytest.mark.usefixtures("unfiltered_logs", "unsampled")
 
 PATIENCE_S = 60.0
 TEXTS = [f"note {number} about the garden and plan{number}" for number in range(30)]

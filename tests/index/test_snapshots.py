@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from tests.fake_embedder import FakeEmbedder
 from tests.index.access import failing_reads, replaced_by_a_file, unreadable
 from tests.index.shelf import Shelf
 
-pytestmark = pytest.mark.usefixtures("unfiltered_logs")
+pytestmark = pytest.mark.usefixtures("unfiltered_logs", "unsampled")
 
 TEXTS = [f"note {number} about the garden and plan{number}" for number in range(30)]
 Fault = Callable[[Path], AbstractContextManager[None]]
@@ -166,13 +166,10 @@ def test_a_kill_between_the_renames_leaves_no_snapshot_that_is_used(
         done.append(target)
         replace(source, target)
 
-    monkeypatch.setattr(os, "replace", die)
-    if renamed < 4:
-        with pytest.raises(Killed):
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", die)
+        with pytest.raises(Killed) if renamed < 4 else nullcontext():
             stored.registry.write_snapshots(all_changed=True)
-    else:
-        stored.registry.write_snapshots(all_changed=True)
-    monkeypatch.undo()
     stored.new_registry()
     with capture_logs() as logs:
         assert stored.problems() == []
@@ -195,13 +192,13 @@ def test_a_failed_rename_leaves_no_files_of_two_states(stored: Shelf, monkeypatc
         done.append(target)
         replace(source, target)
 
-    monkeypatch.setattr(os, "replace", fail)
-    stored.snapshot()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        stored.snapshot()
     assert files(stored) == set()
     [warning] = stored.database.warnings.current()
     assert warning.code == "index_unwritable"
     assert "Input/output error" in warning.message
-    monkeypatch.undo()
     stored.snapshot()
     assert (len(files(stored)), codes(stored)) == (4, set())
 

@@ -370,6 +370,17 @@ class NamespaceView:
         row = self.connection.execute("SELECT change_seq FROM namespaces WHERE id = ?", (self.namespace_id,)).get
         return int(row or 0)
 
+    @property
+    def namespace(self) -> str:
+        """The name of the namespace."""
+        row = self.connection.execute("SELECT name FROM namespaces WHERE id = ?", (self.namespace_id,)).get
+        return str(row or "")
+
+    def count(self) -> int:
+        """Return the number of passages, with or without an embedding."""
+        query = "SELECT count(*) FROM passages WHERE namespace_id = ? AND kind = ?"
+        return only(self.connection, int, query, (self.namespace_id, self.kind.value))
+
     def includes(self, commit: CommitId) -> bool:
         """Return whether the history of the database contains a commit."""
         return generations.includes(self.connection, commit)
