@@ -222,6 +222,12 @@ class StoreCollector(Collector):
         if vitals.newest_backup_at is not None:
             made_at = vitals.newest_backup_at.timestamp()
             yield _gauge("souvenir_newest_backup_timestamp_seconds", "When the newest backup was made.", made_at)
+        warnings = GaugeMetricFamily(
+            "souvenir_warnings", "Conditions that GET /health/ready explains.", labels=("code",)
+        )
+        for code, _ in self._engine.warnings.current():
+            warnings.add_metric((code,), 1)
+        yield warnings
 
 
 class AdmissionCollector(Collector):

@@ -102,6 +102,14 @@ def test_the_store_is_measured_when_it_is_asked(client: TestClient, add: Add):
     assert value(samples, "process_resident_memory_bytes") > 1_000_000
 
 
+def test_warnings_are_shown_by_code(client: TestClient):
+    warnings = client.app.state.service.engine.warnings  # type: ignore[attr-defined]
+    warnings.put("disk_full", "The disk is full")
+    assert value(scraped(client), "souvenir_warnings", code="disk_full") == 1
+    warnings.clear("disk_full")
+    assert ("souvenir_warnings", frozenset({("code", "disk_full")})) not in scraped(client)
+
+
 def test_places_and_refusals_are_shown_by_cost_class(start: Start):
     client = start(max_searches=3)
     samples = scraped(client)
