@@ -220,3 +220,71 @@ def test_following_the_page_after_a_refusal_leads_to_a_sound_service(folder: Fol
         folder.require_sound()
     else:
         assert folder.run("check")[0] == 0
+
+
+# --- warnings: each function causes one and returns its remedy, which is called with the message ----------------------
+
+
+def older_copy(folder: Folder) -> Remedy:
+    """A copy is put back by hand, and the backup has what it lacks."""
+    copy = folder.path.parent / "copy.db"
+    with folder.engine() as engine:
+        engine.delete(SCOPE, 1, force=True)
+    shutil.copyfile(folder.database, copy)
+    with folder.engine() as engine:
+        engine.add(SCOPE, MemoryDraft("a memory of later", "ops"))
+    shutil.copyfile(copy, folder.database)
+    return folder.follow
+
+
+def lost_log(folder: Folder) -> Remedy:
+    """The loss is accepted, since the newest backup does not have it either."""
+    older_copy(folder)
+    shutil.rmtree(folder.path / "backups")
+
+    def accept(message: str) -> None:
+        folder.follow(message)
+        with folder.engine() as engine:
+            engine.add(SCOPE, MemoryDraft(TEXT, "ops"))
+
+    return accept
+
+
+def marker_is_a_folder(folder: Folder) -> Remedy:
+    marker = folder.path / "souvenir.db.commit"
+    marker.unlink()
+    marker.mkdir()
+    return lambda _: marker.rmdir()
+
+
+def index_is_a_file(folder: Folder) -> Remedy:
+    shutil.rmtree(folder.path / "index", ignore_errors=True)
+    (folder.path / "index").touch()
+    return lambda _: (folder.path / "index").unlink()
+
+
+WARNINGS: dict[str, list[Callable[[Folder], Remedy]]] = {
+    "commits_missing": [older_copy, lost_log],
+    "commit_marker_unwritable": [marker_is_a_folder],
+    "index_unreadable": [index_is_a_file],
+}
+"""How each warning in the table of the page is caused."""
+
+WARNED_OF_ELSEWHERE = {
+    "index_unwritable": "tests/index/test_snapshots.py",
+    "index_repaired": "tests/index/test_snapshots.py",
+}
+
+
+def test_every_warning_of_the_page_is_caused_by_a_test():
+    assert {code.strip("`") for code, _ in rows_of("Warnings")} == {*WARNINGS, *WARNED_OF_ELSEWHERE}
+
+
+@pytest.mark.parametrize(("code", "cause"), [(code, cause) for code, causes in WARNINGS.items() for cause in causes])
+def test_following_the_page_after_a_warning_clears_it(folder: Folder, code: str, cause: Callable[[Folder], Remedy]):
+    remedy = cause(folder)
+    with folder.engine() as engine:
+        found = {warning.code: warning.message for warning in engine.readiness().warnings}
+    assert [*found] == [code]
+    remedy(found[code])
+    folder.require_sound()
