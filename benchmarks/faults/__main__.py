@@ -18,18 +18,20 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 
 import structlog
 
+from benchmarks.faults.clock import CLOCK
 from benchmarks.faults.kills import KILLS
 from benchmarks.faults.part import Outcome, Part
 from benchmarks.faults.power import POWER
 
-PARTS: tuple[Part, ...] = (KILLS, POWER)
+PARTS: tuple[Part, ...] = (KILLS, CLOCK, POWER)
 """In the order of the table."""
 
 CONTROLS = "controls"
-SHOWN_FAULTS = 20
+SHOWN_FAULTS, FAULT_CHARS = 20, 400
 COLUMNS = ("part", "trials", "acknowledged", "lost", "doubled", "erased back", "silent wrong answers", "control caught")
 
 
@@ -41,7 +43,7 @@ def play(part: Part, trials: int, seed: int, folder: Path) -> tuple[Outcome, Map
         outcome = part.run(trials, seed, made(folder / part.name))
     caught = part.control(made(folder / f"{part.name}-control"))
     for fault in outcome.faults[:SHOWN_FAULTS]:
-        print(f"{part.name}: {fault}", flush=True)
+        print(f"{part.name}: {shorten(fault, FAULT_CHARS)}", flush=True)
     if len(outcome.faults) > SHOWN_FAULTS:
         print(f"{part.name}: {len(outcome.faults) - SHOWN_FAULTS} more faults", flush=True)
     print(f"{part.name}: {outcome.trials} trials and the control in {time.monotonic() - begin:.0f} s", flush=True)
