@@ -361,7 +361,7 @@ class ModelOwner:
         return stored_spec(self._engine) or self._named
 
     def load(self) -> None:
-        """Load the model and the default index before the first search."""
+        """Load the model and the default index before the first search; what is loaded already is kept."""
         try:
             if self._own is not None:
                 self._own.load()
@@ -369,6 +369,7 @@ class ModelOwner:
         except BaseException:
             self.load_failed.set()
             raise
+        self.load_failed.clear()
 
     def close(self) -> None:
         if self._own is not None:

@@ -59,6 +59,9 @@ from souvenir.transfer.services import TransferServices
 LOADING_TIMEOUT_S = 30.0
 """How long closing waits for a model that is still loading."""
 
+FIRST_RETRY_S, MAX_RETRY_S = 1.0, 60.0
+"""The pauses before loading is tried again: the first, and the longest after each has been twice the one before."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -238,10 +241,7 @@ class Service:
         self.instruments.tracing.close()
 
     def _load(self) -> None:
-        try:
-            self.model.load()
-        except Exception:  # the boundary of a thread; /health/ready reports it
-            log.exception("loading_failed")
+        loaded = self._load_model(FIRST_RETRY_S)
         try:
             self.reembedding.clear_up()
             self.complete_vectors()
@@ -256,10 +256,23 @@ class Service:
         self.engine.facts.start()
         self.model_claims.start()
         self.graph.start()
+        pause_s = FIRST_RETRY_S
+        while not loaded and not self.closing.wait(pause_s):
+            pause_s = min(2 * pause_s, MAX_RETRY_S)
+            loaded = self._load_model(pause_s)
         try:
             index_all_pending(self.engine, stop=self.closing.is_set)
         except Exception:  # the boundary of a thread; retried at the next start of the service or of a session
             log.exception("messages_not_indexed")
+
+    def _load_model(self, retry_s: float) -> bool:
+        """Load the model and the first index; return False, with a log line, if that must be tried again."""
+        try:
+            self.model.load()
+        except Exception:  # the boundary of a thread; /health/ready reports it
+            log.exception("loading_failed", action=f"tried again in {retry_s:g} s")
+            return False
+        return True
 
     def complete_vectors(self) -> None:
         """Have missing token vectors made by a job, as those of an older release or in a restored backup."""
