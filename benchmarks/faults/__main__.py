@@ -23,11 +23,13 @@ from textwrap import shorten
 import structlog
 
 from benchmarks.faults.clock import CLOCK
+from benchmarks.faults.databases import DATABASES
+from benchmarks.faults.indexes import INDEXES
 from benchmarks.faults.kills import KILLS
 from benchmarks.faults.part import Outcome, Part
 from benchmarks.faults.power import POWER
 
-PARTS: tuple[Part, ...] = (KILLS, CLOCK, POWER)
+PARTS: tuple[Part, ...] = (KILLS, CLOCK, POWER, INDEXES, DATABASES)
 """In the order of the table."""
 
 CONTROLS = "controls"

@@ -1,0 +1,25 @@
+"""The short form of the battery's damaged indexes and databases."""
+
+from __future__ import annotations
+
+from benchmarks.faults.databases import DATABASES
+from benchmarks.faults.indexes import INDEXES
+
+SEED = 22
+
+
+def test_damaged_indexes_change_no_answer(tmp_path):
+    outcome = INDEXES.run(12, SEED, tmp_path)
+    assert outcome.trials == 12
+    assert outcome.faults == ()
+
+
+def test_a_service_that_takes_indexes_of_any_history_is_reported(tmp_path):
+    [caught] = INDEXES.control(tmp_path).values()
+    assert caught
+
+
+def test_damage_of_a_database_or_its_log_that_nothing_says_is_reported(tmp_path):
+    caught = DATABASES.control(tmp_path)
+    assert list(caught) == ["no marker", "no checksums"]
+    assert all(caught.values())
