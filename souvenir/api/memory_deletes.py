@@ -86,7 +86,7 @@ def delete_memory(
 ) -> DeleteResponse:
     """Delete a memory permanently; its id is never reused."""
     gone = engine.delete(scope, memory_id, force=force)
-    return DeleteResponse(success=True, deleted_id=gone.id, deleted_text=gone.text[:DELETED_TEXT_CHARS])
+    return DeleteResponse(success=True, deleted_id=memory_id, deleted_text=gone[:DELETED_TEXT_CHARS])
 
 
 @routes.post(

@@ -15,7 +15,7 @@ import apsw
 
 from souvenir.conversations import pending_index
 from souvenir.conversations.agents import ensure_agent
-from souvenir.core.errors import InvalidRequest, MessageNotFound, NothingToDo
+from souvenir.core.errors import InvalidRequest, MessageNotFound, MessageUnreadable, NothingToDo
 from souvenir.core.labels import notes_of, without_notes
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
@@ -378,11 +378,14 @@ def _screened(draft: MessageDraft, applied: AppliedPolicy) -> MessageDraft:
 
 
 def _require_messages(connection: apsw.Connection, agent: Agent, uids: Sequence[str]) -> Sequence[Message]:
-    """:raises MessageNotFound: If one of them does not exist, or no longer does."""
+    """:raises MessageNotFound: If one of them does not exist, or no longer does.
+
+    :raises MessageUnreadable: If one of them is damaged.
+    """
     found = rows.by_uid(connection, agent.namespace_id, uids)
     for uid in uids:
         if uid not in found:
-            raise MessageNotFound(uid)
+            raise (MessageUnreadable if rows.exists(connection, agent.namespace_id, uid) else MessageNotFound)(uid)
     return [found[uid] for uid in uids]
 
 

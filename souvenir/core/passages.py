@@ -107,6 +107,10 @@ def embeddable(text: str, profile: Profile, spoken_by: SpokenBy | None) -> Embed
     return Embeddable(searched_text(text, spoken_by.speaker), part, late)
 
 
+_CODES_AT = 5
+"""Bytes of the stored form before the codes."""
+
+
 class TokenCodes(NamedTuple):
     """The token vectors of a passage as stored.
 
@@ -120,13 +124,18 @@ class TokenCodes(NamedTuple):
         """Four bytes for the space, one for the dimension, and the codes row by row."""
         return bytes.fromhex(self.space) + bytes([self.codes.shape[1]]) + self.codes.tobytes()
 
+    @staticmethod
+    def are_sound(stored: bytes, dim: int) -> bool:
+        """Return whether bytes can be the result of `to_bytes` for vectors of this dimension."""
+        return len(stored) >= _CODES_AT and stored[4] == dim and dim > 0 and (len(stored) - _CODES_AT) % dim == 0
+
     @classmethod
     def from_bytes(cls, stored: bytes) -> TokenCodes:
         """Return the inverse of `to_bytes`.
 
         :raises ValueError: If the bytes are not its result.
         """
-        codes = np.frombuffer(stored, np.int8, offset=5)
+        codes = np.frombuffer(stored, np.int8, offset=_CODES_AT)
         return cls(stored[:4].hex(), codes.reshape(-1, stored[4]))
 
 

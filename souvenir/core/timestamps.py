@@ -12,6 +12,11 @@ def to_us(time: datetime) -> int:
     return (time - EPOCH) // _MICROSECOND
 
 
+EARLIEST_US = to_us(datetime.min.replace(tzinfo=UTC))
+LATEST_US = to_us(datetime.max.replace(tzinfo=UTC))
+"""The times that `from_us` can return."""
+
+
 def from_us(microseconds: int) -> datetime:
     return EPOCH + timedelta(microseconds=microseconds)
 

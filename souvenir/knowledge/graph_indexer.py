@@ -116,8 +116,11 @@ class GraphIndexer:
 
     def _read_some(self, namespace_id: int, scope: Scope) -> None:
         with self._engine.namespace(scope) as (connection, _):
-            waiting = mention_queue.following(connection, namespace_id, limit=BATCH_SIZE)
+            waiting, unreadable = mention_queue.following(connection, namespace_id, limit=BATCH_SIZE)
             unmatched = concept_similarity.following_unmatched(connection, namespace_id, limit=BATCH_SIZE)
+        if unreadable:
+            # A repair queues them again.
+            self._engine.write_rows(lambda connection: [mention_queue.take(connection, one) for one in unreadable])
         try:
             if waiting:
                 readings = [

@@ -148,7 +148,7 @@ def _delete(call: Call, asked: OfMemory) -> DeletedMemory:
         raise InvalidRequest(
             f"The memory {asked.memory_id} is pinned, so it stays; the user can unpin or delete it over HTTP"
         ) from error
-    return DeletedMemory(memory_id=asked.memory_id, deleted=True, memory=gone.text[:MIN_SHOWN_CHARS])
+    return DeletedMemory(memory_id=asked.memory_id, deleted=True, memory=gone[:MIN_SHOWN_CHARS])
 
 
 def _delete_all(call: Call, asked: DeleteAllArguments) -> DeletedAll:

@@ -14,7 +14,7 @@ from itertools import compress
 from threading import Lock
 
 from souvenir.core.concurrency import time_left
-from souvenir.core.errors import MemoryNotFound, NothingToDo, Overloaded
+from souvenir.core.errors import MemoryNotFound, MemoryPinned, MemoryUnreadable, NothingToDo, Overloaded
 from souvenir.core.labels import without_notes
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.settings import Settings
@@ -274,20 +274,21 @@ class MemoryEngine(IndexedStore):
         return self.write(scope, work)
 
     @traced(MemoryOperation.DELETE)
-    def delete(self, scope: Scope, memory_id: int, *, force: bool = False) -> Memory:
-        """Delete one memory permanently.
+    def delete(self, scope: Scope, memory_id: int, *, force: bool = False) -> str:
+        """Delete one memory permanently; return its text, or an empty one if it cannot be read.
 
         :raises MemoryPinned: If it is pinned and `force` is not set.
         """
 
-        def work(tx: Transaction) -> Memory:
-            memory = (
-                tx.memory(memory_id)
-                if force
-                else tx.unpinned_memory(memory_id, hint="pass force=true to delete it anyway")
-            )
+        def work(tx: Transaction) -> str:
+            try:
+                text = tx.memory(memory_id).text
+            except MemoryUnreadable:
+                text = ""
+            if not force and reads.pinned_ids(tx.connection, [memory_id]):
+                raise MemoryPinned(memory_id, "pass force=true to delete it anyway")
             tx.delete([memory_id])
-            return memory
+            return text
 
         return self.write(scope, work)
 
@@ -297,9 +298,10 @@ class MemoryEngine(IndexedStore):
 
         def work(tx: Transaction) -> DeleteOutcome:
             wanted = list(dict.fromkeys(ids))
-            found = reads.memories(tx.connection, tx.namespace, wanted)
-            pinned = tuple(id_ for id_ in wanted if id_ in found and found[id_].pinned)
-            deleted = tuple(id_ for id_ in wanted if id_ in found and not found[id_].pinned)
+            found = reads.visible_ids(tx.connection, tx.namespace, wanted)
+            kept = reads.pinned_ids(tx.connection, found)
+            pinned = tuple(id_ for id_ in wanted if id_ in kept)
+            deleted = tuple(id_ for id_ in wanted if id_ in found - kept)
             tx.delete(deleted)
             return DeleteOutcome(deleted, tuple(id_ for id_ in wanted if id_ not in found), pinned)
 
@@ -326,11 +328,15 @@ class MemoryEngine(IndexedStore):
         """Return one memory.
 
         :raises MemoryNotFound: If the scope sees no such memory, or did not see it then.
+        :raises MemoryUnreadable: If it is damaged.
         """
         found = self.get(scope, [memory_id], as_of)
-        if memory_id not in found:
-            raise MemoryNotFound(memory_id)
-        return found[memory_id]
+        if memory_id in found:
+            return found[memory_id]
+        with self.namespace(scope) as (connection, namespace):
+            if as_of is None and namespace is not None:
+                return reads.required(connection, namespace, found, memory_id)
+        raise MemoryNotFound(memory_id)
 
     def get(self, scope: Scope, ids: Sequence[int], as_of: datetime | None = None) -> dict[int, Memory]:
         """Return those of the memories that exist in the namespace, by id."""

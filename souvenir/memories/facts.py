@@ -129,10 +129,9 @@ class Facts:
 
     def _memory(self, scope: Scope, memory_id: int) -> Memory:
         with self._store.namespace(scope) as (connection, namespace):
-            found = {} if namespace is None else reads.memories(connection, namespace, [memory_id])
-        if memory_id not in found:
-            raise MemoryNotFound(memory_id)
-        return found[memory_id]
+            if namespace is None:
+                raise MemoryNotFound(memory_id)
+            return reads.required(connection, namespace, reads.memories(connection, namespace, [memory_id]), memory_id)
 
     def _enqueue(self, scope: Scope, memory_id: int) -> None:
         def work(tx: Transaction) -> None:

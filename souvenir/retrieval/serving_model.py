@@ -47,7 +47,7 @@ from souvenir.retrieval.scoring import Scoring, scoring_of
 from souvenir.store import check, generations, namespaces
 from souvenir.store import vectors as rows
 from souvenir.store.database import Database
-from souvenir.store.memories import reads
+from souvenir.store.namespace_view import NamespaceView
 from souvenir.store.passages import ModelChanged, insert_embeddings
 from souvenir.store.pending_removals import RemovalStep
 from souvenir.store.transaction import IndexUpdate, Transaction
@@ -175,7 +175,7 @@ class Models:
         """
         serving = self.serving
         loaded, chunks = serving.registry.loaded(), self._analyser.chunks
-        found = disagreements(connection, serving.embedder.model_id, loaded, chunks)
+        found = disagreements(connection, serving.embedder.model_id, serving.embedder.dim, loaded, chunks)
         return [*found, *(one for compare in self.also_checked for one in compare(connection))]
 
     def tidy_indexes(self) -> None:
@@ -321,8 +321,9 @@ class Models:
             following.registry.apply(update.namespace_id, update.next_changes, update.change_seq)
 
 
-def _view(connection: apsw.Connection, key: IndexKey, serving: Serving) -> reads.NamespaceView:
-    return reads.NamespaceView(connection, key.namespace_id, key.kind, serving.embedder.model_id)
+def _view(connection: apsw.Connection, key: IndexKey, serving: Serving) -> NamespaceView:
+    embedder = serving.embedder
+    return NamespaceView(connection, key.namespace_id, key.kind, embedder.model_id, embedder.dim)
 
 
 def new_registry(
@@ -339,9 +340,9 @@ def new_registry(
     """
 
     @contextmanager
-    def open_view(key: IndexKey) -> Iterator[reads.NamespaceView]:
+    def open_view(key: IndexKey) -> Iterator[NamespaceView]:
         with database.read() as connection:
-            yield reads.NamespaceView(connection, key.namespace_id, key.kind, embedder.model_id)
+            yield NamespaceView(connection, key.namespace_id, key.kind, embedder.model_id, embedder.dim)
 
     rules = {profile: word_rules(constants) for profile, constants in analyser.profiles.items()}
     origin = Origin(
@@ -380,6 +381,7 @@ def _spread_rule(spread: Spread) -> SpreadRule:
 def disagreements(
     connection: apsw.Connection,
     model_id: str,
+    dim: int,
     indexes: Mapping[IndexKey, NamespaceIndex],
     analyse: Callable[[Passage], Chunks],
 ) -> Sequence[str]:
@@ -389,7 +391,7 @@ def disagreements(
     """
     found = check.problems(connection)
     for (namespace_id, kind), index in indexes.items():
-        truth = reads.NamespaceView(connection, namespace_id, kind, model_id)
+        truth = NamespaceView(connection, namespace_id, kind, model_id, dim)
         of_index = problems(index, truth.passages(None), analyse)
         found += [f"{kind} index of namespace {namespace_id}: {problem}" for problem in of_index]
         if index.change_seq != truth.change_seq:

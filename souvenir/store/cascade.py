@@ -18,7 +18,7 @@ from souvenir.store.admin import jobs
 from souvenir.store.graph import mentions, topics
 from souvenir.store.learning import extractions
 from souvenir.store.passages import remove_passages
-from souvenir.store.rows import ids_parameter, select
+from souvenir.store.rows import as_text, ids_parameter, select
 
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
 
@@ -81,16 +81,14 @@ class Removal:
         self._forget_mentions(RecordKind.MESSAGE, ids, namespace_id)
         self.passages(PassageKind.MESSAGE, ids)
         chosen = ids_parameter(ids)
-        rows = select(self.connection, str, f"DELETE FROM messages WHERE id {_CHOSEN} RETURNING uid", (chosen,))
-        uids = list(rows)
+        uids = self._delete_named("messages", "uid", chosen)
         self._add(messages=len(uids))
         self._forget_requests(namespace_id, uids)
 
     def sessions(self, ids: Sequence[int], namespace_id: int) -> None:
         """Delete sessions, which must be empty."""
         chosen = ids_parameter(ids)
-        rows = select(self.connection, str, f"DELETE FROM sessions WHERE id {_CHOSEN} RETURNING name", (chosen,))
-        names = list(rows)
+        names = self._delete_named("sessions", "name", chosen)
         if names:
             topics.after_session_deletion(self.connection, namespace_id)
         self._add(sessions=len(names))
@@ -103,8 +101,7 @@ class Removal:
     def blocks(self, ids: Sequence[int], namespace_id: int) -> None:
         chosen = ids_parameter(ids)
         versions = self._count(f"block_history WHERE block_id {_CHOSEN}", chosen)
-        rows = select(self.connection, str, f"DELETE FROM blocks WHERE id {_CHOSEN} RETURNING uid", (chosen,))
-        uids = list(rows)
+        uids = self._delete_named("blocks", "uid", chosen)
         self._add(blocks=len(uids), block_versions=versions)
         self._forget_requests(namespace_id, uids)
 
@@ -158,6 +155,11 @@ class Removal:
 
     def _delete(self, table: str, column: str, chosen: str) -> int:
         return self._delete_where(table, f"{column} {_CHOSEN}", chosen)
+
+    def _delete_named(self, table: str, name: str, chosen: str) -> list[str]:
+        """Delete rows by id; return their names, also those that are damaged."""
+        query = f"DELETE FROM {table} WHERE id {_CHOSEN} RETURNING CAST({name} AS BLOB)"
+        return list(map(as_text, select(self.connection, bytes, query, (chosen,))))
 
     def _delete_where(self, table: str, condition: str, *parameters: apsw.SQLiteValue) -> int:
         self.connection.execute(f"DELETE FROM {table} WHERE {condition}", parameters)

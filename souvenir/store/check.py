@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
+from math import isfinite
+from typing import Any, NamedTuple
+
 import apsw
+import numpy as np
 
+from souvenir.core.passages import Passage
+from souvenir.core.types import Fact, JsonObject, Link, Memory, MessageRole
 from souvenir.store import losses
+from souvenir.store.checksums import COVERED, differences
 from souvenir.store.renumbering import MAX_COUNTED_ID
+from souvenir.store.rows import MEMORY_COLUMNS, PASSAGE_COLUMNS, select, unreadable_ids
 
+_FLOAT_BYTES = np.dtype(np.float32).itemsize
 _OF_GRAPHS = ("concepts", "topics", "claims", "unread")
 _SECONDS = "(a.at - (a.at % 1000000 + 1000000) % 1000000) / 1000000"
 _MONTH = f"12 * strftime('%Y', {_SECONDS}, 'unixepoch') + strftime('%m', {_SECONDS}, 'unixepoch') - 1"
@@ -150,11 +161,88 @@ _RULES = {
 }
 
 
+_SHAPES: Mapping[str, tuple[Any, str]] = {
+    "agents": (
+        tuple[int, str, JsonObject | None, JsonObject, datetime],
+        "namespace_id, uid, metadata, policy, created_at",
+    ),
+    "users": (tuple[int, str, datetime], "id, name, created_at"),
+    "sessions": (
+        tuple[int, str, str | None, JsonObject | None, datetime, datetime | None, datetime | None],
+        "id, name, title, metadata, started_at, last_message_at, ended_at",
+    ),
+    "messages": (
+        tuple[int, str, MessageRole, str, str | None, JsonObject | None, datetime, datetime | None],
+        "id, uid, role, content, speaker, metadata, created_at, edited_at",
+    ),
+    "blocks": (
+        tuple[int, str, str, str, str | None, datetime, datetime],
+        "id, uid, label, value, description, created_at, updated_at",
+    ),
+    "block_history": (tuple[int, str, str | None, str, datetime], "block_id, value, description, actor, at"),
+    "memories": (Memory, MEMORY_COLUMNS),
+    "memory_tags": (tuple[int, str, str, datetime], "memory_id, folded, tag, added_at"),
+    "links": (Link, "from_id, to_id, type, created_at"),
+    "facts": (Fact, "id, text, made_by, created_at"),
+    "history": (
+        tuple[int, str, str, str | None, datetime, JsonObject | None, JsonObject | None],
+        "id, action, actor, job_id, at, before, after",
+    ),
+    "passages": (Passage, PASSAGE_COLUMNS),
+}
+"""How the rows of a table are read, and the columns, of which the first is the id."""
+
+
+class RowId(NamedTuple):
+    table: str
+    id: int
+
+
+def unreadable(connection: apsw.Connection) -> list[RowId]:
+    """Return the rows that reads leave out."""
+    found = [
+        RowId(table, row_id)
+        for table, (shape, columns) in _SHAPES.items()
+        for row_id in unreadable_ids(connection, shape, f"SELECT {columns} FROM {table}")
+    ]
+    rows = select(connection, tuple[int, bytes], "SELECT passage_id, vector FROM vectors")
+    return found + [RowId("vectors", passage_id) for passage_id, vector in rows if not _is_finite(vector)]
+
+
+def _is_finite(vector: bytes) -> bool:
+    if len(vector) % _FLOAT_BYTES:
+        return False
+    found = np.frombuffer(vector, dtype=np.float32)
+    return isfinite(found.dot(found))
+
+
 def problems(connection: apsw.Connection) -> list[str]:
     """Return one sentence for each broken rule; empty if the database is consistent."""
     found = [f"SQLite: {row[0]}" for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
     found += [f"SQLite: a row of {row[0]} refers to nothing" for row in connection.execute("PRAGMA foreign_key_check")]
     found += losses.recorded(connection)
+    found += _row_problems(connection)
     for sentence, query in _RULES.items():
-        found += [sentence.format(row[0]) for row in connection.execute(query)]
+        try:
+            found += [sentence.format(row[0]) for row in connection.execute(query)]
+        except (apsw.Error, UnicodeDecodeError) as error:
+            found.append(f"a rule could not be checked because of damaged rows ({error}): {sentence}")
+    return found
+
+
+def _row_problems(connection: apsw.Connection) -> list[str]:
+    """Return the rows that cannot be read, or are not as they were written."""
+    try:
+        left_out = unreadable(connection)
+    except apsw.Error as error:
+        return [f"SQLite: rows could not be checked ({error})"]
+    found = [f"{table} {row_id} cannot be read" for table, row_id in left_out]
+    known = set(left_out)
+    for covered in COVERED:
+        try:
+            differing = differences(connection, covered.table)
+        except apsw.Error as error:
+            found.append(f"SQLite: the checksums of {covered.table} could not be compared ({error})")
+        else:
+            found += [one.sentence for one in differing if RowId(one.table, one.id) not in known]
     return found

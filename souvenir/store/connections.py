@@ -12,21 +12,25 @@ import apsw
 import structlog
 
 from souvenir.core.errors import StoreUnusable
+from souvenir.store import checksums
 from souvenir.store.schema import require_known
+from souvenir.store.unreadable import ReportingConnection, UnreadableRows
 
 BUSY_TIMEOUT_MS = 5_000
 
 log = structlog.get_logger(__name__)
 
 
-def open_writer(path: Path) -> apsw.Connection:
+def open_writer(path: Path, unreadable: UnreadableRows | None = None) -> apsw.Connection:
     """Open for reading and writing, and create the file if it is missing. Another program's database is not touched.
 
     Does not wrap apsw errors.
 
+    :param unreadable: Gets the rows that reads leave out.
     :raises StoreUnusable: If the database belongs to another program, or to a newer release than this one.
     """
-    connection = apsw.Connection(str(path))
+    connection = ReportingConnection(str(path))
+    connection.unreadable = unreadable
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         # Closing would write another program's log into its database.
@@ -37,20 +41,29 @@ def open_writer(path: Path) -> apsw.Connection:
         connection.pragma("synchronous", "full")
         connection.pragma("foreign_keys", True)
         connection.pragma("secure_delete", True)
+        checksums.register(connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def open_reader(path: Path) -> apsw.Connection:
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+def open_reader(path: Path, unreadable: UnreadableRows | None = None) -> apsw.Connection:
+    """:param unreadable: Gets the rows that reads leave out."""
+    connection = ReportingConnection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.unreadable = unreadable
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    checksums.register(connection)
     return connection
 
 
 def require_sound(connection: apsw.Connection, path: Path) -> None:
-    """:raises StoreUnusable: If SQLite finds the file corrupt."""
+    """Rows whose values break a rule are no reason: reads leave them out, and `souvenir-server check` names them.
+
+    :raises StoreUnusable: If SQLite finds the file corrupt.
+    """
+    connection.pragma("ignore_check_constraints", True)
     verdict = connection.execute("PRAGMA quick_check(1)").get
+    connection.pragma("ignore_check_constraints", False)
     if verdict != "ok":
         raise StoreUnusable(f"{path} is damaged ({' '.join(str(verdict).split())})")

@@ -56,6 +56,7 @@ from souvenir.store.restore import (
 from souvenir.store.schema import migrate
 from souvenir.store.scrubbing import empty_log, scrub
 from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.store.unreadable import UnreadableRows
 from souvenir.store.vectors import MODEL, MODEL_SPEC, OTHER_MODEL
 from souvenir.store.writer import Writer
 
@@ -91,6 +92,7 @@ class Database:
         self._closed = False
         self._gate = ReadersWriterLock()
         self.warnings = ServiceWarnings()
+        self.unreadable = UnreadableRows(self.warnings)
         self.model_id = model_id
         self.next_model_id: str | None = None
         self.quotas_of: Callable[[str], Quotas] = _unlimited
@@ -131,10 +133,10 @@ class Database:
     def _connect(self) -> None:
         self._lock.lock_database()
         try:
-            connection = open_writer(self._path)
+            connection = open_writer(self._path, self.unreadable)
             try:
                 self._prepare(connection)
-                self._readers = ReaderPool(self._path, READERS)
+                self._readers = ReaderPool(self._path, READERS, self.unreadable)
                 self._commits = CommitLog(connection, generations.marker_path(self._path), self.warnings)
             except BaseException:
                 connection.close()

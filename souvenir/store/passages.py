@@ -28,7 +28,7 @@ from souvenir.core.passages import (
 )
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import PassageKind
-from souvenir.store.rows import ids_parameter, select
+from souvenir.store.rows import as_text, ids_parameter, select
 
 
 class ModelChanged(Exception):
@@ -181,13 +181,16 @@ def remove_passages(
     rows = list(
         select(
             connection,
-            tuple[int, str, str | None],
+            tuple[int, bytes, bytes | None],
             f"DELETE FROM passages WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) {chosen}"
-            "RETURNING id, text, speaker",
+            "RETURNING id, CAST(text AS BLOB), CAST(speaker AS BLOB)",
             parameters,
         )
     )
-    return [(passage_id, searched_text(text, speaker)) for passage_id, text, speaker in rows]
+    return [
+        (passage_id, searched_text(as_text(text), None if speaker is None else as_text(speaker)))
+        for passage_id, text, speaker in rows
+    ]
 
 
 def insert_embeddings(connection: apsw.Connection, model_id: str, embeddings: Mapping[int, Embedding]) -> None:

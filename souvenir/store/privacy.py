@@ -28,11 +28,13 @@ def flagged(connection: apsw.Connection, kind: PassageKind, namespace_id: int, t
     if not topics:
         return []
     path = f"'$.{SENSITIVE_TOPICS}'"
+    # As in the index of flagged rows.
+    is_flagged = f"iif(json_valid(metadata), json_extract(metadata, {path}), NULL) IS NOT NULL"
     return list(
         select(
             connection,
             int,
-            f"SELECT id FROM {_TABLES[kind]} WHERE namespace_id = ? AND json_extract(metadata, {path}) IS NOT NULL "
+            f"SELECT id FROM {_TABLES[kind]} WHERE namespace_id = ? AND {is_flagged} "
             f"AND EXISTS (SELECT 1 FROM json_each(metadata, {path}) WHERE value IN (SELECT value FROM json_each(?)))",
             (namespace_id, json.dumps(list(topics))),
         )

@@ -14,6 +14,7 @@ import structlog
 from souvenir.core.concurrency import BACKGROUND, current_caller, require_time, time_left
 from souvenir.core.errors import Overloaded, ServiceClosing, Unavailable
 from souvenir.store.connections import open_reader
+from souvenir.store.unreadable import UnreadableRows
 
 STEPS_BETWEEN_LOOKS = 50_000
 """Steps of SQLite between two looks at the deadline of a read: some milliseconds."""
@@ -36,8 +37,8 @@ class ReaderPool:
     One caller holds all but one of them at most. A statement is interrupted when the deadline of its request passes.
     """
 
-    def __init__(self, path: Path, size: int) -> None:
-        self._connections = [open_reader(path) for _ in range(size)]
+    def __init__(self, path: Path, size: int, unreadable: UnreadableRows) -> None:
+        self._connections = [open_reader(path, unreadable) for _ in range(size)]
         for connection in self._connections:
             connection.set_progress_handler(_is_over, STEPS_BETWEEN_LOOKS)
         self._idle = [*self._connections]

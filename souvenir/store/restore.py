@@ -23,7 +23,7 @@ from souvenir.core.files import sync, write_private
 from souvenir.core.passages import CommitId
 from souvenir.core.settings import Settings
 from souvenir.core.timestamps import utc_now
-from souvenir.store import generations, losses, renumbering, tombstones, vectors
+from souvenir.store import checksums, generations, losses, renumbering, tombstones, vectors
 from souvenir.store.admin import jobs
 from souvenir.store.backups import Backups
 from souvenir.store.cascade import RemovedRows
@@ -193,6 +193,7 @@ def open_copy(path: Path) -> apsw.Connection:
     try:
         connection.pragma("foreign_keys", True)
         connection.pragma("secure_delete", True)
+        checksums.register(connection)
     except BaseException:
         connection.close()
         raise

@@ -10,18 +10,20 @@ to mappings and tuples. Other values are passed through.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache, partial
-from itertools import chain, starmap
+from itertools import chain, islice, starmap
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import apsw
 
 from souvenir.core.timestamps import from_us
+from souvenir.store.unreadable import report
 
 R = TypeVar("R")
 
@@ -49,6 +51,70 @@ def select(connection: apsw.Connection, shape: type[R], query: str, parameters: 
     return rows
 
 
+UNREADABLE = (ValueError, KeyError, TypeError, OverflowError, IndexError)
+"""What the conversion of a damaged row raises: text that is not UTF-8, JSON that does not parse, a value that no enum
+has, a time out of range."""
+
+
+def readable(
+    connection: apsw.Connection,
+    shape: type[R],
+    query: str,
+    parameters: apsw.Bindings = (),
+    *,
+    table: str,
+) -> Generator[R]:
+    """Yield rows as `select`, but leave out and report those that cannot be decoded.
+
+    For reads that show or index content. Where a missing row would change a decision, `select` must raise instead.
+
+    :param shape: A record, or a tuple.
+    :param query: Reads only. Its first column is the id of the row in `table`.
+    """
+    yielded = 0
+    try:
+        for row in select(connection, shape, query, parameters):
+            yield row
+            yielded += 1
+    except UNREADABLE:
+        untyped: Any = shape
+        readable_rows = _rows_by_bytes(
+            connection, _layout(untyped), query, parameters, lambda row_id: report(connection, table, row_id)
+        )
+        yield from islice(readable_rows, yielded, None)
+
+
+def unreadable_ids(connection: apsw.Connection, shape: type[Any], query: str) -> list[int]:
+    """Return the ids, in the first column, of the rows that cannot be decoded."""
+    untyped: Any = shape
+    found: list[int] = []
+    try:
+        deque(select(connection, shape, query), maxlen=0)
+    except UNREADABLE:
+        deque(_rows_by_bytes(connection, _layout(untyped), query, (), found.append), maxlen=0)
+    return found
+
+
+def _rows_by_bytes(
+    connection: apsw.Connection,
+    layout: _Layout,
+    query: str,
+    parameters: apsw.Bindings,
+    leave_out: Callable[[int], None],
+) -> Iterator[Any]:
+    """Yield the rows that can be decoded. Texts are fetched as bytes, so that SQLite's rows are read in any case."""
+    width = len(connection.execute(query, parameters).get_description())
+    names = [f"c{column}" for column in range(width)]
+    fetched = ", ".join(f"iif(typeof({name}) = 'text', CAST({name} AS BLOB), {name}), typeof({name})" for name in names)
+    rows = connection.execute(f"WITH q ({', '.join(names)}) AS ({query}) SELECT {fetched} FROM q", parameters)
+    for row in rows:
+        columns = zip(row[::2], row[1::2], strict=True)
+        try:
+            yield layout.value_of([value.decode() if kind == "text" else value for value, kind in columns])
+        except UNREADABLE:
+            leave_out(row[0])
+
+
 def first(connection: apsw.Connection, shape: type[R], query: str, parameters: apsw.Bindings = ()) -> R | None:
     """Return the first row of a statement; None if there is none."""
     return next(select(connection, shape, query, parameters), None)
@@ -57,6 +123,11 @@ def first(connection: apsw.Connection, shape: type[R], query: str, parameters: a
 def only(connection: apsw.Connection, shape: type[R], query: str, parameters: apsw.Bindings = ()) -> R:
     """Return the row of a statement that always has one."""
     return next(select(connection, shape, query, parameters))
+
+
+def as_text(stored: bytes) -> str:
+    """Decode a text that is fetched as bytes because it must be deleted even if it is damaged."""
+    return stored.decode(errors="replace")
 
 
 def ids_parameter(ids: Iterable[int]) -> str:
@@ -71,10 +142,17 @@ def _reader(shape: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
     if not is_tuple and not _is_record(shape):
         convert = _conversion(shape)
         return chain.from_iterable if convert is None else lambda rows: map(convert, chain.from_iterable(rows))
-    layout = _Layout.of(None, get_args(shape)) if is_tuple else _Layout.of(shape, get_type_hints(shape).values())
+    layout = _layout(shape)
     if layout.conversions or layout.records:
         return partial(map, layout.value_of)
     return iter if is_tuple else partial(starmap, shape)
+
+
+@cache
+def _layout(shape: Any) -> _Layout:
+    if get_origin(shape) is tuple:
+        return _Layout.of(None, get_args(shape))
+    return _Layout.of(shape, get_type_hints(shape).values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +221,14 @@ def _conversion(kind: Any) -> _Convert | None:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {member.value: member for member in kind}.__getitem__
     if get_origin(kind) is Mapping:
-        return json.loads
+        return _json_object
     if get_origin(kind) is tuple:
         return lambda value: tuple(json.loads(value))
     return None
+
+
+def _json_object(value: str) -> dict[str, Any]:
+    found = json.loads(value)
+    if not isinstance(found, dict):
+        raise ValueError("the JSON is no object")
+    return found

@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 
 from souvenir.core.errors import StoreUnusable
+from souvenir.store import checksums
 from souvenir.store.rows import first
 
 APPLICATION_ID = 0x534F5556
@@ -56,6 +57,7 @@ def require_known(connection: apsw.Connection, path: Path) -> None:
 
 def migrate(connection: apsw.Connection) -> None:
     """Migrate the database to `SCHEMA_VERSION`."""
+    checksums.register(connection)
     for number in range(schema_version(connection) + 1, SCHEMA_VERSION + 1):
         with connection:
             connection.execute(MIGRATIONS[number])

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import apsw
 
-from souvenir.core.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryNotFound, MemoryPinned, SourceForbidden
+from souvenir.core.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryPinned, SourceForbidden
 from souvenir.core.labels import few, inherited, is_visible, joined
 from souvenir.core.passages import IndexChange, PassageOwner, PreparedPassage
 from souvenir.core.timestamps import to_us
@@ -121,11 +121,12 @@ class Transaction:
         )
 
     def memory(self, memory_id: int) -> Memory:
-        """:raises MemoryNotFound: If this namespace has no such memory, or it is not visible to the scope."""
+        """:raises MemoryNotFound: If this namespace has no such memory, or it is not visible to the scope.
+
+        :raises MemoryUnreadable: If it is damaged.
+        """
         found = reads.memories(self.connection, self.namespace, [memory_id])
-        if memory_id not in found:
-            raise MemoryNotFound(memory_id)
-        return found[memory_id]
+        return reads.required(self.connection, self.namespace, found, memory_id)
 
     def unpinned_memory(self, memory_id: int, *, hint: str) -> Memory:
         """:raises MemoryPinned: If it is pinned."""
@@ -337,9 +338,7 @@ class Transaction:
     def _stored(self, memory_id: int) -> Memory:
         """Return the complete memory: a caller that sees only part of its metadata must not delete the rest."""
         found = reads.as_stored(self.connection, self.namespace, [memory_id])
-        if memory_id not in found:
-            raise MemoryNotFound(memory_id)
-        return found[memory_id]
+        return reads.required(self.connection, self.namespace, found, memory_id)
 
     def _write(
         self,

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from app import create_app
 from souvenir.core.settings import Settings
 from souvenir.server import service as service_module
-from souvenir.store.memories.reads import NamespaceView
+from souvenir.store.namespace_view import NamespaceView
 from tests.api.conftest import BASE_URL, loaded
 from tests.fake_embedder import FakeEmbedder, fake_of
 from tests.index.access import replaced_by_a_file, unreadable

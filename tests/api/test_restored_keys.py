@@ -108,6 +108,8 @@ def test_an_offline_restore_keeps_the_keys_of_a_database_of_an_older_schema(star
     client.__exit__(None, None, None)
     settings = Settings(data_dir=tmp_path / "data")
     with apsw.Connection(str(settings.database_path)) as connection:
+        for event in ("added", "changed", "deleted"):
+            connection.execute(f"DROP TRIGGER api_keys_checksum_{event}")
         for (column,) in list(
             connection.execute("SELECT name FROM pragma_table_info('api_keys') WHERE name LIKE 'quota%'")
         ):

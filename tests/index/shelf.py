@@ -22,7 +22,7 @@ from souvenir.retrieval.profiles import PROFILES
 from souvenir.retrieval.serving_model import word_rules
 from souvenir.store import generations, namespaces
 from souvenir.store.database import Database
-from souvenir.store.memories import reads
+from souvenir.store.namespace_view import NamespaceView
 from souvenir.store.transaction import IndexUpdate, Transaction
 from tests.fake_embedder import FakeEmbedder
 
@@ -81,7 +81,7 @@ class Shelf:
     @contextmanager
     def open_view(self, key: IndexKey) -> Iterator[PassageView]:
         with self.database.read() as connection:
-            yield reads.NamespaceView(connection, key.namespace_id, key.kind, FakeEmbedder.model_id)
+            yield NamespaceView(connection, key.namespace_id, key.kind, FakeEmbedder.model_id, FakeEmbedder.dim)
 
     def _apply(self, update: IndexUpdate) -> None:
         self.registry.apply(update.namespace_id, update.changes, update.change_seq)
@@ -131,7 +131,8 @@ class Shelf:
 
         def compare() -> list[str]:
             with self.database.reader() as connection:
-                truth = reads.NamespaceView(connection, key.namespace_id, key.kind, FakeEmbedder.model_id)
+                model = FakeEmbedder.model_id, FakeEmbedder.dim
+                truth = NamespaceView(connection, key.namespace_id, key.kind, *model)
                 found = problems(index, truth.passages(None), PASSAGE_ANALYSER.chunks)
                 return found if index.change_seq == truth.change_seq else [*found, "it stands at another write"]
 

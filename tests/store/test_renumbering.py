@@ -119,7 +119,7 @@ def left_of(settings: Settings, new_of_old: Mapping[int, int]) -> list[tuple[str
     found: list[tuple[str, str]] = []
     with closing(apsw.Connection(str(settings.database_path))) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        for table in {*tables} - {"renumbered_memories", "vectors"}:
+        for table in {*tables} - {"renumbered_memories", "renumbered_memories_checksums", "vectors"}:
             for row in connection.execute(f"SELECT * FROM {table}"):
                 numbers = {int(one) for cell in row for one in re.findall(r"\d+", str(cell))}
                 found += [(table, str(row))] if numbers & new_of_old.keys() else []

@@ -19,6 +19,7 @@ from souvenir.retrieval.profiles import PROFILES
 from souvenir.store import namespaces
 from souvenir.store.database import Database
 from souvenir.store.memories import facts, reads
+from souvenir.store.namespace_view import NamespaceView
 from souvenir.store.transaction import IndexUpdate, Transaction
 from tests.fake_embedder import FakeEmbedder
 from tests.store.stored import MODEL_ID, NOW, insert, nothing, problems, texts_of
@@ -127,7 +128,7 @@ def test_vectors_are_read_as_stored(database: Database):
     with database.read() as connection:
         namespace = namespaces.named(connection, "default")
         assert namespace is not None
-        view = reads.NamespaceView(connection, namespace.id, PassageKind.MEMORY, MODEL_ID)
+        view = NamespaceView(connection, namespace.id, PassageKind.MEMORY, MODEL_ID, FakeEmbedder.dim)
         found = {passage.text: embedding.vector for passage, embedding in view.passages(None)}
     for text, vector in found.items():
         assert vector.tolist() == passages(text)[0].embedding.vector.tolist()

@@ -1,6 +1,10 @@
 """All errors that this service raises on purpose, in one tree.
 
     SouvenirError                    500  internal
+    +- RecordUnreadable              500  record_unreadable   stored bytes that changed on disk
+    |  +- MemoryUnreadable           500  memory_unreadable
+    |  +- MessageUnreadable          500  message_unreadable
+    |  +- BlockUnreadable            500  block_unreadable
     +- InvalidRequest                422  invalid_request     a value that cannot be used
     |  +- NothingToDo                400  nothing_to_do       a request that asks for no change
     |  +- KeyNotUsable               400  key_not_usable      an API key whose role and reach do not fit
@@ -94,6 +98,12 @@ from souvenir.core.errors.conflicts import (
     SessionEnded,
     UndoBlocked,
 )
+from souvenir.core.errors.damaged import (
+    BlockUnreadable,
+    MemoryUnreadable,
+    MessageUnreadable,
+    RecordUnreadable,
+)
 from souvenir.core.errors.missing import (
     AgentNotFound,
     BackupNotFound,
@@ -176,6 +186,7 @@ __all__ = [
     "BlockNotFound",
     "BlockReadOnly",
     "BlockTooLong",
+    "BlockUnreadable",
     "BodyTooSlow",
     "ConceptNotFound",
     "Conflict",
@@ -209,7 +220,9 @@ __all__ = [
     "MemoryNotFound",
     "MemoryPinned",
     "MemoryQuotaExceeded",
+    "MemoryUnreadable",
     "MessageNotFound",
+    "MessageUnreadable",
     "NotFound",
     "NothingToDo",
     "OriginNotAllowed",
@@ -220,6 +233,7 @@ __all__ = [
     "PreferenceNotFound",
     "PrivacyRulesUnusable",
     "QuotaExceeded",
+    "RecordUnreadable",
     "RequestQuotaExceeded",
     "RerankingUnavailable",
     "SavedSettingsUnusable",

@@ -18,7 +18,8 @@ from souvenir.core.types import Filters, HistoryEntry, JsonObject, Link, Memory
 from souvenir.store.memories import reads
 from souvenir.store.memories.reads import MERGED_FROM
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
-from souvenir.store.rows import ids_parameter, select
+from souvenir.store.rows import UNREADABLE, ids_parameter, readable, select
+from souvenir.store.unreadable import report
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +47,16 @@ def count_selected(connection: apsw.Connection, namespace: Namespace, filters: F
 def selected(
     connection: apsw.Connection, namespace: Namespace, filters: Filters, *, after_id: int, limit: int
 ) -> list[Memory]:
-    """Return the next visible memories in id order, including archived ones."""
+    """Return the next visible memories in id order, including archived ones; empty at the end."""
     where, parameters = _where(namespace, filters)
-    rows = select(
-        connection,
-        int,
-        f"SELECT id FROM memories WHERE {where} AND id > ? ORDER BY id LIMIT ?",
-        (*parameters, after_id, limit),
-    )
-    found = reads.memories(connection, namespace, list(rows))
-    return [found[memory_id] for memory_id in sorted(found)]
+    query = f"SELECT id FROM memories WHERE {where} AND id > ? ORDER BY id LIMIT ?"
+    while ids := list(select(connection, int, query, (*parameters, after_id, limit))):
+        found = reads.memories(connection, namespace, ids)
+        if found:
+            return [found[memory_id] for memory_id in sorted(found)]
+        # All of them are unreadable.
+        after_id = ids[-1]
+    return []
 
 
 def _where(namespace: Namespace, filters: Filters) -> tuple[str, list[apsw.SQLiteValue]]:
@@ -89,16 +90,21 @@ def histories(
 ) -> dict[int, list[HistoryEntry]]:
     """Return every change of these visible memories, oldest first; states in invisible sources are omitted."""
     found: dict[int, list[HistoryEntry]] = {memory_id: [] for memory_id in memory_ids}
-    rows = select(
+    rows = readable(
         connection,
-        tuple[int, str, str, datetime, str | None, bool, JsonObject | None, JsonObject | None],
-        "SELECT memory_id, action, actor, at, job_id, imported, before, after FROM history "
+        tuple[int, int, str, str, datetime, str | None, bool, JsonObject | None, JsonObject | None],
+        "SELECT id, memory_id, action, actor, at, job_id, imported, before, after FROM history "
         "WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (ids_parameter(found),),
+        table="history",
     )
-    for memory_id, action, actor, at, job_id, imported, *states in list(rows):
-        before, after = (shown_state(connection, namespace, state) for state in states)
-        found[memory_id].append(HistoryEntry(action, actor, at, before, after, job_id, imported))
+    for row_id, memory_id, action, actor, at, job_id, imported, *states in list(rows):
+        try:
+            before, after = (shown_state(connection, namespace, state) for state in states)
+        except UNREADABLE:
+            report(connection, "history", row_id)
+        else:
+            found[memory_id].append(HistoryEntry(action, actor, at, before, after, job_id, imported))
     return found
 
 

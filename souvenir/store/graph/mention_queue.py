@@ -13,7 +13,7 @@ from typing import NamedTuple
 import apsw
 
 from souvenir.core.types import MessageRole, RecordKind
-from souvenir.store.rows import ids_parameter, select
+from souvenir.store.rows import ids_parameter, readable, select
 
 
 class Unread(NamedTuple):
@@ -65,33 +65,45 @@ def forget(connection: apsw.Connection, kind: RecordKind, owner_ids: Iterable[in
     )
 
 
-def following(connection: apsw.Connection, namespace_id: int, *, limit: int) -> list[Unread]:
-    """Return the next items of a namespace."""
-    return list(
-        select(
+def following(connection: apsw.Connection, namespace_id: int, *, limit: int) -> tuple[list[Unread], list[int]]:
+    """Return the next items of a namespace, and the rows of the queue whose messages or memories cannot be read."""
+    query = "SELECT id FROM unread WHERE namespace_id = ? ORDER BY id LIMIT ?"
+    queued = list(select(connection, int, query, (namespace_id, limit)))
+    found = list(
+        readable(
             connection,
             Unread,
             "SELECT u.id, u.kind, u.owner_id, coalesce(s.content, m.text), "
             "coalesce(s.created_at, m.document_at, m.created_at), s.role FROM unread u "
             "LEFT JOIN messages s ON u.kind = 'message' AND s.id = u.owner_id "
             "LEFT JOIN memories m ON u.kind = 'memory' AND m.id = u.owner_id "
-            "WHERE u.namespace_id = ? ORDER BY u.id LIMIT ?",
-            (namespace_id, limit),
+            "WHERE u.id IN (SELECT value FROM json_each(?)) ORDER BY u.id",
+            (ids_parameter(queued),),
+            table="unread",
         )
     )
+    known = {one.id for one in found}
+    return found, [unread_id for unread_id in queued if unread_id not in known]
 
 
 def every_read(connection: apsw.Connection, namespace_id: int) -> Iterator[Unread]:
     """Yield lazily the messages and memories that are not queued; `id` is meaningless."""
-    return select(
+    yield from readable(
         connection,
         Unread,
-        "SELECT 0, 'message', id, content, created_at, role FROM messages m WHERE namespace_id = ?1 "
-        "AND NOT EXISTS (SELECT 1 FROM unread u WHERE u.kind = 'message' AND u.owner_id = m.id) "
-        "UNION ALL SELECT 0, 'memory', id, text, coalesce(document_at, created_at), NULL FROM memories m "
+        "SELECT id, 'message', id, content, created_at, role FROM messages m WHERE namespace_id = ?1 "
+        "AND NOT EXISTS (SELECT 1 FROM unread u WHERE u.kind = 'message' AND u.owner_id = m.id)",
+        (namespace_id,),
+        table="messages",
+    )
+    yield from readable(
+        connection,
+        Unread,
+        "SELECT id, 'memory', id, text, coalesce(document_at, created_at), NULL FROM memories m "
         "WHERE namespace_id = ?1 AND archived = 0 "
         "AND NOT EXISTS (SELECT 1 FROM unread u WHERE u.kind = 'memory' AND u.owner_id = m.id)",
         (namespace_id,),
+        table="memories",
     )
 
 

@@ -13,7 +13,7 @@ import apsw
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Fact, FactsBy, SourceFilter
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
-from souvenir.store.rows import ids_parameter, select
+from souvenir.store.rows import ids_parameter, readable, select
 
 SPLIT = "split"
 """The action, in the history, of a later split of a memory into facts; it does not change the text."""
@@ -71,14 +71,15 @@ def page(
         parameters.append(memory_id)
     chosen = f"FROM facts f JOIN memories m ON m.id = f.memory_id WHERE {where}"
     total = int(connection.execute(f"SELECT count(*) {chosen}", parameters).get)
-    rows = select(
+    rows = readable(
         connection,
-        tuple[int, Fact],
-        f"SELECT f.memory_id, f.id, f.text, f.made_by, f.created_at {chosen} "
+        tuple[int, int, Fact],
+        f"SELECT f.id, f.memory_id, f.id, f.text, f.made_by, f.created_at {chosen} "
         "ORDER BY f.memory_id, f.ordinal LIMIT ? OFFSET ?",
         (*parameters, limit, offset),
+        table="facts",
     )
-    return list(rows), total
+    return [(of_memory, fact) for _, of_memory, fact in rows], total
 
 
 # --- reads of the split queue ----------------------------------------------------------------------------------------

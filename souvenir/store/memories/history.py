@@ -22,11 +22,15 @@ from souvenir.store.admin import transfers
 from souvenir.store.memories import links, reads
 from souvenir.store.memories.memories import MEMORY_STATE
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
-from souvenir.store.rows import MEMORY_COLUMNS, ids_parameter, select
+from souvenir.store.rows import UNREADABLE, ids_parameter, readable, select
+from souvenir.store.unreadable import report
 
 _LAST_ROW = "SELECT id FROM history WHERE memory_id = m.id AND at <= :at ORDER BY id DESC LIMIT 1"
 
-_SAME = " AND ".join(f"m.{column} IS h.after ->> '{column}'" for column in ("text", "source", "document_at"))
+_AFTER = "iif(json_valid(h.after), h.after, '{}')"
+"""The state of a history row, of which an unreadable one has no property."""
+
+_SAME = " AND ".join(f"m.{column} IS {_AFTER} ->> '{column}'" for column in ("text", "source", "document_at"))
 """Whether passages are the same now as then; so does `created_at`, which older history rows do not have."""
 
 _STOOD = f"""
@@ -36,10 +40,10 @@ WITH changed (memory_id) AS MATERIALIZED (
     SELECT id, source, source AS source_now, pinned, archived, metadata, 1 AS same
     FROM memories WHERE namespace_id = :namespace AND id NOT IN (SELECT memory_id FROM changed)
     UNION ALL
-    SELECT m.id, h.after ->> 'source', m.source, h.after ->> 'pinned', h.after ->> 'archived', h.after -> 'metadata',
-        {_SAME} AND m.created_at = coalesce(h.after ->> 'created_at', m.created_at)
+    SELECT m.id, {_AFTER} ->> 'source', m.source, {_AFTER} ->> 'pinned', {_AFTER} ->> 'archived',
+        {_AFTER} -> 'metadata', {_SAME} AND m.created_at = coalesce({_AFTER} ->> 'created_at', m.created_at)
     FROM changed JOIN memories m ON m.id = changed.memory_id JOIN history h ON h.id = ({_LAST_ROW})
-    WHERE h.after IS NOT NULL
+    WHERE json_valid(h.after)
 )"""
 
 
@@ -66,7 +70,7 @@ def stored_at(connection: apsw.Connection, namespace: Namespace, at: datetime, w
         query = f"{_STOOD} SELECT id, archived, same, 1 FROM stood WHERE {where} ORDER BY id"
         return list(select(connection, PastMemory, query, parameters))
     query = f"{_STOOD} SELECT id, archived, same, metadata FROM stood WHERE {where} ORDER BY id"
-    rows = select(connection, tuple[int, bool, bool, JsonObject], query, parameters)
+    rows = readable(connection, tuple[int, bool, bool, JsonObject], query, parameters, table="memories")
     return [PastMemory(id_, archived, same, _fits(metadata, wanted)) for id_, archived, same, metadata in rows]
 
 
@@ -160,21 +164,28 @@ def _without_links(
     connection: apsw.Connection, namespace: Namespace, at: datetime, ids: Iterable[int]
 ) -> dict[int, Memory]:
     visible, values = visible_condition(namespace.sources, "m.source")
-    columns = ", ".join(f"m.{column}" for column in MEMORY_COLUMNS.split(", "))
-    rows = select(
+    rows = readable(
         connection,
-        tuple[int, JsonObject, Memory],
-        f"SELECT h.at, h.after, {columns} FROM memories m JOIN history h ON h.id = "
+        tuple[int, int, int, JsonObject],
+        "SELECT h.id, m.id, h.at, h.after FROM memories m JOIN history h ON h.id = "
         "(SELECT id FROM history WHERE memory_id = m.id AND at <= ? ORDER BY id DESC LIMIT 1) "
         f"WHERE m.id IN (SELECT value FROM json_each(?)) AND m.namespace_id = ? AND {visible} "
         "AND h.after IS NOT NULL ORDER BY m.id",
         (to_us(at), ids_parameter(ids), namespace.id, *values),
+        table="history",
     )
+    written = list(rows)
+    present = reads.as_stored(connection, namespace, [memory_id for _, memory_id, _, _ in written])
     found: dict[int, Memory] = {}
-    for changed_us, written, memory in list(rows):
-        state = transfers.shown_state(connection, namespace, written)
-        if state is not None:
-            found[memory.id] = _as_it_was(memory, changed_us, state)
+    for row_id, memory_id, changed_us, stored in written:
+        if memory_id not in present:
+            continue
+        try:
+            state = transfers.shown_state(connection, namespace, stored)
+            if state is not None:
+                found[memory_id] = _as_it_was(present[memory_id], changed_us, state)
+        except UNREADABLE:
+            report(connection, "history", row_id)
     return found
 
 

@@ -7,16 +7,15 @@ not even through its links.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import apsw
-import numpy as np
 
-from souvenir.core.errors import InvalidRequest
+from souvenir.core.errors import InvalidRequest, MemoryNotFound, MemoryUnreadable
 from souvenir.core.labels import fold
-from souvenir.core.passages import CommitId, Embedding, Passage, PassageRow, TokenCodes, searched_text
+from souvenir.core.passages import searched_text
 from souvenir.core.stored_json import same_json, to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import (
@@ -29,9 +28,8 @@ from souvenir.core.types import (
     Memory,
     PassageKind,
 )
-from souvenir.store import generations
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
-from souvenir.store.rows import MEMORY_COLUMNS, PASSAGE_COLUMNS, first, ids_parameter, only, select
+from souvenir.store.rows import MEMORY_COLUMNS, first, ids_parameter, only, readable, select
 
 ALL = Listing()
 SUPERSEDES = LinkType.SUPERSEDES.value
@@ -76,14 +74,28 @@ def memories(connection: apsw.Connection, namespace: Namespace, ids: Iterable[in
     return _shown(connection, namespace, as_stored(connection, namespace, ids))
 
 
+def required(connection: apsw.Connection, namespace: Namespace, found: Mapping[int, Memory], memory_id: int) -> Memory:
+    """Return one of the memories that were read.
+
+    :raises MemoryNotFound: If there is no such memory, or it is not visible.
+    :raises MemoryUnreadable: If it was left out because it is damaged.
+    """
+    if memory_id in found:
+        return found[memory_id]
+    if visible_ids(connection, namespace, [memory_id]):
+        raise MemoryUnreadable(memory_id)
+    raise MemoryNotFound(memory_id)
+
+
 def as_stored(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> dict[int, Memory]:
     """Return them without links and with unfiltered metadata: for writing them back, not for display."""
     where, parameters = _where(namespace)
-    rows = select(
+    rows = readable(
         connection,
         Memory,
         f"SELECT {MEMORY_COLUMNS} FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND {where}",
         (ids_parameter(ids), *parameters),
+        table="memories",
     )
     return whole(connection, {memory.id: memory for memory in rows})
 
@@ -96,12 +108,13 @@ def whole(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Me
 def with_tags(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
     """Add tags to the memories, in alphabetical order."""
     rows = list(
-        select(
+        readable(
             connection,
             tuple[int, str],
             "SELECT memory_id, tag FROM memory_tags WHERE memory_id IN (SELECT value FROM json_each(?)) "
             "ORDER BY memory_id, folded",
             (ids_parameter(found),),
+            table="memory_tags",
         )
     )
     of_each: dict[int, list[str]] = {}
@@ -113,16 +126,17 @@ def with_tags(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int
 def with_facts(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
     """Add facts to the memories, in order."""
     rows = list(
-        select(
+        readable(
             connection,
-            tuple[int, Fact],
-            "SELECT memory_id, id, text, made_by, created_at FROM facts "
+            tuple[int, int, Fact],
+            "SELECT id, memory_id, id, text, made_by, created_at FROM facts "
             "WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY memory_id, ordinal",
             (ids_parameter(found),),
+            table="facts",
         )
     )
     of_each: dict[int, list[Fact]] = {}
-    for memory_id, fact in rows:
+    for _, memory_id, fact in rows:
         of_each.setdefault(memory_id, []).append(fact)
     return {id_: replace(one, facts=tuple(of_each[id_])) if id_ in of_each else one for id_, one in found.items()}
 
@@ -158,6 +172,12 @@ def visible_ids(connection: apsw.Connection, namespace: Namespace, ids: Iterable
     )
 
 
+def pinned_ids(connection: apsw.Connection, ids: Iterable[int]) -> set[int]:
+    """Return those of the memories that are pinned."""
+    query = "SELECT id FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND pinned = 1"
+    return set(select(connection, int, query, (ids_parameter(ids),)))
+
+
 def _with_links(connection: apsw.Connection, namespace: Namespace, found: dict[int, Memory]) -> dict[int, Memory]:
     """Add links to the memories: which they supersede, its text, and which superseded or contradicted them.
 
@@ -166,15 +186,17 @@ def _with_links(connection: apsw.Connection, namespace: Namespace, found: dict[i
     ids = ids_parameter(found)
     visible, parameters = visible_condition(namespace.sources, "m.source")
     outgoing = list(
-        select(
+        readable(
             connection,
-            tuple[Link, str],
-            "SELECT l.from_id, l.to_id, l.type, l.created_at, m.text FROM links l JOIN memories m ON m.id = l.to_id "
-            f"WHERE l.from_id IN (SELECT value FROM json_each(?)) AND {visible} ORDER BY l.from_id, l.to_id",
+            tuple[int, Link, str],
+            "SELECT m.id, l.from_id, l.to_id, l.type, l.created_at, m.text FROM links l JOIN memories m "
+            f"ON m.id = l.to_id WHERE l.from_id IN (SELECT value FROM json_each(?)) AND {visible} "
+            "ORDER BY l.from_id, l.to_id",
             (ids, *parameters),
+            table="memories",
         )
     )
-    for link, text in outgoing:
+    for _, link, text in outgoing:
         memory = found[link.from_id]
         found[link.from_id] = memory = replace(memory, links=(*memory.links, link))
         if link.type == SUPERSEDES:
@@ -206,11 +228,12 @@ def list_memories(
 ) -> list[Memory]:
     where, parameters = _where(namespace, listing)
     order = "DESC" if listing.newest_first else "ASC"
-    rows = select(
+    rows = readable(
         connection,
         Memory,
         f"SELECT {MEMORY_COLUMNS} FROM memories WHERE {where} ORDER BY id {order} LIMIT ? OFFSET ?",
         (*parameters, limit, offset),
+        table="memories",
     )
     found = whole(connection, {memory.id: memory for memory in rows})
     return list(_shown(connection, namespace, found).values())
@@ -253,7 +276,7 @@ def newest_memories(
     )
     ids = list(rows)
     found = memories(connection, namespace, ids)
-    return [found[id_] for id_ in ids]
+    return [found[id_] for id_ in ids if id_ in found]
 
 
 def keyed_memory_id(connection: apsw.Connection, namespace_id: int, source: str, key: str) -> int | None:
@@ -329,14 +352,16 @@ def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, want
         # SQL compares nested values as text, which depends on key order, so for them it only finds candidates.
         equal = "" if key in nested else "AND e.value IS w.value"
         conditions.append(
-            f"EXISTS (SELECT 1 FROM json_each(metadata) e, json_each(?) w WHERE e.key = ? AND e.type = w.type {equal})"
+            "EXISTS (SELECT 1 FROM json_each(iif(json_valid(metadata), metadata, '{}')) e, json_each(?) w "
+            f"WHERE e.key = ? AND e.type = w.type {equal})"
         )
         parameters += [json.dumps([value]), key]
-    rows = select(
+    rows = readable(
         connection,
         tuple[int, JsonObject],
         f"SELECT id, metadata FROM memories WHERE {' AND '.join(conditions)}",
         parameters,
+        table="memories",
     )
     return [
         id_
@@ -347,71 +372,14 @@ def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, want
 
 def passage_texts(connection: apsw.Connection, namespace_id: int, passage_ids: Iterable[int]) -> dict[int, str]:
     """Return the searched texts of those passages that still exist, by id."""
-    rows = select(
+    rows = readable(
         connection,
         tuple[int, str, str | None],
         "SELECT id, text, speaker FROM passages WHERE namespace_id = ? AND id IN (SELECT value FROM json_each(?))",
         (namespace_id, ids_parameter(passage_ids)),
+        table="passages",
     )
     return {id_: searched_text(text, speaker) for id_, text, speaker in rows}
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceView:
-    """One snapshot of a namespace's passages of one kind, for loading the index of one model's vectors."""
-
-    connection: apsw.Connection
-    namespace_id: int
-    kind: PassageKind
-    model_id: str
-
-    @property
-    def change_seq(self) -> int:
-        row = self.connection.execute("SELECT change_seq FROM namespaces WHERE id = ?", (self.namespace_id,)).get
-        return int(row or 0)
-
-    @property
-    def namespace(self) -> str:
-        """The name of the namespace."""
-        row = self.connection.execute("SELECT name FROM namespaces WHERE id = ?", (self.namespace_id,)).get
-        return str(row or "")
-
-    def count(self) -> int:
-        """Return the number of passages, with or without an embedding."""
-        query = "SELECT count(*) FROM passages WHERE namespace_id = ? AND kind = ?"
-        return only(self.connection, int, query, (self.namespace_id, self.kind.value))
-
-    def includes(self, commit: CommitId) -> bool:
-        """Return whether the history of the database contains a commit."""
-        return generations.includes(self.connection, commit)
-
-    def attributes(self) -> list[PassageRow]:
-        """Return one row of filter and score attributes per passage, without the flags, which have no column."""
-        return list(
-            select(
-                self.connection,
-                PassageRow,
-                "SELECT id, owner_id, profile, source, occurred_at, archived, dated, coalesce(session_id, 0), "
-                "coalesce(position, 0), role, coalesce(user_id, 0), coalesce(speaker, ''), 0, coalesce(fact_id, 0) "
-                "FROM passages WHERE namespace_id = ? AND kind = ?",
-                (self.namespace_id, self.kind.value),
-            )
-        )
-
-    def passages(self, ids: Iterable[int] | None) -> Iterator[tuple[Passage, Embedding]]:
-        """Yield passages embedded by the model with their embeddings, in id order; all, or those among `ids`."""
-        chosen = "" if ids is None else "AND id IN (SELECT value FROM json_each(?))"
-        parameters = [self.model_id, self.namespace_id, self.kind.value, *([] if ids is None else [ids_parameter(ids)])]
-        rows = select(
-            self.connection,
-            tuple[Passage, bytes, bytes | None],
-            f"SELECT {PASSAGE_COLUMNS}, vector, tokens FROM passages JOIN vectors ON passage_id = id AND model_id = ? "
-            f"WHERE namespace_id = ? AND kind = ? {chosen} ORDER BY id",
-            parameters,
-        )
-        for passage, vector, tokens in rows:
-            codes = None if tokens is None else TokenCodes.from_bytes(tokens)
-            yield passage, Embedding(np.frombuffer(vector, dtype=np.float32), codes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import apsw
 
 from souvenir.core.errors import AgentNotFound
 from souvenir.core.stored_json import to_json
-from souvenir.core.timestamps import to_us
+from souvenir.core.timestamps import EARLIEST_US, LATEST_US, to_us
 from souvenir.core.types import UNLIMITED, AccessLevels, JsonObject, Scope
 from souvenir.store.graph import mention_queue
 from souvenir.store.rows import first, only, select
@@ -130,8 +130,12 @@ def namespace_ids(connection: apsw.Connection) -> list[int]:
 def counts(connection: apsw.Connection, namespace_id: int) -> AgentCounts:
     tables = ("messages", "sessions", "users", "blocks", "memories")
     counted = ", ".join(f"(SELECT count(*) FROM {table} WHERE namespace_id = ?1)" for table in tables)
-    # One subquery for each end, so that each is a single lookup in the index.
-    ends = ", ".join(f"(SELECT {end}(created_at) FROM messages WHERE namespace_id = ?1)" for end in ("min", "max"))
+    # One subquery for each end, so that each is a single lookup in the index; damaged times are no end.
+    ends = ", ".join(
+        f"(SELECT {end}(created_at) FROM messages WHERE namespace_id = ?1 "
+        f"AND created_at BETWEEN {EARLIEST_US} AND {LATEST_US})"
+        for end in ("min", "max")
+    )
     return only(connection, AgentCounts, f"SELECT {counted}, {ends}", (namespace_id,))
 
 

@@ -11,8 +11,9 @@ from datetime import datetime
 
 import apsw
 
+from souvenir.core.errors import BlockUnreadable
 from souvenir.core.timestamps import to_us
-from souvenir.store.rows import first, select
+from souvenir.store.rows import UNREADABLE, first, readable
 from souvenir.store.transaction import Transaction
 
 _COLUMNS = (
@@ -64,7 +65,11 @@ class BlockVersion:
 
 
 def find(connection: apsw.Connection, namespace_id: int, label: str) -> Block | None:
-    return first(connection, Block, f"{_FROM} WHERE b.namespace_id = ? AND b.label = ?", (namespace_id, label))
+    """:raises BlockUnreadable: If it is damaged."""
+    try:
+        return first(connection, Block, f"{_FROM} WHERE b.namespace_id = ? AND b.label = ?", (namespace_id, label))
+    except UNREADABLE as error:
+        raise BlockUnreadable(label) from error
 
 
 def page(
@@ -72,11 +77,12 @@ def page(
 ) -> tuple[list[Block], int]:
     """Return blocks in the order of their creation, and the total; a negative limit means no limit."""
     rows = list(
-        select(
+        readable(
             connection,
             Block,
             f"{_FROM} WHERE b.namespace_id = ? ORDER BY b.id LIMIT ? OFFSET ?",
             (namespace_id, limit, offset),
+            table="blocks",
         )
     )
     total = connection.execute("SELECT count(*) FROM blocks WHERE namespace_id = ?", (namespace_id,)).get
@@ -86,16 +92,17 @@ def page(
 def versions(connection: apsw.Connection, block_id: int, *, offset: int, limit: int) -> tuple[list[BlockVersion], int]:
     """Return versions, newest first, and the total."""
     rows = list(
-        select(
+        readable(
             connection,
-            BlockVersion,
-            "SELECT version, value, description, max_chars, read_only, actor, at FROM block_history "
+            tuple[int, BlockVersion],
+            "SELECT block_id, version, value, description, max_chars, read_only, actor, at FROM block_history "
             "WHERE block_id = ? ORDER BY version DESC LIMIT ? OFFSET ?",
             (block_id, limit, offset),
+            table="block_history",
         )
     )
     total = connection.execute("SELECT count(*) FROM block_history WHERE block_id = ?", (block_id,)).get
-    return rows, int(total)
+    return [version for _, version in rows], int(total)
 
 
 def insert(tx: Transaction, draft: BlockDraft) -> None:

@@ -21,7 +21,7 @@ from souvenir.core.types import JsonObject, MessageRole, PassageKind, RecordKind
 from souvenir.store.admin.keys import key_id_of
 from souvenir.store.graph import mention_queue
 from souvenir.store.messages.sessions import MessagePlace
-from souvenir.store.rows import ids_parameter, select
+from souvenir.store.rows import ids_parameter, readable, select
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,22 +177,29 @@ def mark_indexed(connection: apsw.Connection, message_id: int) -> None:
 
 def by_uid(connection: apsw.Connection, namespace_id: int, uids: Sequence[str]) -> dict[str, Message]:
     """Return the existing ones of these messages."""
-    rows = select(
+    rows = readable(
         connection,
         Message,
         f"{_SELECT} WHERE m.uid IN (SELECT value FROM json_each(?)) AND +m.namespace_id = ?",
         (json.dumps(list(uids)), namespace_id),
+        table="messages",
     )
     return {message.uid: message for message in rows}
 
 
+def exists(connection: apsw.Connection, namespace_id: int, uid: str) -> bool:
+    query = "SELECT EXISTS (SELECT 1 FROM messages WHERE uid = ? AND namespace_id = ?)"
+    return bool(connection.execute(query, (uid, namespace_id)).get)
+
+
 def by_id(connection: apsw.Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Message]:
     """Return the existing ones of these messages."""
-    rows = select(
+    rows = readable(
         connection,
         Message,
         f"{_SELECT} WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.namespace_id = ?",
         (ids_parameter(ids), namespace_id),
+        table="messages",
     )
     return {message.id: message for message in rows}
 
@@ -202,11 +209,12 @@ def newest(
 ) -> list[Message]:
     where, parameters = condition(namespace_id, chosen)
     return list(
-        select(
+        readable(
             connection,
             Message,
             f"{_SELECT} WHERE {where} ORDER BY m.created_at DESC, m.id DESC LIMIT ? OFFSET ?",
             (*parameters, limit, offset),
+            table="messages",
         )
     )
 
@@ -222,11 +230,12 @@ def page(
 
 def of_session(connection: apsw.Connection, session_row: int, *, offset: int, limit: int) -> tuple[list[Message], int]:
     """Return messages in insertion order, and the total."""
-    rows = select(
+    rows = readable(
         connection,
         Message,
         f"{_SELECT} WHERE m.session_id = ? ORDER BY m.position LIMIT ? OFFSET ?",
         (session_row, limit, offset),
+        table="messages",
     )
     found = list(rows)
     return found, int(connection.execute("SELECT count(*) FROM messages WHERE session_id = ?", (session_row,)).get)
@@ -235,7 +244,7 @@ def of_session(connection: apsw.Connection, session_row: int, *, offset: int, li
 def every(connection: apsw.Connection, namespace_id: int) -> Iterator[Message]:
     """Yield all messages lazily, oldest first."""
     query = f"{_SELECT} WHERE m.namespace_id = ? ORDER BY m.created_at, m.id"
-    return select(connection, Message, query, (namespace_id,))
+    return readable(connection, Message, query, (namespace_id,), table="messages")
 
 
 def around(
@@ -243,13 +252,14 @@ def around(
 ) -> list[Message]:
     """Return these messages and their neighbours by position, without duplicates: session by session, in order."""
     return list(
-        select(
+        readable(
             connection,
             Message,
             f"{_SELECT} WHERE +m.namespace_id = ? AND m.id IN (SELECT n.id FROM json_each(?) j "
             "JOIN messages h ON h.id = j.value JOIN messages n ON n.session_id = h.session_id "
             "AND n.position BETWEEN h.position - ? AND h.position + ?) ORDER BY m.session_id, m.position",
             (namespace_id, ids_parameter(ids), before, after),
+            table="messages",
         )
     )
 
@@ -261,11 +271,12 @@ def pending(
     of_session = "" if session_id is None else "AND s.name = ?"
     named = () if session_id is None else (session_id,)
     return list(
-        select(
+        readable(
             connection,
             Message,
             f"{_SELECT} WHERE m.namespace_id = ? AND m.indexed = 0 AND m.id > ? {of_session} ORDER BY m.id LIMIT ?",
             (namespace_id, after_id, *named, limit),
+            table="messages",
         )
     )
 

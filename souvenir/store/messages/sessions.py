@@ -16,7 +16,7 @@ from souvenir.core.errors import SessionEnded, SessionNotFound
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject, MessageRole
-from souvenir.store.rows import first, only, select
+from souvenir.store.rows import first, only, readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +99,13 @@ def users(
 ) -> tuple[list[User], int]:
     """Return users by name, and the total; a negative limit means no limit."""
     rows = list(
-        select(
+        readable(
             connection,
             User,
             "SELECT id, name, created_at, (SELECT count(*) FROM messages m WHERE m.user_id = users.id) FROM users "
             "WHERE namespace_id = ? ORDER BY name LIMIT ? OFFSET ?",
             (namespace_id, limit, offset),
+            table="users",
         )
     )
     total = connection.execute("SELECT count(*) FROM users WHERE namespace_id = ?", (namespace_id,)).get
@@ -167,11 +168,12 @@ def page(
         conditions.append(f"s.ended_at IS {'' if chosen.open else 'NOT '}NULL")
     where = " AND ".join(conditions)
     rows = list(
-        select(
+        readable(
             connection,
             Session,
             f"{_SELECT} WHERE {where} ORDER BY s.started_at DESC, s.id DESC LIMIT ? OFFSET ?",
             (*parameters, limit, offset),
+            table="sessions",
         )
     )
     total = connection.execute(f"SELECT count(*) FROM sessions s WHERE {where}", parameters).get
@@ -180,9 +182,8 @@ def page(
 
 def every(connection: apsw.Connection, namespace_id: int) -> Iterator[Session]:
     """Yield all sessions lazily, oldest first."""
-    return select(
-        connection, Session, f"{_SELECT} WHERE s.namespace_id = ? ORDER BY s.started_at, s.id", (namespace_id,)
-    )
+    query = f"{_SELECT} WHERE s.namespace_id = ? ORDER BY s.started_at, s.id"
+    return readable(connection, Session, query, (namespace_id,), table="sessions")
 
 
 def insert(
@@ -270,14 +271,16 @@ WindowRow = tuple[int, MessageRole, str, int]
 
 def window_messages(connection: apsw.Connection, session_row: int, limit: int) -> list[WindowRow]:
     """Return the messages in working memory in insertion order; none of a session that has ended."""
-    rows = select(
+    rows = readable(
         connection,
-        tuple[int, MessageRole, str, int],
-        "SELECT m.position, m.role, m.content, m.created_at FROM sessions s JOIN messages m ON m.session_id = s.id "
-        "AND m.position >= s.window_from WHERE s.id = ? AND s.ended_at IS NULL ORDER BY m.position DESC LIMIT ?",
+        tuple[int, int, MessageRole, str, int],
+        "SELECT m.id, m.position, m.role, m.content, m.created_at FROM sessions s "
+        "JOIN messages m ON m.session_id = s.id AND m.position >= s.window_from "
+        "WHERE s.id = ? AND s.ended_at IS NULL ORDER BY m.position DESC LIMIT ?",
         (session_row, limit),
+        table="messages",
     )
-    return list(rows)[::-1]
+    return [(position, role, content, at_us) for _, position, role, content, at_us in rows][::-1]
 
 
 def clear_window(connection: apsw.Connection, session_row: int) -> None:

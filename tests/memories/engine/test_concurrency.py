@@ -129,7 +129,7 @@ def test_concurrent_deletes_of_a_memory_succeed_once(engine: MemoryEngine):
 
     def delete(_: int) -> str:
         try:
-            return engine.delete(DEFAULT, memory_id).text
+            return engine.delete(DEFAULT, memory_id)
         except MemoryNotFound:
             return "not found"
 

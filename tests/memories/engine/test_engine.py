@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-import apsw
 import pytest
 
 from souvenir.core.errors import (
@@ -32,6 +31,7 @@ from souvenir.core.types import (
     SourceFilter,
 )
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store.connections import open_writer
 from tests.memories.engine.conftest import BreakableEmbedder, OpenEngine
 from tests.memories.engine.verbs import ANN, DEFAULT, add, memory, stored, texts
 
@@ -186,7 +186,7 @@ def test_a_pinned_memory_is_deleted_only_by_force(engine: MemoryEngine):
     assert (outcome.deleted_ids, outcome.missing_ids, outcome.skipped_pinned) == ((other,), (999,), (pinned,))
     assert engine.delete_by_source(DEFAULT, SourceFilter("notes")).deleted_ids == ()
     assert texts(engine) == ["pinned"]
-    assert engine.delete(DEFAULT, pinned, force=True).text == "pinned"
+    assert engine.delete(DEFAULT, pinned, force=True) == "pinned"
     assert texts(engine) == []
 
 
@@ -315,7 +315,7 @@ def test_the_check_reports_differences_between_index_and_database(engine: Memory
     add(engine, "violin")
     engine.search(DEFAULT, SearchQuery("violin"))
     assert list(engine.check()) == []
-    other = apsw.Connection(str(settings.database_path))
+    other = open_writer(settings.database_path)
     for statement in (
         "UPDATE passages SET archived = 1",
         "UPDATE namespaces SET change_seq = 99",

@@ -1,0 +1,101 @@
+"""The passages of a namespace as an index loads them, or is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import isfinite
+
+import apsw
+import numpy as np
+
+from souvenir.core.passages import CommitId, Embedding, Passage, PassageRow, TokenCodes
+from souvenir.core.types import PassageKind
+from souvenir.store import generations
+from souvenir.store.rows import PASSAGE_COLUMNS, ids_parameter, only, readable
+from souvenir.store.unreadable import report
+
+_FLOAT_BYTES = np.dtype(np.float32).itemsize
+_SAMPLED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceView:
+    """One snapshot of a namespace's passages of one kind, for loading the index of one model's vectors.
+
+    Rows that cannot be read are left out and reported. Token vectors that cannot be read count as missing.
+
+    :param dim: The dimension of the model's vectors.
+    """
+
+    connection: apsw.Connection
+    namespace_id: int
+    kind: PassageKind
+    model_id: str
+    dim: int
+
+    @property
+    def change_seq(self) -> int:
+        row = self.connection.execute("SELECT change_seq FROM namespaces WHERE id = ?", (self.namespace_id,)).get
+        return int(row or 0)
+
+    @property
+    def namespace(self) -> str:
+        """The name of the namespace."""
+        row = self.connection.execute("SELECT name FROM namespaces WHERE id = ?", (self.namespace_id,)).get
+        return str(row or "")
+
+    def count(self) -> int:
+        """Return the number of passages, with or without an embedding."""
+        query = "SELECT count(*) FROM passages WHERE namespace_id = ? AND kind = ?"
+        return only(self.connection, int, query, (self.namespace_id, self.kind.value))
+
+    def includes(self, commit: CommitId) -> bool:
+        """Return whether the history of the database contains a commit."""
+        return generations.includes(self.connection, commit)
+
+    def attributes(self) -> list[PassageRow]:
+        """Return one row of filter and score attributes per passage, without the flags, which have no column."""
+        return list(
+            readable(
+                self.connection,
+                PassageRow,
+                "SELECT id, owner_id, profile, source, occurred_at, archived, dated, coalesce(session_id, 0), "
+                "coalesce(position, 0), role, coalesce(user_id, 0), coalesce(speaker, ''), 0, coalesce(fact_id, 0) "
+                "FROM passages WHERE namespace_id = ? AND kind = ?",
+                (self.namespace_id, self.kind.value),
+                table="passages",
+            )
+        )
+
+    def passages(self, ids: Iterable[int] | None) -> Iterator[tuple[Passage, Embedding]]:
+        """Yield passages embedded by the model with their embeddings, in id order; all, or those among `ids`."""
+        chosen = "" if ids is None else "AND id IN (SELECT value FROM json_each(?))"
+        parameters = [self.model_id, self.namespace_id, self.kind.value, *([] if ids is None else [ids_parameter(ids)])]
+        rows = readable(
+            self.connection,
+            tuple[Passage, bytes, bytes | None],
+            f"SELECT {PASSAGE_COLUMNS}, vector, tokens FROM passages JOIN vectors ON passage_id = id AND model_id = ? "
+            f"WHERE namespace_id = ? AND kind = ? {chosen} ORDER BY id",
+            parameters,
+            table="passages",
+        )
+        token_dim = self._token_dim()
+        for passage, vector, tokens in rows:
+            found = np.frombuffer(vector, dtype=np.float32) if len(vector) == self.dim * _FLOAT_BYTES else None
+            if found is None or not isfinite(found.dot(found)):
+                report(self.connection, "vectors", passage.id)
+                continue
+            if tokens is not None and not TokenCodes.are_sound(tokens, token_dim):
+                report(self.connection, "vectors", passage.id)
+                tokens = None
+            yield passage, Embedding(found, None if tokens is None else TokenCodes.from_bytes(tokens))
+
+    def _token_dim(self) -> int:
+        """Return the dimension of the token vectors, by most of the first ones: a single row may be damaged."""
+        found = self.connection.execute(
+            "SELECT dim FROM (SELECT hex(substr(tokens, 5, 1)) AS dim FROM vectors "
+            f"WHERE model_id = ? AND tokens IS NOT NULL LIMIT {_SAMPLED}) GROUP BY 1 ORDER BY count(*) DESC LIMIT 1",
+            (self.model_id,),
+        ).get
+        return int(found or "0", 16)

@@ -1,0 +1,68 @@
+"""Rows that cannot be decoded: reads that show or index content leave them out, and report them here.
+
+An operator sees them in the log, in `/health/ready` and in the answer of `souvenir-server check`.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+
+import apsw
+import structlog
+
+from souvenir.core.service_warnings import ServiceWarnings
+
+WARNING = "rows_unreadable"
+MAX_REMEMBERED = 10_000
+"""Rows that are remembered, and so logged, at most."""
+
+MAX_NAMED = 5
+"""Rows that the warning names."""
+
+log = structlog.get_logger(__name__)
+
+
+class UnreadableRows:
+    """The rows of one database that reads have left out. Thread-safe."""
+
+    def __init__(self, warnings: ServiceWarnings) -> None:
+        self._warnings = warnings
+        self._lock = Lock()
+        self._rows: dict[tuple[str, int], None] = {}
+
+    def add(self, table: str, row_id: int) -> None:
+        """Log a row, and add it to the warning, the first time that it is left out."""
+        with self._lock:
+            if (table, row_id) in self._rows or len(self._rows) >= MAX_REMEMBERED:
+                return
+            self._rows[table, row_id] = None
+            rows = list(self._rows)
+        log.error("row_unreadable", table=table, id=row_id)
+        named = ", ".join(f"{table} {row_id}" for table, row_id in rows[:MAX_NAMED])
+        more = ", ..." if len(rows) > MAX_NAMED else ""
+        self._warnings.put(
+            WARNING,
+            f"Rows that cannot be read are left out of answers: {len(rows)} ({named}{more}); stop the service and run "
+            "`souvenir-server check --repair`",
+        )
+
+    def clear(self) -> None:
+        """Forget all rows, since the database was replaced or is being checked again."""
+        with self._lock:
+            self._rows.clear()
+        self._warnings.clear(WARNING)
+
+
+class ReportingConnection(apsw.Connection):
+    """A connection whose unreadable rows are reported; those of other connections are only logged."""
+
+    unreadable: UnreadableRows | None = None
+
+
+def report(connection: apsw.Connection, table: str, row_id: int) -> None:
+    """Report a row that a read leaves out."""
+    rows = connection.unreadable if isinstance(connection, ReportingConnection) else None
+    if rows is None:
+        log.error("row_unreadable", table=table, id=row_id)
+    else:
+        rows.add(table, row_id)
