@@ -79,6 +79,12 @@ class Service:
         """SIGTERM: what an orderly stop sends. Returns the status that it ended with."""
         return self._end(signal.SIGTERM)
 
+    def wait(self) -> int:
+        """Wait until it has ended by itself, and return its status."""
+        status = self._running().wait(timeout=START_TIMEOUT_S)
+        self._process = None
+        return status
+
     def check(self) -> list[str]:
         """What `python app.py check` finds in the folder while no service runs on it."""
         settings = Settings(data_dir=self.data_dir)

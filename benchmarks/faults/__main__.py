@@ -28,8 +28,9 @@ from benchmarks.faults.indexes import INDEXES
 from benchmarks.faults.kills import KILLS
 from benchmarks.faults.part import Outcome, Part
 from benchmarks.faults.power import POWER
+from benchmarks.faults.restores import RESTORES
 
-PARTS: tuple[Part, ...] = (KILLS, CLOCK, POWER, INDEXES, DATABASES)
+PARTS: tuple[Part, ...] = (KILLS, CLOCK, RESTORES, POWER, INDEXES, DATABASES)
 """In the order of the table."""
 
 CONTROLS = "controls"
@@ -48,6 +49,9 @@ def play(part: Part, trials: int, seed: int, folder: Path) -> tuple[Outcome, Map
         print(f"{part.name}: {shorten(fault, FAULT_CHARS)}", flush=True)
     if len(outcome.faults) > SHOWN_FAULTS:
         print(f"{part.name}: {len(outcome.faults) - SHOWN_FAULTS} more faults", flush=True)
+    for broken, reports in caught.items():
+        for report in reports[:1]:
+            print(f"{part.name}, control ({broken}): {shorten(report, FAULT_CHARS)}", flush=True)
     print(f"{part.name}: {outcome.trials} trials and the control in {time.monotonic() - begin:.0f} s", flush=True)
     return outcome, caught
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from benchmarks.faults.jobs import settle_jobs
 from benchmarks.faults.ledger import Change, Item, Ledger, Repeat, marked
@@ -43,8 +43,11 @@ class Writer:
     def step(self) -> None:
         raise NotImplementedError
 
+    def attach(self, client: Client, stop: threading.Event | None = None) -> None:
+        self.client, self.stop = client, stop or threading.Event()
+
     def run(self, client: Client, stop: threading.Event, failures: list[str]) -> None:
-        self.client, self.stop = client, stop
+        self.attach(client, stop)
         try:
             while not stop.is_set():
                 self.step()
@@ -260,23 +263,28 @@ class Observations(Memories):
 class Erasures(JobWriter):
     """Stores a session of messages, a memory and a block of an agent, and erases one of them for good."""
 
+    CHOICES: ClassVar = ("session_id", "source", "block", "memory_id")
+
     def step(self) -> None:
+        self.erase(*self.store(self.dice.choice(self.CHOICES)))
+
+    def store(self, chooses: str) -> tuple[dict[str, object], tuple[Item, ...]]:
+        """Store items, and return the part of the agent's data that they are."""
         name = f"{self.seed}-{next(self.numbers)}"
-        match self.dice.choice(("session_id", "source", "block", "memory_id")):
+        match chooses:
             case "session_id":
                 items = tuple(Item("message", marked(self.dice)) for _ in range(3))
                 said = [{"role": "user", "content": item.content} for item in items]
                 self._store(items, "/messages/batch", {"agent_name": FORGOTTEN, "session_id": name, "messages": said})
-                self._erase({"session_id": name}, items)
+                return {"session_id": name}, items
             case "block":
                 value = marked(self.dice)
                 items = (Item("block", f"{name}={value}"),)
                 self._store(items, "/memory-blocks", {"agent_name": FORGOTTEN, "label": name, "value": value})
-                self._erase({"block": name}, items)
-            case chooses:
-                items = (Item("memory", marked(self.dice)),)
-                [id_] = self._store(items, "/memory/add", {"text": items[0].content, "source": name}, FORGOTTEN)
-                self._erase({"source": name} if chooses == "source" else {"memory_id": id_}, items)
+                return {"block": name}, items
+        items = (Item("memory", marked(self.dice)),)
+        [id_] = self._store(items, "/memory/add", {"text": items[0].content, "source": name}, FORGOTTEN)
+        return ({"source": name} if chooses == "source" else {"memory_id": id_}), items
 
     def _store(self, items: tuple[Item, ...], path: str, body: Any, namespace: str | None = None) -> list[object]:
         change = Change(added=items)
@@ -285,10 +293,10 @@ class Erasures(JobWriter):
         self.ledger.acknowledge(change, ids)
         return ids
 
-    def _erase(self, part: dict[str, object], items: tuple[Item, ...]) -> None:
+    def erase(self, part: dict[str, object], items: tuple[Item, ...], *, backups: bool = True) -> None:
         change = Change(items, erases=True, atomic=False)
         self.ledger.begin(change)
-        body = {"selector": {"agent_name": FORGOTTEN, **part}, "confirm": True, "backups": True}
+        body = {"selector": {"agent_name": FORGOTTEN, **part}, "confirm": True, "backups": backups}
         answer = self.write("POST", "/erase?wait_s=5", body)
         if "job_id" in answer:
             self.ledger.accept(change, answer["job_id"])
