@@ -24,6 +24,7 @@ import apsw
 
 from souvenir.access.request_rates import RequestRates
 from souvenir.core.background import Maintenance
+from souvenir.core.disk_reserve import frees_space
 from souvenir.core.errors import Conflict, KeyNotFound, KeyNotUsable, NothingToDo, Overloaded, Unavailable
 from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
 from souvenir.core.timestamps import utc_now
@@ -243,6 +244,7 @@ class ApiKeys:
 
         return NewKey(self._change(work, "key.rotate", by), secret)
 
+    @frees_space()
     def revoke(self, key_id: str, *, by: Scope) -> None:
         """Revoke a key at once, and cancel its jobs at their next step.
 

@@ -11,6 +11,7 @@ from souvenir.api.agents import RemovedCounts
 from souvenir.api.fields import Clean, MemoryId, Source
 from souvenir.api.parameters import AgentAdmin, AgentName, AgentReader
 from souvenir.conversations.privacy_rescan import PrivacyRescan
+from souvenir.core.disk_reserve import frees_space
 from souvenir.core.errors import NothingToDo
 from souvenir.core.types import JsonObject
 from souvenir.memories.erasure import Erasure
@@ -200,7 +201,7 @@ def erase(
 ) -> EraseResponse | JSONResponse:
     """Erase an agent, or part of its data, so that no restore brings it back, and return counts of the erased rows."""
     selection = body.selection()
-    with service.removals.working() as work:
+    with frees_space(), service.removals.working() as work:
         parameters = service.erasure.begin(selection, work, backups=body.backups)
         service.audit.act(scope, "erase", work, detail=selection.chooses.value)
         result = service.erasure_work.run(Erasure.kind, scope, parameters, wait_s=wait_s, job_id=work)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import apsw
 
 from souvenir.conversations.agents import ensure_agent
+from souvenir.core.disk_reserve import frees_space
 from souvenir.core.errors import BlockChanged, BlockExists, BlockNotFound, BlockReadOnly, BlockTooLong, NothingToDo
 from souvenir.core.telemetry import MemoryOperation, traced
 from souvenir.core.types import Scope
@@ -148,6 +149,7 @@ class Blocks:
         return None if text is None else self._engine.screening.text(scope, text)
 
     @traced(MemoryOperation.DELETE, records=lambda _: 1)
+    @frees_space()
     def delete(self, scope: Scope, label: str) -> Block:
         """Delete a block and all of its versions permanently, even if it is read-only.
 

@@ -19,6 +19,7 @@ from typing import TypeVar
 import apsw
 import structlog
 
+from souvenir.core.disk_reserve import frees_space
 from souvenir.core.errors import Conflict, JobNotFound, Overloaded, ServiceClosing, SouvenirError
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import utc_now
@@ -40,6 +41,8 @@ from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.admin.jobs import Job, JobFilter, JobStatus
 
 T = TypeVar("T")
+
+Continuation = Callable[[apsw.Connection, Job], None]
 
 Within = Callable[[Callable[[apsw.Connection], Job]], Job]
 """Runs the function that queues a job in a transaction, and returns the new job or an equivalent existing one."""
@@ -206,8 +209,8 @@ class Jobs:
         offset: int = 0,
     ) -> tuple[Sequence[Job], int]:
         """Return the visible jobs, newest first, and their total number."""
-        chosen = JobFilter(scope.namespace, None if all_actors else scope, status, kind)
         with self._store.namespace(scope) as (connection, _):
+            chosen = JobFilter(scope.namespace, None if all_actors else scope, status, kind)
             return rows.page(connection, chosen, limit=limit, offset=offset)
 
     @property
@@ -222,6 +225,7 @@ class Jobs:
             waiting, kept = rows.count_queued(connection, self._lane), rows.count(connection, self._lane)
         return JobFigures(waiting, self._queue_max, self._workers, kept)
 
+    @frees_space()
     def cancel(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
         """Cancel a waiting job at once, and a running one at its next checkpoint.
 
@@ -240,14 +244,7 @@ class Jobs:
 
         return self._tell_end(self._store.write_rows(work))
 
-    def reopen(
-        self,
-        scope: Scope,
-        job_id: str,
-        in_transaction: Callable[[apsw.Connection, Job], None],
-        *,
-        all_actors: bool = False,
-    ) -> Job:
+    def reopen(self, scope: Scope, job_id: str, in_transaction: Continuation, *, all_actors: bool = False) -> Job:
         """Queue a completed job again.
 
         :param in_transaction: Writes the input of the continuation, in the same transaction; may raise to roll it back.
@@ -471,6 +468,7 @@ class Jobs:
         others_wait = partial(self._others_wait, job)
         return RunningJob(self._store, job.id, scope, parameters, state, self._closing, others_wait=others_wait)
 
+    @frees_space()
     def _persist(self, work: Callable[[apsw.Connection], T]) -> T:
         """Write, retrying until it succeeds.
 
@@ -496,5 +494,4 @@ def _visible(job: Job | None, job_id: str, scope: Scope, *, all_actors: bool) ->
 
 
 def _record(connection: apsw.Connection, scope: Scope, action: str, job_id: str, kind: str) -> None:
-    event = AuditEvent(utc_now(), action, scope.actor, scope.namespace, job_id, detail=kind)
-    audit.record(connection, [event])
+    audit.record(connection, [AuditEvent(utc_now(), action, scope.actor, scope.namespace, job_id, detail=kind)])

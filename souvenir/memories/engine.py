@@ -14,7 +14,8 @@ from itertools import compress
 from threading import Lock
 
 from souvenir.core.concurrency import time_left
-from souvenir.core.errors import MemoryNotFound, MemoryPinned, MemoryUnreadable, NothingToDo, Overloaded
+from souvenir.core.disk_reserve import frees_space
+from souvenir.core.errors import DiskFull, MemoryNotFound, MemoryPinned, MemoryUnreadable, NothingToDo, Overloaded
 from souvenir.core.labels import without_notes
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.settings import Settings
@@ -274,6 +275,7 @@ class MemoryEngine(IndexedStore):
         return self.write(scope, work)
 
     @traced(MemoryOperation.DELETE)
+    @frees_space()
     def delete(self, scope: Scope, memory_id: int, *, force: bool = False) -> str:
         """Delete one memory permanently; return its text, or an empty one if it cannot be read.
 
@@ -293,6 +295,7 @@ class MemoryEngine(IndexedStore):
         return self.write(scope, work)
 
     @traced(MemoryOperation.DELETE)
+    @frees_space()
     def delete_many(self, scope: Scope, ids: Sequence[int]) -> DeleteOutcome:
         """Delete those that exist and are not pinned, in one transaction."""
 
@@ -313,14 +316,20 @@ class MemoryEngine(IndexedStore):
         if not self.matching(scope, source):
             return DeleteOutcome(())
         if back_up:
-            self.back_up(reason="pre_delete")
+            try:
+                self.back_up(reason="pre_delete")
+            except DiskFull as error:
+                raise DiskFull(
+                    f"{error.message}; a deletion by source makes a backup first, deleting by id needs none"
+                ) from error
 
         def work(tx: Transaction) -> DeleteOutcome:
             ids = tuple(reads.memory_ids(tx.connection, tx.namespace, Listing(source, pinned=False)))
             tx.delete(ids)
             return DeleteOutcome(ids)
 
-        return self.write(scope, work)
+        with frees_space():
+            return self.write(scope, work)
 
     # --- reading -----------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from functools import partial
 
 import apsw
 
+from souvenir.core.disk_reserve import frees_space
 from souvenir.core.files import sync
 from souvenir.core.stored_json import StoredJson
 from souvenir.core.timestamps import utc_now
@@ -63,6 +64,7 @@ class Erasure:
         self._engine = engine
         self._on_jobs_gone = on_jobs_gone
 
+    @frees_space()
     def begin(self, selection: Selection, work: str, *, backups: bool) -> JsonObject:
         """Write the removal targets and their tombstones; returns the parameters of the job.
 
@@ -83,6 +85,7 @@ class Erasure:
             self._on_jobs_gone()
         return {"removed": asdict(removed), "tombstones": len(targets), "backups": backups}
 
+    @frees_space()
     def run(self, job: RunningJob) -> JsonObject:
         state = self._remove_rows(job, self._begun(job))
         cleared = clear(self._engine, {job.id})

@@ -229,7 +229,8 @@ class IndexedStore:
     # --- maintenance -------------------------------------------------------------------------------------------
 
     def _maintain(self) -> None:
-        """Tidy up, compare and snapshot the indexes, write the marker, and make a backup if it is due."""
+        """Refill the reserve, tidy up and snapshot the indexes, write the marker, and make a backup if it is due."""
+        self._database.refill_reserve()
         self.models.tidy_indexes()
         self._database.sync_marker()
         if self._settings.backup_interval_hours:

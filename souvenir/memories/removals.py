@@ -18,6 +18,7 @@ import apsw
 import structlog
 
 from souvenir.core.background import Maintenance
+from souvenir.core.disk_reserve import frees_space
 from souvenir.core.errors import (
     AgentNotFound,
     BlockNotFound,
@@ -92,6 +93,7 @@ class Removals:
         self._closing.set()
         self._maintenance.close()
 
+    @frees_space()
     def remove(self, scope: Scope, chooses: Chooses, value: str | None = None) -> RemovedRows:
         """Remove an agent, or a part of the agent of the scope's namespace.
 
@@ -103,6 +105,7 @@ class Removals:
         with self.working() as work:
             return self.rest(work, self._engine.models.remove(partial(_begin, selection=selection, work=work)))
 
+    @frees_space()
     def clear(self, scope: Scope) -> RemovedRows:
         """Remove everything that the scope's agent has; the agent keeps its id, metadata, policy and access levels.
 
@@ -138,6 +141,7 @@ class Removals:
             step = self._advance(work)
         return removed
 
+    @frees_space()
     def finish(self) -> None:
         """Resume removals in which no thread is active: remaining rows, and bytes that erasures left in files."""
         with self._engine.namespace(Scope()) as (connection, _), self._lock:

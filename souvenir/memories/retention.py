@@ -17,6 +17,7 @@ from enum import StrEnum
 
 import apsw
 
+from souvenir.core.disk_reserve import frees_space
 from souvenir.core.stored_json import StoredJson
 from souvenir.core.types import JsonObject, MemoryPatch, Scope
 from souvenir.jobs.handler import Progress, RunningJob
@@ -249,6 +250,7 @@ class Pruning:
         with self._engine.namespace(scope) as (connection, namespace):
             return 0 if namespace is None else rows.count_prunable(connection, namespace, before)
 
+    @frees_space()
     def run(self, job: RunningJob) -> JsonObject:
         before = datetime.fromisoformat(job.parameters["before"])
         state = _PRUNING_STATE.load(job.state) if job.state else self._begin(job, before)

@@ -32,7 +32,7 @@ from souvenir.store.admin import keys
 from souvenir.store.backups import Backup, Backups
 from souvenir.store.connections import BUSY_TIMEOUT_MS, open_reader, open_writer, require_sound
 from souvenir.store.copies import Copies
-from souvenir.store.disk_space import disk_errors
+from souvenir.store.disk_space import Reserve, disk_errors
 from souvenir.store.generations import CommitLog
 from souvenir.store.locks import StoreLock
 from souvenir.store.memories import reads
@@ -93,6 +93,7 @@ class Database:
         self._gate = ReadersWriterLock()
         self.warnings = ServiceWarnings()
         self.unreadable = UnreadableRows(self.warnings)
+        self._reserve = Reserve(self._path, self.warnings)
         self.model_id = model_id
         self.next_model_id: str | None = None
         self.quotas_of: Callable[[str], Quotas] = _unlimited
@@ -103,6 +104,7 @@ class Database:
         clear_leftovers(self._path)
         self._refuse_lost_database()
         self._connect()
+        self.refill_reserve()
 
     @classmethod
     def open(
@@ -146,6 +148,7 @@ class Database:
         self._writer = Writer(
             connection,
             commits=self._commits,
+            reserve=self._reserve,
             queue_max=self._settings.write_queue_max,
             timeout_s=self._settings.write_timeout_s,
             instruments=self._instruments,
@@ -275,6 +278,11 @@ class Database:
     def sync_marker(self) -> None:
         """Make the record of the last commit durable, by which a loss of commits is seen."""
         self.between_writes(self._commits.sync)
+
+    def refill_reserve(self) -> None:
+        """Take up the space in reserve for deletions, if it was used and there is space again."""
+        with self._gate.read():
+            self._writer.run_alone(lambda _: self._writer.refill_reserve())
 
     def clear_unused(self) -> bool:
         """Truncate the log and overwrite unused bytes in the file, in batches between which other writes run.

@@ -2,6 +2,9 @@
 
 A write's future resolves after the commit and after `after_commit` has updated the indexes, in commit order, so a
 caller that has an answer can read what it wrote.
+
+On a full disk, writes are tried again after the log was truncated, and then on the space in reserve: deletions may use
+it up, other writes only if they need no new page of the database.
 """
 
 from __future__ import annotations
@@ -18,12 +21,19 @@ import apsw
 import structlog
 
 from souvenir.core.concurrency import time_left
+from souvenir.core.disk_reserve import may_use_reserve
 from souvenir.core.errors import Overloaded, ServiceClosing, SouvenirError, Unavailable
 from souvenir.core.telemetry import Instruments, Stage
+from souvenir.store.connections import BUSY_TIMEOUT_MS
+from souvenir.store.disk_space import Reserve, is_full
 from souvenir.store.generations import CommitLog
+from souvenir.store.scrubbing import empty_log
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], Any]
+REFILL_PAUSE_S = 1.0
+"""Minimum time between two attempts to take up the reserve again that ordinary writes trigger."""
+
 MAX_GROUP = 256
 """Maximum writes per commit, so that the first one does not wait for the whole of a long queue."""
 
@@ -36,6 +46,7 @@ class _Job:
     after_commit: Callable[[Any], None]
     future: Future[Any]
     alone: bool
+    frees: bool = field(default_factory=may_use_reserve)
     submitted_s: float = field(default_factory=time.perf_counter)
 
 
@@ -51,12 +62,15 @@ class Writer:
         connection: apsw.Connection,
         *,
         commits: CommitLog,
+        reserve: Reserve,
         queue_max: int,
         timeout_s: float,
         instruments: Instruments | None = None,
     ) -> None:
         self._connection = connection
         self._commits = commits
+        self._reserve = reserve
+        self._refilled_s = 0.0
         self._instruments = instruments or Instruments()
         self._queue: Queue[_Job | None] = Queue(queue_max)
         self._forget_queue = self._instruments.watch_queue("writer", self._queue.qsize, capacity=queue_max)
@@ -139,16 +153,52 @@ class Writer:
     def _commit(self, group: list[_Job]) -> None:
         if not group:
             return
-        done: list[tuple[_Job, Any]] = []
         begun_s = time.perf_counter()
         for job in group:
             self._instruments.took(Stage.WRITE_WAIT, begun_s - job.submitted_s)
+        if self._reserve.is_spent and time.monotonic() - self._refilled_s >= REFILL_PAUSE_S:
+            self.refill_reserve()
+        left = self._attempt(group)
+        if left:
+            self._commit_on_full_disk(left)
+
+    def _commit_on_full_disk(self, group: list[_Job]) -> None:
+        self._truncate_log()
+        left = self._attempt(group)
+        if left and (any(job.frees for job in left) or self._connection.pragma("freelist_count")):
+            self._reserve.spend()
+            self._truncate_log()
+            left = self._attempt(left)
+        if left:
+            self._reserve.report()
+        for job in left:
+            _fail(job, self._reserve.disk_full)
+        self.refill_reserve()
+
+    def refill_reserve(self) -> None:
+        """Take up the reserve again if it was used; called on the writer's thread."""
+        self._refilled_s = time.monotonic()
+        if self._reserve.is_spent:
+            self._truncate_log()
+        self._reserve.make()
+
+    def _truncate_log(self) -> None:
+        """Copy the log to the database and free its space, as far as readers and the disk permit."""
+        try:
+            empty_log(self._connection, BUSY_TIMEOUT_MS)
+        except apsw.Error as error:
+            log.info("log_not_truncated", reason=str(error))
+
+    def _attempt(self, group: list[_Job]) -> list[_Job]:
+        """Commit the writes together; return those that failed because the disk is full, which may be tried again."""
+        done: list[tuple[_Job, Any]] = []
+        full: list[_Job] = []
         try:
             with self._instruments.stage(Stage.WRITE_COMMIT):
                 changes = self._connection.total_changes()
                 self._connection.execute("BEGIN IMMEDIATE")
                 for job in group:
-                    self._run_in_savepoint(job, done)
+                    self._run_in_savepoint(job, done, full)
                 is_changed = self._connection.total_changes() > changes
                 if is_changed:
                     self._commits.number(self._connection)
@@ -158,26 +208,38 @@ class Writer:
         except BaseException as error:  # noqa: BLE001 - every caller of the group raises it
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+            if is_full(error):
+                return [job for job in group if not job.future.done()]
             for job in group:
                 _fail(job, error)
-            return
+            return []
         for job, result in done:
             self._publish(job, result)
+        return full
 
-    def _run_in_savepoint(self, job: _Job, done: list[tuple[_Job, Any]]) -> None:
+    def _run_in_savepoint(self, job: _Job, done: list[tuple[_Job, Any]], full: list[_Job]) -> None:
         """Let a failing write fail alone, unless SQLite ended the whole transaction for it (disk full, I/O error)."""
+        pages = self._pages() if self._reserve.is_spent else 0
         self._connection.execute("SAVEPOINT job")
         try:
             result = job.work(self._connection)
+            if self._reserve.is_spent and not job.frees and self._pages() > pages:
+                raise self._reserve.disk_full
         except Exception as error:
             if not self._connection.in_transaction:
                 raise
             self._connection.execute("ROLLBACK TO job")
             self._connection.execute("RELEASE job")
-            _fail(job, error)
+            if is_full(error):
+                full.append(job)
+            else:
+                _fail(job, error)
         else:
             self._connection.execute("RELEASE job")
             done.append((job, result))
+
+    def _pages(self) -> int:
+        return int(self._connection.pragma("page_count"))
 
     def _publish(self, job: _Job, result: Any) -> None:
         """Update the indexes. The rows are durable, so an error here is logged and the write still succeeds."""

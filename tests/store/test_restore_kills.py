@@ -124,7 +124,7 @@ def require_whole(settings: Settings, *, may_be_old: bool) -> bool:
             assert [row.owner_id for row in tombstones.read(connection)] == [1]
         assert problems(database) == []
     names = {path.name for path in settings.data_dir.iterdir() if ".replaced-" not in path.name}
-    assert names <= {"souvenir.db", "souvenir.db.commit", "souvenir.lock", "backups"}
+    assert names <= {"souvenir.db", "souvenir.db.commit", "souvenir.db.reserve", "souvenir.lock", "backups"}
     return texts == OLD
 
 
