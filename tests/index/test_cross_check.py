@@ -16,6 +16,7 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MemoryPatch, Scope, SearchQuery
 from souvenir.index.cross_check import NEWEST_ROWS, SAMPLED_ROWS, sample_of
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store.connections import open_writer
 from tests.fake_embedder import FakeEmbedder
 
 PATIENCE_S = 60.0
@@ -115,7 +116,7 @@ def test_a_snapshot_that_disagrees_is_deleted_and_rebuilt_when_it_is_loaded(
 ):
     engine.close()
     assert len(list((tmp_path / "index").iterdir())) == 4
-    with closing(apsw.Connection(str(tmp_path / "souvenir.db"))) as connection:
+    with closing(open_writer(tmp_path / "souvenir.db")) as connection:
         change(connection)
     with closing(open_engine(tmp_path)) as again:
         assert repairs(again) == []
@@ -181,3 +182,16 @@ def test_a_sample_has_the_newest_rows_and_a_bound(count: int):
     sample = sample_of(ids)
     assert len(sample) == len(set(sample)) == min(count, SAMPLED_ROWS)
     assert set(sample) >= set(range(max(1, count - NEWEST_ROWS + 1), count + 1))
+
+
+class AnotherEmbedder(FakeEmbedder):
+    model_id = "another@1"
+
+
+def test_a_model_that_is_expected_leaves_the_snapshots_of_the_present_one(engine: MemoryEngine, tmp_path: Path):
+    engine.snapshot()
+    before = {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()}
+    assert len(before) == 4
+    engine.models.expect(AnotherEmbedder())
+    assert {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()} == before
+    engine.models.dismiss()
