@@ -16,8 +16,8 @@ import os
 import uuid
 import zlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 import structlog
@@ -79,8 +79,7 @@ def begin_history(connection: apsw.Connection, over: Iterable[CommitId]) -> None
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_RESTORED_OVER, over_ids))
 
 
-@dataclass(frozen=True, slots=True)
-class Marked:
+class Marked(NamedTuple):
     """The content of a marker: a commit, its time in microseconds, and the greatest ids of `COUNTED`."""
 
     generation: str
@@ -154,7 +153,7 @@ class CommitLog:
     def committed(self) -> None:
         """Record that the numbered transaction is durable. The write succeeds even if the marker cannot be written."""
         self._last = self._numbered.commit
-        text = json.dumps(asdict(self._numbered), separators=(",", ":")).encode()
+        text = json.dumps(self._numbered._asdict(), separators=(",", ":")).encode()
         content = b"%s %08x\n" % (text, zlib.crc32(text))
         try:
             if self._descriptor is None:
