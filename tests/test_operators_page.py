@@ -272,7 +272,7 @@ WARNINGS: dict[str, list[Callable[[Folder], Remedy]]] = {
 
 WARNED_OF_ELSEWHERE = {
     "index_unwritable": "tests/index/test_snapshots.py",
-    "index_repaired": "tests/index/test_snapshots.py",
+    "index_repaired": "tests/index/test_cross_check.py",
 }
 
 
