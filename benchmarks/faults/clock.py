@@ -19,13 +19,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from benchmarks.faults import writers
 from benchmarks.faults.jobs import answered
 from benchmarks.faults.kills import DATABASE_FILE, Run, running
 from benchmarks.faults.part import Outcome, Part
 from benchmarks.service import Client
+from souvenir.store.connections import open_writer
 
 TRIALS, LONG_TRIALS = 6, 20
 YEAR_S, DAY_S = 365 * 86_400, 86_400
@@ -216,7 +215,7 @@ def control(folder: Path) -> dict[str, tuple[str, ...]]:
         newest = playing.service.data_dir / "backups" / service.watch.seen[-1]
         newest.rename(newest.with_name("elsewhere"))
         caught["the newest backup removed"] = service.watch.misplaced()
-        with closing(apsw.Connection(str(playing.service.data_dir / DATABASE_FILE))) as database:
+        with closing(open_writer(playing.service.data_dir / DATABASE_FILE)) as database:
             database.execute(
                 "UPDATE memories SET updated_at = created_at - 1 WHERE id = (SELECT max(id) FROM memories)"
             )

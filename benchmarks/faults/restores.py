@@ -180,8 +180,12 @@ class Restore:
 
 
 def run(trials: int, seed: int, folder: Path) -> Outcome:
+    return interruptions(Scenario.build(made(folder / "scenario"), seed), trials, seed, folder)
+
+
+def interruptions(scenario: Scenario, trials: int, seed: int, folder: Path) -> Outcome:
+    """Interrupt so many restores, spread over all operations of both ways."""
     outcome = Outcome()
-    scenario = Scenario.build(made(folder / "scenario"), seed)
     ways = [Restore(scenario, made(folder / name), online) for name, online in (("offline", False), ("online", True))]
     planned = [(way, number) for way in ways for number in range(1, way.count() + 1)]
     step = max(1, -(-len(planned) // trials))
@@ -194,10 +198,14 @@ def run(trials: int, seed: int, folder: Path) -> Outcome:
 
 
 def control(folder: Path) -> dict[str, tuple[str, ...]]:
-    scenario = Scenario.build(made(folder / "scenario"), 1)
+    return {"the log moved aside before the database": log_first(Scenario.build(made(folder / "scenario"), 1), folder)}
+
+
+def log_first(scenario: Scenario, folder: Path) -> tuple[str, ...]:
+    """The faults after a restore in the order of earlier releases, killed when only the log was moved aside."""
     way = Restore(scenario, made(folder / "log-first"), online=False, order=LOG_FIRST)
     # The last operation is the replacement, the one before it moves the database aside.
-    return {"the log moved aside before the database": way.trial(way.count() - 1).faults}
+    return way.trial(way.count() - 1).faults
 
 
 def made(folder: Path) -> Path:

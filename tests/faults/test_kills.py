@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from benchmarks.faults import kills
 
-TRIALS = 3
+TRIALS = 2
 
 
 def test_kills_lose_nothing_double_nothing_and_bring_nothing_back(tmp_path):
     outcome = kills.run(TRIALS, 20_260_101, tmp_path, writing_s=0.6)
     assert outcome.trials == TRIALS + 1
-    assert outcome.acknowledged > 50
+    assert outcome.acknowledged > 20
     assert outcome.faults == ()
 
 
