@@ -2,6 +2,9 @@
 
 Each operation keeps the rows, their passages, their history and the list of index changes consistent; the caller
 commits them together. Passages and vectors are prepared before, so a transaction is fast.
+
+The clock may go back, the times of one memory do not: a change is never dated before the one before it, nor the end of
+its validity before its creation, unless a document dates it.
 """
 
 from __future__ import annotations
@@ -46,6 +49,10 @@ from souvenir.store.rows import ids_parameter, only
 
 UNDONE = "undo"
 """The action, in the history, of a memory that was restored or deleted because a job was undone."""
+
+
+_CHANGED_AT = "max(?5, coalesce((SELECT at FROM history WHERE memory_id = {memory} ORDER BY id DESC LIMIT 1), 0))"
+"""The time of a change, parameter 5, but not before the last one of the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +171,7 @@ class Transaction:
         if draft.key is not None and not draft.archived:
             self._require_free_key(draft.source, draft.key, but=None)
         origin = origin or Origin(self.now, self.now)
+        origin = replace(origin, updated_at=max(origin.created_at, origin.updated_at))
         origin_class = least_trusted((draft.origin_class, *(old.origin_class for old in replaces)))
         memory_id = memories.insert(
             self.connection, self.namespace_id, draft, origin, origin_class, actor=self.scope.actor
@@ -260,7 +268,7 @@ class Transaction:
 
     def supersede(self, old: Memory, draft: MemoryDraft, passages: Sequence[PreparedPassage]) -> Memory:
         """Archive a memory and store the draft as its replacement; the old one is valid until the new one begins."""
-        self.archive(old, action="superseded", valid_to=draft.document_at or self.now)
+        self.archive(old, action="superseded", valid_to=draft.document_at or max(self.now, old.created_at))
         return self.insert(draft, passages, action="supersede", replaces=[old])
 
     def merge(self, olds: Sequence[Memory], draft: MemoryDraft, passages: Sequence[PreparedPassage]) -> Memory:
@@ -285,7 +293,8 @@ class Transaction:
 
     def link(self, from_id: int, to_id: int, link_type: str) -> None:
         self.connection.execute(
-            "INSERT INTO links (from_id, to_id, type, created_at) VALUES (?, ?, ?, ?)",
+            "INSERT INTO links (from_id, to_id, type, created_at) VALUES (?1, ?2, ?3, "
+            "(SELECT max(?4, max(created_at)) FROM memories WHERE id IN (?1, ?2)))",
             (from_id, to_id, link_type, to_us(self.now)),
         )
 
@@ -331,7 +340,7 @@ class Transaction:
         self.passages.tell(removal.changes)
         self.connection.execute(
             "INSERT INTO history (namespace_id, memory_id, action, actor, job_id, at) "
-            "SELECT ?, value, ?, ?, ?, ? FROM json_each(?)",
+            f"SELECT ?1, value, ?2, ?3, ?4, {_CHANGED_AT.format(memory='value')} FROM json_each(?6)",
             (self.namespace_id, action, self.scope.actor, self.job_id, to_us(self.now), ids_parameter(found)),
         )
 
@@ -353,10 +362,11 @@ class Transaction:
         require_writable(self.scope, after.source)
         if after.key is not None and not after.archived:
             self._require_free_key(after.source, after.key, but=after.id)
-        after = replace(after, updated_at=updated_at or self.now)
+        at = max(self.now, before.updated_at, after.created_at)
+        after = replace(after, updated_at=updated_at or at)
         memories.update(self.connection, after)
         if after.tags != before.tags:
-            after = replace(after, tags=self._put_tags(after.id, after.tags, self.now))
+            after = replace(after, tags=self._put_tags(after.id, after.tags, at))
         after = replace(after, facts=self._write_passages(before, after, passages, new_facts))
         if (after.text, after.archived, after.occurred_at) != (before.text, before.archived, before.occurred_at):
             mentions.reread(self.passages, RecordKind.MEMORY, after.id, stays=not after.archived)
@@ -402,7 +412,7 @@ class Transaction:
         for ordinal, text in enumerate(new.texts):
             fact = next((one for one in held if one.text == text), None)
             if fact is None:
-                made_by, at = new.split.get(text, (new.made_by, self.now))
+                made_by, at = new.split.get(text, (new.made_by, max(self.now, memory.created_at)))
                 fact = facts.insert(self.connection, self.namespace_id, memory.id, ordinal, text, made_by, at)
                 of_fact = [one for one in passages if one.fact == text]
                 if text != memory.text:
@@ -425,15 +435,15 @@ class Transaction:
 
     def _record(self, action: str, memory_id: int, *, before: Memory | None, after: Memory) -> None:
         self.connection.execute(
-            "INSERT INTO history (namespace_id, memory_id, action, actor, job_id, at, before, after) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO history (namespace_id, action, actor, job_id, at, memory_id, before, after) "
+            f"VALUES (?1, ?2, ?3, ?4, {_CHANGED_AT.format(memory='?6')}, ?6, ?7, ?8)",
             (
                 self.namespace_id,
-                memory_id,
                 action,
                 self.scope.actor,
                 self.job_id,
                 to_us(self.now),
+                memory_id,
                 None if before is None else written_state(before),
                 written_state(after),
             ),

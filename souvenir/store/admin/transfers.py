@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 
 import apsw
 
@@ -126,8 +127,10 @@ def insert_history(
 ) -> None:
     """Insert the history that an import brought, marked as imported; a time in the future becomes the present.
 
-    An entry of the future would hide the memory from every read of an earlier time, and lead the audit for good.
+    An entry of the future would hide the memory from every read of an earlier time, and lead the audit for good. For
+    the same reason none is dated before the one that precedes it.
     """
+    times = accumulate((to_us(min(entry.at, now)) for entry in entries), max)
     connection.executemany(
         "INSERT INTO history (namespace_id, memory_id, action, actor, at, before, after, imported) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
@@ -137,11 +140,11 @@ def insert_history(
                 memory_id,
                 entry.action,
                 entry.actor,
-                to_us(min(entry.at, now)),
+                at,
                 None if entry.before is None else to_json(entry.before),
                 None if entry.after is None else to_json(entry.after),
             )
-            for entry in entries
+            for entry, at in zip(entries, times, strict=True)
         ],
     )
 
