@@ -2,6 +2,7 @@
 
     souvenir-server                 serve on HOST:PORT
     souvenir-server check           compare the database with itself, while no service runs on it
+    souvenir-server check --repair  also repair what is stored twice, after a backup
     souvenir-server accept-loss     confirm that writes are missing, so that it is no longer reported
     souvenir-server repair-ids      renumber memories whose ids an import moved too far, while no service runs on it
     souvenir-server restore NAME    replace the database with a backup, while no service runs on it
@@ -29,6 +30,7 @@ from souvenir.server.connections import ServerConfig, serve_until_stopped
 from souvenir.server.logs import configure_logging
 from souvenir.server.middleware import EarlyRefusal
 from souvenir.server.service import Service
+from souvenir.store.repair import rebuild_indexes
 from souvenir.store.restore import accept_losses, repair_ids, restore_offline
 
 SWITCH_INTERVAL_S = 0.001
@@ -49,18 +51,35 @@ def serve(settings: Settings) -> int:
     return 0
 
 
-def check(settings: Settings) -> int:
-    """Print every inconsistency that the engine finds."""
+def check(settings: Settings, *, repairs: bool) -> int:
+    """Print every inconsistency that the engine finds, after repairing what can be repaired if that is asked for."""
+    if repairs:
+        for done in rebuild_indexes(settings):
+            _say(done)
     engine = MemoryEngine.open(settings, chosen_model(settings)[0])
     try:
         engine.warm_up()
         problems = engine.check()
+        if problems and repairs:
+            for done in engine.repair():
+                _say(done)
+            problems = engine.check()
     finally:
         engine.close()
     for problem in problems:
         _say(problem)
-    _say(f"{len(problems)} problems in {settings.database_path}" if problems else f"{settings.database_path} is sound")
-    return 1 if problems else 0
+    if not problems:
+        _say(f"{settings.database_path} is sound")
+        return 0
+    if repairs:
+        following = (
+            "these have no second copy: go back to a backup with `souvenir-server restore NAME`, or keep the rows as "
+            "they are with `souvenir-server accept-loss`"
+        )
+    else:
+        following = "run `souvenir-server check --repair`"
+    _say(f"{len(problems)} problems in {settings.database_path}; {following}")
+    return 1
 
 
 def accept_loss(settings: Settings) -> int:
@@ -100,7 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="souvenir-server", description="Souvenir, a memory service for agents.")
     commands = parser.add_subparsers(dest="command", metavar="command")
     commands.add_parser("serve", help="answer requests on HOST:PORT (the default)")
-    commands.add_parser("check", help="compare the database with itself, while no service runs on it")
+    checking = commands.add_parser("check", help="compare the database with itself, while no service runs on it")
+    checking.add_argument("--repair", action="store_true", help="repair what is stored twice, after a backup")
     commands.add_parser("accept-loss", help="confirm that writes are missing, while no service runs")
     commands.add_parser("repair-ids", help="renumber memories whose ids an import moved too far, while no service runs")
     commands.add_parser("restore", help="go back to a backup, while no service runs").add_argument("name")
@@ -110,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = Settings()
         match command.command:
             case "check":
-                return check(settings)
+                return check(settings, repairs=command.repair)
             case "accept-loss":
                 return accept_loss(settings)
             case "repair-ids":

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 import apsw
@@ -39,18 +40,21 @@ from souvenir.memories.backup_schedule import BackupSchedule
 from souvenir.memories.statistics import Vitals, readiness_of, stats_of, vitals_of
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.privacy.screening import Screening
-from souvenir.retrieval.preparation import PassageAnalyser, prepared_drafts, prepared_patches
+from souvenir.retrieval.preparation import PassageAnalyser, embeddings_of, prepared_drafts, prepared_patches
 from souvenir.retrieval.profiles import Profiles
 from souvenir.retrieval.relevance import Found
 from souvenir.retrieval.searcher import Searcher, memories_of
 from souvenir.retrieval.serving_model import Models
-from souvenir.store import namespaces
+from souvenir.store import namespaces, vectors
 from souvenir.store.backups import SCHEDULED, Backup
 from souvenir.store.copies import Copies
 from souvenir.store.database import Database
+from souvenir.store.passages import insert_embeddings
+from souvenir.store.repair import repair
 from souvenir.store.transaction import Transaction
 
 T = TypeVar("T")
+EMBEDDED_AT_ONCE = 256
 
 
 class IndexedStore:
@@ -225,6 +229,36 @@ class IndexedStore:
                 return self.models.disagreements(connection)
 
         return self._database.between_writes(work)
+
+    def repair(self) -> Sequence[str]:
+        """Repair damaged rows as far as they are stored twice, after a backup; returns one sentence per repair.
+
+        No other caller may use the store.
+        """
+        backup = self.back_up(reason="pre_repair")
+        done = self._database.write_rows(lambda connection: repair(connection, self._database.backups))
+        made = self._embed_missing()
+        if made:
+            done.append(f"{made} missing vectors were made")
+        with self._database.read() as connection:
+            known = namespaces.ids(connection)
+        for namespace_id in known:
+            self.models.serving.registry.forget(namespace_id)
+        self._database.unreadable.clear()
+        return [f"The state before the repair is in the backup {backup.name}", *done]
+
+    def _embed_missing(self) -> int:
+        """Make the vectors that passages lack; return their number."""
+        embedder, after, made = self.models.serving.embedder, 0, 0
+        while True:
+            with self._database.read() as connection:
+                lacking = vectors.missing(connection, embedder.model_id, after=after, limit=EMBEDDED_AT_ONCE)
+            if not lacking:
+                return made
+            embeddings = embeddings_of([one for _, one in lacking], embedder)
+            by_id = {id_: embedding for (id_, _), embedding in zip(lacking, embeddings, strict=True)}
+            self._database.write_rows(partial(insert_embeddings, model_id=embedder.model_id, embeddings=by_id))
+            after, made = lacking[-1][0], made + len(lacking)
 
     # --- maintenance -------------------------------------------------------------------------------------------
 

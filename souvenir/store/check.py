@@ -18,9 +18,24 @@ from souvenir.store.renumbering import MAX_COUNTED_ID
 from souvenir.store.rows import MEMORY_COLUMNS, PASSAGE_COLUMNS, select, unreadable_ids
 
 _FLOAT_BYTES = np.dtype(np.float32).itemsize
-_OF_GRAPHS = ("concepts", "topics", "claims", "unread")
+COUNTED = (
+    *("memories", "facts", "passages", "users", "sessions", "messages", "blocks"),
+    *("concepts", "topics", "claims", "unread"),
+)
+"""Tables whose ids are counted."""
+
 _SECONDS = "(a.at - (a.at % 1000000 + 1000000) % 1000000) / 1000000"
 _MONTH = f"12 * strftime('%Y', {_SECONDS}, 'unixepoch') + strftime('%m', {_SECONDS}, 'unixepoch') - 1"
+
+
+FORMS_OF_MENTIONS = (
+    "SELECT concept_id, form, concept_kind, count(*) FROM mentions GROUP BY concept_id, form, concept_kind"
+)
+NEIGHBOURS_OF_MENTIONS = (
+    f"SELECT a.concept_id AS concept_id, b.concept_id AS other_id, {_MONTH} AS month, count(*) "
+    "FROM mentions a JOIN mentions b "
+    "ON b.kind = a.kind AND b.owner_id = a.owner_id AND b.concept_id <> a.concept_id GROUP BY 1, 2, 3"
+)
 
 
 def _unequal(one: str, other: str) -> str:
@@ -29,7 +44,7 @@ def _unequal(one: str, other: str) -> str:
     return " UNION ".join(both)
 
 
-_RULES = {
+RULES = {
     "memory {} has no passage": (
         "SELECT id FROM memories m WHERE NOT EXISTS "
         "(SELECT 1 FROM passages p WHERE p.kind = 'memory' AND p.owner_id = m.id AND p.fact_id IS NULL)"
@@ -106,13 +121,11 @@ _RULES = {
     ),
     "concept {} has other forms than its mentions": _unequal(
         "concept_id, form, kind, owners FROM concept_forms",
-        "concept_id, form, concept_kind, count(*) FROM mentions GROUP BY concept_id, form, concept_kind",
+        FORMS_OF_MENTIONS.removeprefix("SELECT "),
     ),
     "concept {} has other neighbours than its mentions": _unequal(
         "concept_id, other_id, month, owners FROM neighbours",
-        f"a.concept_id AS concept_id, b.concept_id AS other_id, {_MONTH} AS month, count(*) "
-        "FROM mentions a JOIN mentions b "
-        "ON b.kind = a.kind AND b.owner_id = a.owner_id AND b.concept_id <> a.concept_id GROUP BY 1, 2, 3",
+        NEIGHBOURS_OF_MENTIONS.removeprefix("SELECT "),
     ),
     "the graph of namespace {} counts other owners than there are": (
         "SELECT namespace_id FROM graphs g WHERE owners <> (SELECT count(*) FROM (SELECT DISTINCT m.kind, m.owner_id "
@@ -156,7 +169,7 @@ _RULES = {
     "{} counts below its greatest id": " UNION ALL ".join(
         f"SELECT '{table}' WHERE (SELECT max(id) FROM {table}) > "
         f"(SELECT seq FROM sqlite_sequence WHERE name = '{table}')"
-        for table in ("memories", "facts", "passages", "users", "sessions", "messages", "blocks", *_OF_GRAPHS)
+        for table in COUNTED
     ),
 }
 
@@ -222,7 +235,7 @@ def problems(connection: apsw.Connection) -> list[str]:
     found += [f"SQLite: a row of {row[0]} refers to nothing" for row in connection.execute("PRAGMA foreign_key_check")]
     found += losses.recorded(connection)
     found += _row_problems(connection)
-    for sentence, query in _RULES.items():
+    for sentence, query in RULES.items():
         try:
             found += [sentence.format(row[0]) for row in connection.execute(query)]
         except (apsw.Error, UnicodeDecodeError) as error:

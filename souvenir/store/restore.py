@@ -391,7 +391,9 @@ def repair_ids(settings: Settings) -> IdRepair:
 
 
 def accept_losses(settings: Settings) -> list[str]:
-    """Forget the losses that were found, while no service uses the folder; return their messages.
+    """Forget the losses that were found, and keep changed rows as they are; return what was accepted.
+
+    No service may use the folder.
 
     :raises StoreUnusable: If there is no database, or it must not be opened.
     """
@@ -405,4 +407,5 @@ def accept_losses(settings: Settings) -> list[str]:
             with connection:
                 messages = losses.recorded(connection)
                 losses.accept(connection)
+                messages += [difference.sentence for difference in checksums.accept(connection)]
     return messages

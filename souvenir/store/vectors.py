@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import apsw
 
 from souvenir.core.passages import LATE_PROFILES, Embeddable, Passage, TokenCodes
-from souvenir.store.rows import PASSAGE_COLUMNS, first, ids_parameter, select
+from souvenir.store.rows import PASSAGE_COLUMNS, first, ids_parameter, readable, select
 
 MODEL = "model_id"
 """The key in `meta` of the model whose vectors are searched."""
@@ -26,12 +26,13 @@ OTHER_MODEL = "other_model_id"
 def missing(connection: apsw.Connection, model_id: str, *, after: int, limit: int) -> list[tuple[int, Embeddable]]:
     """Return the next passages after an id without a vector of the model: ids in order, and what to embed."""
     rows = list(
-        select(
+        readable(
             connection,
             Passage,
             f"SELECT {PASSAGE_COLUMNS} FROM passages p WHERE id > ? AND NOT EXISTS "
             "(SELECT 1 FROM vectors v WHERE v.passage_id = p.id AND v.model_id = ?) ORDER BY id LIMIT ?",
             (after, model_id, limit),
+            table="passages",
         )
     )
     return [(passage.id, passage.embeddable) for passage in rows]
