@@ -28,6 +28,9 @@ FLUSH_INTERVAL_S = 30.0
 SWEEP_INTERVAL_S = 3600.0
 """The interval between deletions of expired events."""
 
+MAX_JUMP_S = 60.0
+"""A change of the date against the monotonic clock beyond this is a jump, not a drift."""
+
 BURST = 60
 REFILL_PER_S = 0.1
 """The token bucket of denials with separate rows; an endless flood writes 11,000 rows a day, about 2 MB."""
@@ -67,7 +70,9 @@ class AuditLog:
         self._more = 0
         self._allowance = float(BURST)
         self._refilled_at = clock()
-        self._swept_at: float | None = None
+        self._swept_at = clock()
+        self._offset_s: float | None = None
+        """The date minus `clock`, which changes when the date jumps."""
         self._maintenance = Maintenance(self._turn, interval_s=FLUSH_INTERVAL_S)
         self._maintenance.start()
 
@@ -112,24 +117,30 @@ class AuditLog:
 
     def purge(self, scope: Scope, *, retention_days: int) -> int:
         """Delete older events, record that, and return their number. The history of memories is kept."""
-        deleted = self._delete_older(retention_days)
+        deleted = self._delete_older(retention_days, utc_now())
         self.act(scope, "audit.purge", detail=f"{deleted} events older than {retention_days} days")
         return deleted
 
-    def sweep(self) -> None:
-        """Delete the expired events."""
-        self._delete_older(self._retention_days)
-
     def _turn(self) -> None:
         self.flush()
-        now = self._clock()
-        if self._swept_at is None or now - self._swept_at >= SWEEP_INTERVAL_S:
-            self._swept_at = now
-            self.sweep()
+        self.sweep_if_due(utc_now())
 
-    def _delete_older(self, retention_days: int) -> int:
+    def sweep_if_due(self, now: datetime) -> None:
+        """Delete the expired events once an interval, but only if the date did not jump in it.
+
+        A date that is wrong for a while, such as that of a start before the clock was set, must not expire everything.
+        """
+        clock_s = self._clock()
+        offset_s = now.timestamp() - clock_s
+        if self._offset_s is None or abs(offset_s - self._offset_s) > MAX_JUMP_S:
+            self._offset_s, self._swept_at = offset_s, clock_s
+        elif clock_s - self._swept_at >= SWEEP_INTERVAL_S:
+            self._offset_s, self._swept_at = offset_s, clock_s
+            self._delete_older(self._retention_days, now)
+
+    def _delete_older(self, retention_days: int, now: datetime) -> int:
         """Delete in batches, so that other writes are not delayed."""
-        before = utc_now() - timedelta(days=retention_days)
+        before = now - timedelta(days=retention_days)
 
         def delete(connection: apsw.Connection) -> int:
             return rows.purge(connection, before)

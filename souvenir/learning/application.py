@@ -177,7 +177,7 @@ class Attempt:
             case PlannedStep(verdict=Verdict.NOOP):
                 return _ended(step, FactStage.APPLIED, {"action": "noop", "text": step.text})
             case PlannedStep(verdict=Verdict.DELETE, target=Memory() as old):
-                tx.archive(old, action=RETRACTED, valid_to=self._event_time(step) or tx.now)
+                tx.archive(old, action=RETRACTED, valid_to=self._event_time(step) or max(tx.now, old.created_at))
                 return _ended(step, FactStage.APPLIED, {"action": "delete", UNDO: _before(old)})
             case PlannedStep(verdict=Verdict.UPDATE, target=Memory() as old):
                 return self._update(tx, step, old, chosen.update)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.access.audit import BURST, DENIED, SEVERAL, AuditLog, Denial
+from souvenir.access.audit import BURST, DENIED, SEVERAL, SWEEP_INTERVAL_S, AuditLog, Denial
 from souvenir.core.settings import Settings
 from souvenir.core.timestamps import utc_now
 from souvenir.memories.engine import MemoryEngine
@@ -240,10 +240,16 @@ def test_a_purge_deletes_older_events_keeps_the_history_and_is_an_act_itself(cli
     assert actions(client) == ["audit.purge", "audit.purge", "memory.add"]
 
 
-def test_expired_audit_entries_are_deleted_automatically(engine: MemoryEngine):
+def test_expired_audit_entries_are_deleted_automatically_unless_the_date_jumped(engine: MemoryEngine):
+    """A date that was a year ahead for half an hour expires nothing."""
     remember(engine, days=8)
     remember(engine, days=6)
-    audit = AuditLog(engine, retention_days=7)
-    audit.sweep()
-    assert [entry.event.resource_id for entry in audit.page(AuditFilter(), limit=9, offset=0)] == ["6 days old"]
+    clock, now = Clock(), utc_now()
+    audit = AuditLog(engine, retention_days=7, clock=clock)
+    kept = []
+    for ahead in (timedelta(days=365), timedelta(), timedelta(), timedelta()):
+        audit.sweep_if_due(now + ahead + timedelta(seconds=clock.now_s))
+        kept.append([entry.event.resource_id for entry in audit.page(AuditFilter(), limit=9, offset=0)])
+        clock.now_s += SWEEP_INTERVAL_S / 2
+    assert kept == [["6 days old", "8 days old"]] * 3 + [["6 days old"]]
     audit.close()
