@@ -24,13 +24,14 @@ import structlog
 
 from benchmarks.faults.clock import CLOCK
 from benchmarks.faults.databases import DATABASES
+from benchmarks.faults.disk import DISK
 from benchmarks.faults.indexes import INDEXES
 from benchmarks.faults.kills import KILLS
 from benchmarks.faults.part import Outcome, Part
 from benchmarks.faults.power import POWER
 from benchmarks.faults.restores import RESTORES
 
-PARTS: tuple[Part, ...] = (KILLS, CLOCK, RESTORES, POWER, INDEXES, DATABASES)
+PARTS: tuple[Part, ...] = (KILLS, CLOCK, RESTORES, POWER, INDEXES, DATABASES, DISK)
 """In the order of the table."""
 
 CONTROLS = "controls"

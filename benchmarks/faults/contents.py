@@ -9,12 +9,13 @@ from __future__ import annotations
 import random
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import structlog
 from structlog.testing import capture_logs
 
 from benchmarks.fake_embedder import FakeEmbedder
@@ -183,6 +184,18 @@ def bytes_of(folder: Path, words: Collection[str]) -> list[str]:
     return found
 
 
+@contextmanager
+def captured_logs() -> Iterator[list[MutableMapping[str, Any]]]:
+    """Capture log lines of all levels, whichever are configured."""
+    configured = structlog.get_config()
+    structlog.reset_defaults()
+    try:
+        with capture_logs() as log:
+            yield log
+    finally:
+        structlog.configure(**configured)
+
+
 @dataclass(slots=True)
 class Reported:
     """The refusal of a start, or its warnings to operators, its log and the problems that `check` found."""
@@ -196,7 +209,7 @@ class Reported:
 def examine(data_dir: Path, ledger: Ledger, dice: random.Random) -> tuple[Outcome, Reported]:
     """Open the store, compare all contents and a sample of searches with the ledger, and check it."""
     reported = Reported()
-    with capture_logs() as reported.log:
+    with captured_logs() as reported.log:
         risen = bytes_of(data_dir, ledger.erased)
         try:
             engine = MemoryEngine.open(Settings(data_dir=data_dir), FakeEmbedder())

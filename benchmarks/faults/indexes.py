@@ -17,10 +17,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from structlog.testing import capture_logs
-
 from benchmarks.faults.base_store import Answers, answers, build, fill, open_engine, queries_of
-from benchmarks.faults.contents import Ledger, contents, searched
+from benchmarks.faults.contents import Ledger, captured_logs, contents, searched
 from benchmarks.faults.part import Outcome, Part
 from souvenir.index import registry
 from souvenir.store import generations, losses
@@ -170,7 +168,7 @@ class _Seen(NamedTuple):
 
 
 def _seen(data_dir: Path, queries: list[str]) -> _Seen:
-    with capture_logs() as log, closing(open_engine(data_dir)) as engine:
+    with captured_logs() as log, closing(open_engine(data_dir)) as engine:
         found, ready = answers(engine, queries), engine.readiness().ready
         problems = [problem for problem in engine.check() if MISSING not in problem]
         warned = any(warning.code.startswith(INDEX) for warning in engine.warnings.current())
@@ -217,7 +215,7 @@ def _rebuilt(data_dir: Path, queries: list[str], folder: Path) -> Answers:
     """Return the answers of indexes that are built from a copy of the database."""
     copy = folder.with_name(folder.name + "-rebuilt")
     shutil.copytree(data_dir, copy, ignore=shutil.ignore_patterns(INDEX))
-    with capture_logs(), closing(open_engine(copy)) as engine:
+    with captured_logs(), closing(open_engine(copy)) as engine:
         found = answers(engine, queries)
     shutil.rmtree(copy)
     return found
@@ -273,7 +271,7 @@ def put_back(stores: Stores, seed: int, folder: Path, *, marker: bool = True) ->
     ledger = Ledger(dict(stores.old_ledger.texts), set(stores.old_ledger.removed))
     wrong: list[str] = []
     outcome = Outcome()
-    with capture_logs():
+    with captured_logs():
         for _ in range(2):
             with closing(open_engine(folder)) as engine:
                 before = set(ledger.texts)
@@ -293,7 +291,7 @@ def put_back(stores: Stores, seed: int, folder: Path, *, marker: bool = True) ->
 
 
 def run(trials: int, seed: int, folder: Path) -> Outcome:
-    with capture_logs():
+    with captured_logs():
         stores = _built(folder, seed)
     dice, outcome = random.Random(seed), Outcome()
     for number in range(trials):
@@ -317,7 +315,7 @@ def control(folder: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _without_histories(folder: Path) -> tuple[str, ...]:
-    with capture_logs():
+    with captured_logs():
         stores = _built(folder, 1)
         generations.includes = lambda connection, commit: True
         losses.find_loss = lambda connection, settings, newest: None

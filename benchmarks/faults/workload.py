@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 
 from benchmarks.fake_embedder import FakeEmbedder, fake_of
-from benchmarks.faults.contents import SCOPES, Ledger, Operation, new_key, new_text, place_of
+from benchmarks.faults.contents import SCOPES, Ledger, Operation, new_key, new_text, place_of, searched
 from souvenir.api.transfer_lines import ReadAs
 from souvenir.conversations.blocks import BlockChange
 from souvenir.core.errors import Unavailable
@@ -36,6 +36,8 @@ THREADS = len(SCOPES)
 PATIENCE_S = 60.0
 KEPT = 60
 """Objects of a thread above which it adds no more."""
+
+SEARCHED = 12
 
 SOURCE = "load/kept"
 ERASED = "load/erased"
@@ -70,6 +72,9 @@ class Load:
         self._states: dict[str, dict[str, str]] = {}
         """The texts in each backup."""
         self.service = open_service(data_dir)
+        self.is_open = True
+        self.patience_s = PATIENCE_S
+        """The time that a job may take."""
 
     @contextmanager
     def _doing(self, operation: Operation) -> Iterator[None]:
@@ -82,10 +87,12 @@ class Load:
     # --- writes of the threads ---------------------------------------------------------------------------------
 
     def turn(self, operations: int) -> None:
-        """Let the threads carry out so many operations each."""
+        """Let the threads carry out so many operations each; then search, so that the indexes are loaded."""
         seeds = [self._dice.getrandbits(32) for _ in range(THREADS)]
         with ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(self._write, range(THREADS), seeds, [operations] * THREADS))
+        there = sorted(key for key in self.ledger.texts if not key.startswith("block"))
+        searched(self.service.engine, self._dice.sample(there, min(SEARCHED, len(there))))
 
     def _write(self, place: int, seed: int, operations: int) -> None:
         dice = random.Random(seed)
@@ -180,7 +187,7 @@ class Load:
             spool = asyncio.run(spools.receive(_body(body), Scope().actor))
             with spools.until_submitted(spool.job_id):
                 parameters = ImportOrder(by_admin=True).parameters(spool)
-                _require_completed(jobs, jobs.submit(ImportHandler.kind, Scope(), parameters, job_id=spool.job_id))
+                self._require_completed(jobs, jobs.submit(ImportHandler.kind, Scope(), parameters, job_id=spool.job_id))
             self._note_backups(operation, before)
 
     def erase(self) -> None:
@@ -201,7 +208,7 @@ class Load:
             parameters = service.erasure.begin(selection, work, backups=True)
             scope = Scope(selection.namespace)
             job = service.erasure_jobs.submit(Erasure.kind, scope, parameters, job_id=work)
-            _require_completed(service.erasure_jobs, job)
+            self._require_completed(service.erasure_jobs, job)
         for state in self._states.values():
             for key in keys:
                 state.pop(key, None)
@@ -224,8 +231,19 @@ class Load:
 
     def reopen(self, *, between: Callable[[], None] = lambda: None) -> None:
         self.service.close()
+        self.is_open = False
         between()
         self.service = open_service(self._data_dir)
+        self.is_open = True
+
+    def some_memory(self, dice: random.Random) -> str:
+        """Return the key of a memory that is there."""
+        return dice.choice(sorted(self.ledger.texts.keys() & self._ids.keys()))
+
+    def _require_completed(self, jobs: Jobs, job: Job) -> None:
+        ended = jobs.wait(job.id, self.patience_s)
+        if ended.status is not JobStatus.COMPLETED:
+            raise Unavailable(f"job {ended.kind} is {ended.status}: {ended.error}")
 
     def play(self, rounds: int, operations: int) -> None:
         """Carry out everything, in rounds of turns and of one operation that runs alone."""
@@ -242,12 +260,6 @@ class Load:
             self.turn(operations)
             alone[number % len(alone)]()
         self.turn(operations)
-
-
-def _require_completed(jobs: Jobs, job: Job) -> None:
-    ended = jobs.wait(job.id, PATIENCE_S)
-    if ended.status is not JobStatus.COMPLETED:
-        raise Unavailable(f"job {ended.kind} is {ended.status}: {ended.error}")
 
 
 async def _body(content: bytes) -> AsyncIterator[bytes]:

@@ -25,6 +25,7 @@ from souvenir.core.concurrency import ReadersWriterLock
 from souvenir.core.errors import BackupDamaged, BackupNotFound, InvalidRequest, StoreUnusable, Unavailable
 from souvenir.core.files import make_folder, sha256_of, sync
 from souvenir.store import namespaces
+from souvenir.store.disk_space import disk_error
 from souvenir.store.memories import reads
 from souvenir.store.schema import schema_version
 
@@ -207,7 +208,7 @@ class Backups:
         except (OSError, apsw.Error, StoreUnusable) as error:
             if not database.exists():
                 raise BackupNotFound(name) from error
-            if isinstance(error, OSError | apsw.FullError | apsw.IOError):
+            if disk_error(error) is not None:
                 raise Unavailable("A backup could not be rewritten; check the free space in DATA_DIR") from error
             raise BackupDamaged(name, str(error)) from error
         finally:

@@ -30,6 +30,16 @@ NO_RESERVE = "no_reserve"
 _MIB = 2**20
 
 
+def disk_error(error: BaseException | None) -> BaseException | None:
+    """Return the error of the disk from which another one follows; None if there is none.
+
+    After some errors SQLite ends the transaction itself, so that the rollback that follows fails too.
+    """
+    while error is not None and not isinstance(error, DISK_ERRORS):
+        error = error.__context__
+    return error
+
+
 def is_full(error: BaseException | None) -> bool:
     """Return whether the disk, or the quota of the user, has no space left."""
     if isinstance(error, apsw.IOError):
@@ -55,14 +65,17 @@ def disk_errors(
     """
     try:
         yield
-    except DISK_ERRORS as error:
-        if is_full(error):
+    except (OSError, apsw.Error) as error:
+        cause = disk_error(error)
+        if cause is None:
+            raise
+        if is_full(cause):
             raise full(
                 f"{doing} failed because the disk is full: {space_in(folder, needed)}; "
                 "free some space and try again, nothing was changed"
             ) from error
         raise other(
-            f"{doing} failed because a file could not be read or written ({error}); "
+            f"{doing} failed because a file could not be read or written ({cause}); "
             "look at the disk and try again, nothing was changed"
         ) from error
 

@@ -174,10 +174,12 @@ class CommitLog:
             os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Make the marker durable, and close it."""
+        """Make the marker durable, and close it. If that fails, a power cut may leave an older one."""
         if self._descriptor is not None:
             try:
                 self.sync()
+            except OSError as error:
+                log.warning("commit_marker_not_synced", path=str(self._path), reason=str(error))
             finally:
                 os.close(self._descriptor)
                 self._descriptor = None

@@ -28,7 +28,7 @@ from souvenir.store.admin import jobs
 from souvenir.store.backups import Backups
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.connections import open_reader, open_writer, require_sound
-from souvenir.store.disk_space import DISK_ERRORS, disk_errors
+from souvenir.store.disk_space import disk_error, disk_errors
 from souvenir.store.locks import StoreLock
 from souvenir.store.permissions import REPLACED
 from souvenir.store.rows import select
@@ -90,7 +90,7 @@ def stage_backup(source: Path, path: Path, name: str, *, over: Iterable[CommitId
         sync(staged)
     except BaseException as error:
         staged.unlink(missing_ok=True)
-        if isinstance(error, StoreUnusable | apsw.Error) and not isinstance(error, DISK_ERRORS):
+        if isinstance(error, StoreUnusable | apsw.Error) and disk_error(error) is None:
             raise BackupDamaged(name, str(error)) from error
         raise
     return staged

@@ -142,7 +142,11 @@ class Writer:
             self._commit([job for job in group if job.future.set_running_or_notify_cancel()])
             if last is not None and last.future.set_running_or_notify_cancel():
                 self._run_alone(last)
-        self._connection.close()
+        try:
+            self._connection.close()
+        except apsw.Error as error:
+            # The commits are durable in the log, which the next start reads.
+            log.error("log_not_emptied", error=type(error).__name__, reason=str(error))
 
     def _run_alone(self, job: _Job) -> None:
         try:

@@ -23,3 +23,9 @@ def test_damage_of_a_database_or_its_log_that_nothing_says_is_reported(tmp_path)
     caught = DATABASES.control(tmp_path)
     assert list(caught) == ["no marker", "no checksums"]
     assert all(caught.values())
+
+
+def test_damage_of_a_database_or_its_log_is_refused_or_said(tmp_path):
+    outcome = DATABASES.run(20, SEED, tmp_path)
+    assert outcome.trials == 20
+    assert outcome.faults == ()
