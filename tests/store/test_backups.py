@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
@@ -164,6 +165,21 @@ def test_a_rewritten_backup_keeps_its_place(database: Database):
     database.backups.rewrite(old, lambda _: None)
     assert names_of(database) == [new, old]
     assert [backup.sequence for backup in database.backups.all()] == [2, 1]
+
+
+def test_a_backup_that_could_not_be_rewritten_because_of_the_disk_is_not_called_damaged(database: Database):
+    name = database.back_up(reason="manual", now=NOW).name
+
+    def fail(path: Path) -> None:
+        """As SQLite does when it ended the transaction after an error: the rollback fails too."""
+        with closing(apsw.Connection(str(path))) as copy, copy:
+            copy.execute("ROLLBACK")
+            raise apsw.IOError("disk I/O error")
+
+    with pytest.raises(Unavailable) as caught:
+        database.backups.rewrite(name, fail)
+    assert not isinstance(caught.value, BackupDamaged)
+    database.backups.verify(name)
 
 
 def test_concurrent_evictions_remove_each_backup_once(open_database: OpenDatabase):
