@@ -35,6 +35,8 @@ TESTS = Path(__file__).parent
 FIRST = (
     "api/test_conformance.py",
     "faults/test_kills.py",
+    "faults/test_restores.py",
+    "faults/test_clock.py",
     "memories/erasure/test_canaries.py",
     "api/test_access_table.py",
     "memories/engine/test_state_machine.py",
