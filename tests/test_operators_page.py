@@ -263,14 +263,23 @@ def index_is_a_file(folder: Folder) -> Remedy:
     return lambda _: (folder.path / "index").unlink()
 
 
+def reserve_is_a_folder(folder: Folder) -> Remedy:
+    reserve = folder.path / "souvenir.db.reserve"
+    reserve.unlink()
+    reserve.mkdir()
+    return lambda _: reserve.rmdir()
+
+
 WARNINGS: dict[str, list[Callable[[Folder], Remedy]]] = {
     "commits_missing": [older_copy, lost_log],
     "commit_marker_unwritable": [marker_is_a_folder],
     "index_unreadable": [index_is_a_file],
+    "no_reserve": [reserve_is_a_folder],
 }
 """How each warning in the table of the page is caused."""
 
 WARNED_OF_ELSEWHERE = {
+    "disk_full": "tests/api/test_full_disk.py",
     "index_unwritable": "tests/index/test_snapshots.py",
     "index_repaired": "tests/index/test_cross_check.py",
 }
@@ -278,6 +287,8 @@ WARNED_OF_ELSEWHERE = {
 
 def test_every_warning_of_the_page_is_caused_by_a_test():
     assert {code.strip("`") for code, _ in rows_of("Warnings")} == {*WARNINGS, *WARNED_OF_ELSEWHERE}
+    for code, path in WARNED_OF_ELSEWHERE.items():
+        assert code in (PAGE.parent.parent / path).read_text(encoding="utf-8"), f"{path} does not cause {code}"
 
 
 @pytest.mark.parametrize(("code", "cause"), [(code, cause) for code, causes in WARNINGS.items() for cause in causes])

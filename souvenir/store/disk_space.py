@@ -118,7 +118,6 @@ class Reserve:
             try:
                 self._allocate()
             except OSError as error:
-                self._path.unlink(missing_ok=True)
                 self._warnings.put(
                     NO_RESERVE,
                     f"There is no space to keep {RESERVE_BYTES // _MIB} MiB in reserve in {self._path.parent} "
@@ -134,5 +133,8 @@ class Reserve:
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
+        except OSError:
+            self._path.unlink()
+            raise
         finally:
             os.close(descriptor)
