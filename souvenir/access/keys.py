@@ -24,7 +24,7 @@ import apsw
 
 from souvenir.access.request_rates import RequestRates
 from souvenir.core.background import Maintenance
-from souvenir.core.disk_reserve import frees_space
+from souvenir.core.concurrency import frees_space
 from souvenir.core.errors import Conflict, KeyNotFound, KeyNotUsable, NothingToDo, Overloaded, Unavailable
 from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
 from souvenir.core.timestamps import utc_now

@@ -11,7 +11,7 @@ from souvenir.api.agents import RemovedCounts
 from souvenir.api.fields import Clean, MemoryId, Source
 from souvenir.api.parameters import AgentAdmin, AgentName, AgentReader
 from souvenir.conversations.privacy_rescan import PrivacyRescan
-from souvenir.core.disk_reserve import frees_space
+from souvenir.core.concurrency import frees_space
 from souvenir.core.errors import NothingToDo
 from souvenir.core.types import JsonObject
 from souvenir.memories.erasure import Erasure

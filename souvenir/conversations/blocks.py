@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import apsw
 
 from souvenir.conversations.agents import ensure_agent
-from souvenir.core.disk_reserve import frees_space
+from souvenir.core.concurrency import frees_space
 from souvenir.core.errors import BlockChanged, BlockExists, BlockNotFound, BlockReadOnly, BlockTooLong, NothingToDo
 from souvenir.core.telemetry import MemoryOperation, traced
 from souvenir.core.types import Scope

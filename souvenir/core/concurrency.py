@@ -32,6 +32,27 @@ BACKGROUND = ""
 """The caller of work that no request waits for."""
 
 
+_frees: ContextVar[bool] = ContextVar("souvenir_frees_space", default=False)
+
+
+@contextmanager
+def frees_space() -> Iterator[None]:
+    """Let writes inside use the disk space that the store keeps in reserve: deletions, and what they need.
+
+    It works as a decorator too, and on threads that inherit the context.
+    """
+    token = _frees.set(True)
+    try:
+        yield
+    finally:
+        _frees.reset(token)
+
+
+def may_use_reserve() -> bool:
+    """Return whether the current work frees space."""
+    return _frees.get()
+
+
 @dataclass(slots=True, eq=False)
 class Deadline:
     """`timeout_s` from its creation or renewal, and never later than the deadline that it is `_within`.

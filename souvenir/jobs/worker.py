@@ -19,7 +19,7 @@ from typing import TypeVar
 import apsw
 import structlog
 
-from souvenir.core.disk_reserve import frees_space
+from souvenir.core.concurrency import frees_space
 from souvenir.core.errors import Conflict, JobNotFound, Overloaded, ServiceClosing, SouvenirError
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import utc_now

@@ -13,8 +13,7 @@ from functools import partial
 from itertools import compress
 from threading import Lock
 
-from souvenir.core.concurrency import time_left
-from souvenir.core.disk_reserve import frees_space
+from souvenir.core.concurrency import frees_space, time_left
 from souvenir.core.errors import DiskFull, MemoryNotFound, MemoryPinned, MemoryUnreadable, NothingToDo, Overloaded
 from souvenir.core.labels import without_notes
 from souvenir.core.passages import PreparedPassage

@@ -14,7 +14,7 @@ from functools import partial
 
 import apsw
 
-from souvenir.core.disk_reserve import frees_space
+from souvenir.core.concurrency import frees_space
 from souvenir.core.files import sync
 from souvenir.core.stored_json import StoredJson
 from souvenir.core.timestamps import utc_now

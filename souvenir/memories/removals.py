@@ -18,7 +18,7 @@ import apsw
 import structlog
 
 from souvenir.core.background import Maintenance
-from souvenir.core.disk_reserve import frees_space
+from souvenir.core.concurrency import frees_space
 from souvenir.core.errors import (
     AgentNotFound,
     BlockNotFound,

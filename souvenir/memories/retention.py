@@ -17,7 +17,7 @@ from enum import StrEnum
 
 import apsw
 
-from souvenir.core.disk_reserve import frees_space
+from souvenir.core.concurrency import frees_space
 from souvenir.core.stored_json import StoredJson
 from souvenir.core.types import JsonObject, MemoryPatch, Scope
 from souvenir.jobs.handler import Progress, RunningJob

@@ -7,10 +7,12 @@ and never replaced by an empty one; a failed restore leaves the database unchang
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
+from threading import Condition
 from time import monotonic
 from types import MappingProxyType
 from typing import TypeVar
@@ -18,8 +20,8 @@ from typing import TypeVar
 import apsw
 import structlog
 
-from souvenir.core.concurrency import ReadersWriterLock
-from souvenir.core.errors import BackupDamaged, DiskFull, ServiceClosing, StoreUnusable, Unavailable
+from souvenir.core.concurrency import BACKGROUND, ReadersWriterLock, current_caller, require_time, time_left
+from souvenir.core.errors import DiskFull, Overloaded, ServiceClosing, StoreUnusable, Unavailable
 from souvenir.core.files import sync
 from souvenir.core.passages import CommitId, Embeddable, Embedding
 from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
@@ -38,20 +40,16 @@ from souvenir.store.locks import StoreLock
 from souvenir.store.memories import reads
 from souvenir.store.passages import VectorModels
 from souvenir.store.permissions import REPLACED, make_private
-from souvenir.store.readers import ReaderPool
 from souvenir.store.restore import (
     ID_GAP,
-    MEMORIES,
-    carry_over,
     clear_leftovers,
-    forget_again,
     lock_store,
-    open_copy,
     raise_sequences,
-    repair_copy,
+    require_model,
     sequences,
     sibling,
     stage_backup,
+    update_copy,
 )
 from souvenir.store.schema import migrate
 from souvenir.store.scrubbing import empty_log, scrub
@@ -66,6 +64,12 @@ LOG_WAIT_S = 5.0
 """Time that an erasure waits for readers to release the write-ahead log before it is retried later."""
 SWITCH_WAIT_S = 0.5
 """Time that a change of the model waits for running reads; all later requests wait with it."""
+
+STEPS_BETWEEN_LOOKS = 50_000
+"""Steps of SQLite between two looks at the deadline of a read: some milliseconds."""
+
+READER_WAIT_S = 30.0
+"""Maximum time to wait for a free connection."""
 
 log = structlog.get_logger(__name__)
 
@@ -353,35 +357,16 @@ class Database:
         ):
             try:
                 restoring = stage_backup(self.backups.verify(name), self._path, name, over=[self.committed])
-                self._require_same_model(restoring, name)
+                require_model(restoring, name, self.model_id)
                 before = self._copy("pre_restore", now)
-                self._carry_over(restoring)
+                with self._readers.read() as present:
+                    update_copy(restoring, present)
                 self._switch(restoring)
                 switched()
             finally:
                 self._clear_leftovers()
         self.backups.evict(but={name, before.name})
         return before
-
-    def _require_same_model(self, restoring: Path, name: str) -> None:
-        with closing(open_reader(restoring)) as connection:
-            stored = schema.meta(connection, MODEL)
-            if stored != self.model_id and reads.counts(connection).passages:
-                raise BackupDamaged(
-                    name,
-                    f"its vectors were made by {stored}, not by {self.model_id}; to go back to that model too, stop "
-                    f"the service and run `python app.py restore {name}`",
-                )
-
-    def _carry_over(self, restoring: Path) -> None:
-        """Keep the current keys, tombstones and id counters."""
-        with self._readers.read() as present, closing(open_copy(restoring)) as restored:
-            least = sequences(present)
-            raise_sequences(restored, least)
-            carry_over(present, restored)
-        forget_again(restoring)
-        repair_copy(restoring, above=least[MEMORIES])
-        sync(restoring)
 
     def _switch(self, restoring: Path) -> None:
         """Replace the file while connections are closed; put the old one back if the new one does not open.
@@ -431,3 +416,71 @@ class Database:
             finally:
                 self._lock.close()
                 self._closed = True
+
+
+def _is_over() -> bool:
+    """:raises DeadlineExceeded: If the deadline of this thread has passed, which interrupts its statement."""
+    require_time()
+    return False
+
+
+class ReaderPool:
+    """Read-only connections, each used by one thread at a time; the most recently used one is reused first.
+
+    One caller holds all but one of them at most. A statement is interrupted when the deadline of its request passes.
+    """
+
+    def __init__(self, path: Path, size: int, unreadable: UnreadableRows) -> None:
+        self._connections = [open_reader(path, unreadable) for _ in range(size)]
+        for connection in self._connections:
+            connection.set_progress_handler(_is_over, STEPS_BETWEEN_LOOKS)
+        self._idle = [*self._connections]
+        self._held: Counter[str] = Counter()
+        self._changed = Condition()
+        self._closed = False
+
+    @contextmanager
+    def read(self) -> Iterator[apsw.Connection]:
+        """Yield a connection inside one read transaction: all statements see the same snapshot.
+
+        :raises Overloaded: If none became free in `READER_WAIT_S`.
+        :raises DeadlineExceeded: If the caller's deadline has passed.
+        :raises Unavailable: If the database cannot be read.
+        """
+        if self._closed:
+            raise ServiceClosing
+        caller = current_caller()
+        connection = self._taken(caller)
+        try:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+        except apsw.Error as error:
+            log.error("read_failed", error=type(error).__name__, reason=str(error))
+            raise Unavailable("The database could not be read; look at the disk and the service's log") from error
+        finally:
+            with self._changed:
+                self._idle.append(connection)
+                self._held[caller] -= 1
+                if not self._held[caller]:
+                    del self._held[caller]
+                self._changed.notify_all()
+
+    def _taken(self, caller: str) -> apsw.Connection:
+        most = len(self._connections) - (caller != BACKGROUND and len(self._connections) > 1)
+        with self._changed:
+            if not self._changed.wait_for(
+                lambda: self._idle and self._held[caller] < most, timeout=time_left(READER_WAIT_S)
+            ):
+                raise Overloaded("Too many reads are waiting for the database; try again in a moment")
+            self._held[caller] += 1
+            return self._idle.pop()
+
+    def close(self) -> None:
+        """Close all connections; no read may be running."""
+        self._closed = True
+        for connection in self._connections:
+            connection.close()

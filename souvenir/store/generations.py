@@ -131,6 +131,7 @@ class CommitLog:
         self._generation = uuid.uuid4().hex
         self._numbered = self._marked(connection, last_commit(connection))
         self._descriptor: int | None = None
+        self._is_failing = False
         self.committed()
 
     @property
@@ -160,13 +161,16 @@ class CommitLog:
                 self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
             os.pwrite(self._descriptor, content.rjust(_MARKER_BYTES), 0)
         except OSError as error:
+            self._is_failing = True
             self._warnings.put(
                 MARKER_UNWRITABLE,
                 f"{self._path} cannot be written ({error.strerror}), so a loss of commits would not be noticed; "
                 "make it writable",
             )
         else:
-            self._warnings.clear(MARKER_UNWRITABLE)
+            if self._is_failing:
+                self._is_failing = False
+                self._warnings.clear(MARKER_UNWRITABLE)
 
     def sync(self) -> None:
         """Make the marker durable, so that a power cut leaves a recent one. Does not wrap OSError."""

@@ -30,9 +30,10 @@ from souvenir.store.cascade import RemovedRows
 from souvenir.store.connections import open_reader, open_writer, require_sound
 from souvenir.store.disk_space import disk_error, disk_errors
 from souvenir.store.locks import StoreLock
+from souvenir.store.memories import reads
 from souvenir.store.permissions import REPLACED
 from souvenir.store.rows import select
-from souvenir.store.schema import has_table, migrate, require_known
+from souvenir.store.schema import has_table, meta, migrate, require_known
 from souvenir.store.tombstones import Tombstone
 
 CARRIED_OVER = ("api_keys", "key_days", "audit_events", "renumbered_memories")
@@ -166,6 +167,29 @@ def repair_copy(path: Path, *, above: int) -> None:
     """
     with closing(open_copy(path)) as copy, copy:
         renumbering.renumber(copy, above=above)
+
+
+def require_model(path: Path, name: str, model_id: str) -> None:
+    """:raises BackupDamaged: If the staged copy of the backup of this name has vectors of another model."""
+    with closing(open_reader(path)) as connection:
+        stored = meta(connection, vectors.MODEL)
+        if stored != model_id and reads.counts(connection).passages:
+            raise BackupDamaged(
+                name,
+                f"its vectors were made by {stored}, not by {model_id}; to go back to that model too, stop the service "
+                f"and run `python app.py restore {name}`",
+            )
+
+
+def update_copy(path: Path, present: apsw.Connection) -> None:
+    """Give a staged copy the keys, tombstones and id counters of the database that it replaces."""
+    with closing(open_copy(path)) as restored:
+        least = sequences(present)
+        raise_sequences(restored, least)
+        carry_over(present, restored)
+    forget_again(path)
+    repair_copy(path, above=least[MEMORIES])
+    sync(path)
 
 
 def rewrite_backup(backups: Backups, name: str, rows: Sequence[Tombstone]) -> None:

@@ -20,8 +20,7 @@ from typing import Any, TypeVar, cast
 import apsw
 import structlog
 
-from souvenir.core.concurrency import time_left
-from souvenir.core.disk_reserve import may_use_reserve
+from souvenir.core.concurrency import may_use_reserve, time_left
 from souvenir.core.errors import Overloaded, ServiceClosing, SouvenirError, Unavailable
 from souvenir.core.telemetry import Instruments, Stage
 from souvenir.store.connections import BUSY_TIMEOUT_MS
