@@ -149,13 +149,16 @@ def test_a_restore_that_ends_at_any_rename_or_sync_leaves_a_whole_store(
         code = in_child(interrupted)
         assert code in (0, KILLED if happens is kill else FAILED)
         outcomes.append(require_whole(copy, may_be_old=code != 0))
+        if restore is restore_online and code == FAILED:
+            assert not outcomes[-1], "a restore that failed changed the store"
         restore(copy, backup)
         assert require_whole(copy, may_be_old=False)
         shutil.rmtree(copy.data_dir)
         if code == 0 and outcomes[-2:] == [True, True]:
             break
     assert outcomes.count(False) >= 3
-    assert outcomes == sorted(outcomes), "the restore has one point of no return"
+    if restore is offline or happens is kill:
+        assert outcomes == sorted(outcomes), "the restore has one point of no return"
 
 
 def test_the_end_of_an_offline_restore_may_be_interrupted_at_any_call_too(
