@@ -73,11 +73,11 @@ def check(settings: Settings, *, repairs: bool) -> int:
         return 0
     if repairs:
         following = (
-            "these have no second copy: go back to a backup with `souvenir-server restore NAME`, or keep the rows as "
-            "they are with `souvenir-server accept-loss`"
+            "these have no second copy: go back to a backup with `python app.py restore NAME`, or keep the rows as "
+            "they are with `python app.py accept-loss`"
         )
     else:
-        following = "run `souvenir-server check --repair`"
+        following = "run `python app.py check --repair`"
     _say(f"{len(problems)} problems in {settings.database_path}; {following}")
     return 1
 

@@ -21,6 +21,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import chosen_model
 from souvenir.store.locks import lock_folder
 from souvenir.store.schema import SCHEMA_VERSION
+from tests.store.damage import overwrite
 
 Remedy = Callable[[str], object]
 
@@ -270,11 +271,18 @@ def reserve_is_a_folder(folder: Folder) -> Remedy:
     return lambda _: reserve.rmdir()
 
 
+def damaged_passage(folder: Folder) -> Remedy:
+    """The row is read when the index is built; its memory has its content."""
+    assert overwrite(folder.database, "passages", "text", "CAST(x'ff' AS TEXT)", where="id = 1") == 1
+    return folder.follow
+
+
 WARNINGS: dict[str, list[Callable[[Folder], Remedy]]] = {
     "commits_missing": [older_copy, lost_log],
     "commit_marker_unwritable": [marker_is_a_folder],
     "index_unreadable": [index_is_a_file],
     "no_reserve": [reserve_is_a_folder],
+    "rows_unreadable": [damaged_passage],
 }
 """How each warning in the table of the page is caused."""
 

@@ -36,7 +36,7 @@ CLOSED, OPEN = 12, 4
 LOG_HEADER, FRAME_HEADER = 32, 24
 PAGE = 4_096
 CONTROL_TRIALS = 12
-COMMAND = re.compile(r"`(?:python app\.py|souvenir-server) restore (\S+)`")
+COMMAND = re.compile(r"`python app\.py restore (\S+)`")
 NEW_PROCESSES = multiprocessing.get_context("spawn")
 
 Damage = Callable[[Path, random.Random], None]

@@ -48,7 +48,7 @@ def short_id(kind: Kind, number: int) -> str:
     if not 0 <= number <= MAX_NUMBER:
         raise Unavailable(
             f"The {kind.name.lower()} id {number} is too large for MCP; an administrator repairs the ids with "
-            "`souvenir-server repair-ids` while the service is stopped"
+            "`python app.py repair-ids` while the service is stopped"
         )
     mixed = _folded((number << _KIND_BITS | kind) * _FACTOR & _ALL) * _FACTOR & _ALL
     return urlsafe_b64encode(mixed.to_bytes(_BITS // 8)).decode()

@@ -163,7 +163,7 @@ RULES = {
         "SELECT memory_id FROM history h WHERE (before IS NOT NULL OR after IS NOT NULL) "
         "AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory_id)"
     ),
-    "the id counter of {} was moved too far by an import; stop the service and run `souvenir-server repair-ids`": (
+    "the id counter of {} was moved too far by an import; stop the service and run `python app.py repair-ids`": (
         f"SELECT name FROM sqlite_sequence WHERE name = 'memories' AND seq > {MAX_COUNTED_ID}"
     ),
     "{} counts below its greatest id": " UNION ALL ".join(

@@ -58,7 +58,7 @@ def open_reader(path: Path, unreadable: UnreadableRows | None = None) -> apsw.Co
 
 
 def require_sound(connection: apsw.Connection, path: Path) -> None:
-    """Rows whose values break a rule are no reason: reads leave them out, and `souvenir-server check` names them.
+    """Rows whose values break a rule are no reason: reads leave them out, and `python app.py check` names them.
 
     :raises StoreUnusable: If SQLite finds the file corrupt.
     """

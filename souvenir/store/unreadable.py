@@ -1,6 +1,6 @@
 """Rows that cannot be decoded: reads that show or index content leave them out, and report them here.
 
-An operator sees them in the log, in `/health/ready` and in the answer of `souvenir-server check`.
+An operator sees them in the log, in `/health/ready` and in the answer of `python app.py check`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class UnreadableRows:
         self._warnings.put(
             WARNING,
             f"Rows that cannot be read are left out of answers: {len(rows)} ({named}{more}); stop the service and run "
-            "`souvenir-server check --repair`",
+            "`python app.py check --repair`",
         )
 
     def clear(self) -> None:

@@ -120,7 +120,7 @@ def test_a_damaged_memory_is_left_out_and_named_and_can_be_deleted(
         assert {one["id"] for one in exported(client, include_history=True)} == others
         assert done(client.post("/search", json={"query": "Ann", "metadata": {"n": 2}}))["results"]
         assert warned(client).startswith(f"Rows that cannot be read are left out of answers: 1 (memories {ids[1]})")
-        assert "souvenir-server check --repair" in warned(client)
+        assert "python app.py check --repair" in warned(client)
         refused = client.get(f"/memory/{ids[1]}")
         assert (refused.status_code, refused.json()["code"]) == (500, "memory_unreadable")
         assert client.patch(f"/memory/{ids[1]}", json={"pinned": True}).json()["code"] == "memory_unreadable"

@@ -31,9 +31,7 @@ from tests.learning.ledgers import ANN, Applier, applied, decided, outcome, seen
 from tests.memories.engine.verbs import DEFAULT, add, leap, stored, texts
 from tests.memories.erasure.test_tombstones import erase
 
-FOUND = (
-    "the id counter of memories was moved too far by an import; stop the service and run `souvenir-server repair-ids`"
-)
+FOUND = "the id counter of memories was moved too far by an import; stop the service and run `python app.py repair-ids`"
 
 
 @pytest.fixture

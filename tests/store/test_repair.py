@@ -197,7 +197,7 @@ def test_the_command_repairs_and_names_what_to_run_next(
     assert main(["check"]) == 1
     said = capsys.readouterr().out
     assert "memories 1 is not as it was written" in said
-    assert said.rstrip().endswith("run `souvenir-server check --repair`")
+    assert said.rstrip().endswith("run `python app.py check --repair`")
     assert main(["check", "--repair"]) == 0
     assert "is sound" in capsys.readouterr().out
     assert main(["check"]) == 0

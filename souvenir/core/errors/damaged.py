@@ -10,8 +10,8 @@ class RecordUnreadable(SouvenirError):
 
     def __init__(self, record: str) -> None:
         super().__init__(
-            f"{record} is damaged on disk and cannot be read; stop the service and run `souvenir-server check "
-            "--repair`, or delete it"
+            f"{record} is damaged on disk and cannot be read; stop the service and run `python app.py check --repair`, "
+            "or delete it"
         )
 
 
