@@ -6,7 +6,7 @@ import random
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import partial
+from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,12 @@ LEARNED = "learned"
 
 MIN_TERM_BYTES = 8
 """A shorter piece of a word may stand somewhere by chance. So many bytes are also one number to compare."""
+
+HASH_BITS = 16
+GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
+
+SCANS_KEPT = 32
+"""Most files, such as backups, are the same at the next search of the folder."""
 
 
 class Garden:
@@ -197,7 +203,7 @@ def found_in(folder: Path, words: Iterable[str]) -> dict[str, list[str]]:
             content = path.read_bytes()
         except FileNotFoundError:  # old snapshots go in the background after a restore
             continue
-        begun = starts_in(content, starts)
+        begun = starts_in(content, starts.tobytes())
         for word, sought in needles.items():
             if any(start_of(form) in begun and form in content for form in sought):
                 held.setdefault(word, []).append(str(path.relative_to(folder)))
@@ -208,15 +214,24 @@ def start_of(form: bytes) -> int:
     return int.from_bytes(form[:MIN_TERM_BYTES], "little")
 
 
-def starts_in(content: bytes, starts: NDArray[np.uint64]) -> set[int]:
-    """Return the words that occur in it: one pass for all words, few of which occur."""
+@lru_cache(maxsize=SCANS_KEPT)
+def starts_in(content: bytes, sought: bytes) -> frozenset[int]:
+    """Return the starts that occur in the content. Few places have the hash of one, and only those are compared."""
+    starts = np.frombuffer(sought, "<u8")
+    hashes = np.zeros(2**HASH_BITS, bool)
+    hashes[hash_of(starts)] = True
     found: set[int] = set()
     for offset in range(min(MIN_TERM_BYTES, len(content) - MIN_TERM_BYTES + 1)):
         count = (len(content) - offset) // MIN_TERM_BYTES
         pieces = np.frombuffer(content, "<u8", count, offset)
-        nearest = np.minimum(np.searchsorted(starts, pieces), len(starts) - 1)
-        found.update(pieces[starts[nearest] == pieces].tolist())
-    return found
+        likely = pieces[hashes[hash_of(pieces)]]
+        found.update(likely[np.isin(likely, starts)].tolist())
+    return frozenset(found)
+
+
+def hash_of(pieces: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the upper bits of a product (Knuth 1998, section 6.4)."""
+    return (pieces * GOLDEN_RATIO) >> np.uint64(64 - HASH_BITS)
 
 
 def stored(service: Service, words: Iterable[str]) -> set[str]:
