@@ -20,6 +20,7 @@ from typing import NamedTuple
 from benchmarks.faults.base_store import Answers, answers, build, fill, open_engine, queries_of
 from benchmarks.faults.contents import Ledger, captured_logs, contents, searched
 from benchmarks.faults.part import Outcome, Part
+from souvenir.core.settings import Settings
 from souvenir.index import registry
 from souvenir.store import generations, losses
 
@@ -182,6 +183,11 @@ def _seen_as_nobody(data_dir: Path, rehearsal: Path, queries: list[str]) -> _See
     saved.write_text("{}", encoding="utf-8")
     saved.chmod(0o644)
     os.environ["CONFIG_FILE"] = str(saved)
+    # The checkout may be in a folder that only its owner can enter.
+    rules = saved.with_name("privacy.yaml")
+    shutil.copyfile(Settings().privacy_rules_path, rules)
+    rules.chmod(0o644)
+    os.environ["PRIVACY_CONFIG"] = str(rules)
     os.chdir(saved.parent)
     _seen(rehearsal, queries)
     os.setgid(NOBODY)
