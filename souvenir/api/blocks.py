@@ -284,8 +284,7 @@ def update_block(
 )
 def delete_block(label: Label, scope: AgentWriter, service: RunningService) -> DeletedBlock:
     """Delete a block and all its versions permanently, even if it is read-only."""
-    gone = service.blocks.delete(scope, label)
-    return DeletedBlock(success=True, deleted_id=gone.uid, label=gone.label)
+    return DeletedBlock(success=True, deleted_id=service.blocks.delete(scope, label), label=label)
 
 
 @routes.get(

@@ -150,16 +150,19 @@ class Blocks:
 
     @traced(MemoryOperation.DELETE, records=lambda _: 1)
     @frees_space()
-    def delete(self, scope: Scope, label: str) -> Block:
-        """Delete a block and all of its versions permanently, even if it is read-only.
+    def delete(self, scope: Scope, label: str) -> str:
+        """Delete a block and all of its versions permanently, even if it is read-only or damaged; return its public id.
 
         :raises BlockNotFound: If there is no such block.
         """
 
-        def work(tx: Transaction) -> Block:
-            block = _require_block(tx.connection, require_agent(tx.connection, scope).namespace_id, label)
-            Removal(tx.connection).blocks([block.id], tx.namespace_id)
-            return block
+        def work(tx: Transaction) -> str:
+            key = rows.key_of(tx.connection, require_agent(tx.connection, scope).namespace_id, label)
+            if key is None:
+                raise BlockNotFound(label)
+            block_id, uid = key
+            Removal(tx.connection).blocks([block_id], tx.namespace_id)
+            return uid
 
         return self._engine.write(scope, work)
 

@@ -342,8 +342,12 @@ class MemoryEngine(IndexedStore):
         if memory_id in found:
             return found[memory_id]
         with self.namespace(scope) as (connection, namespace):
-            if as_of is None and namespace is not None:
+            if namespace is None:
+                raise MemoryNotFound(memory_id)
+            if as_of is None:
                 return reads.required(connection, namespace, found, memory_id)
+            if history.was_stored(connection, namespace, as_of, memory_id):
+                raise MemoryUnreadable(memory_id)
         raise MemoryNotFound(memory_id)
 
     def get(self, scope: Scope, ids: Sequence[int], as_of: datetime | None = None) -> dict[int, Memory]:

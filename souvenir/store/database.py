@@ -243,12 +243,21 @@ class Database:
             return result, transaction.finish()
 
         with self._gate.read():
-            return self._writer.write(in_transaction, lambda done: apply(done[1]))[0]
+            result = self._writer.write(in_transaction, lambda done: apply(done[1]))[0]
+            self._forget_deleted()
+        return result
 
     def write_rows(self, work: Callable[[apsw.Connection], T], apply: Callable[[T], None] = lambda _: None) -> T:
         """Run `work`, which changes no memory, in one durable transaction; `apply` updates the indexes."""
         with self._gate.read():
-            return self._writer.write(work, apply)
+            result = self._writer.write(work, apply)
+            self._forget_deleted()
+        return result
+
+    def _forget_deleted(self) -> None:
+        if self.unreadable.rows:
+            with self._readers.read() as connection:
+                self.unreadable.forget_deleted(connection)
 
     def switch_model(
         self, model_id: str, spec: str, ready: Callable[[apsw.Connection], bool], switched: Callable[[], None]
@@ -386,6 +395,7 @@ class Database:
                     os.replace(restoring, self._path)
                     sync(self._path.parent)
                     self._connect()
+                    self.unreadable.clear()
                 except BaseException:
                     wal.unlink(missing_ok=True)
                     sibling(self._path, "-shm").unlink(missing_ok=True)

@@ -5,6 +5,7 @@ An operator sees them in the log, in `/health/ready` and in the answer of `pytho
 
 from __future__ import annotations
 
+import json
 from threading import Lock
 
 import apsw
@@ -16,6 +17,9 @@ WARNING = "rows_unreadable"
 MAX_REMEMBERED = 10_000
 """Rows that are remembered, and so logged, at most."""
 
+_KEYS = {"agents": "namespace_id", "block_history": "block_id", "memory_tags": "memory_id", "vectors": "passage_id"}
+"""The columns by which rows of tables without `id` are reported."""
+
 MAX_NAMED = 5
 """Rows that the warning names."""
 
@@ -23,21 +27,39 @@ log = structlog.get_logger(__name__)
 
 
 class UnreadableRows:
-    """The rows of one database that reads have left out. Thread-safe."""
+    """The rows of one database that reads have left out, by table and id. Thread-safe."""
 
     def __init__(self, warnings: ServiceWarnings) -> None:
         self._warnings = warnings
         self._lock = Lock()
-        self._rows: dict[tuple[str, int], None] = {}
+        self.rows: dict[tuple[str, int], None] = {}
 
     def add(self, table: str, row_id: int) -> None:
         """Log a row, and add it to the warning, the first time that it is left out."""
         with self._lock:
-            if (table, row_id) in self._rows or len(self._rows) >= MAX_REMEMBERED:
+            if (table, row_id) in self.rows or len(self.rows) >= MAX_REMEMBERED:
                 return
-            self._rows[table, row_id] = None
-            rows = list(self._rows)
-        log.error("row_unreadable", table=table, id=row_id)
+            self.rows[table, row_id] = None
+            log.error("row_unreadable", table=table, id=row_id)
+            self._warn()
+
+    def forget_deleted(self, connection: apsw.Connection) -> None:
+        """Drop the rows that are deleted by now."""
+        with self._lock:
+            for table in {table for table, _ in self.rows}:
+                key = _KEYS.get(table, "id")
+                ids = json.dumps([row_id for of_table, row_id in self.rows if of_table == table])
+                gone = f"SELECT value FROM json_each(?) WHERE value NOT IN (SELECT {key} FROM {table})"
+                for (row_id,) in connection.execute(gone, (ids,)):
+                    del self.rows[table, row_id]
+            self._warn()
+
+    def _warn(self) -> None:
+        """Show the rows in the warning, in the caller's lock."""
+        rows = list(self.rows)
+        if not rows:
+            self._warnings.clear(WARNING)
+            return
         named = ", ".join(f"{table} {row_id}" for table, row_id in rows[:MAX_NAMED])
         more = ", ..." if len(rows) > MAX_NAMED else ""
         self._warnings.put(
@@ -49,8 +71,8 @@ class UnreadableRows:
     def clear(self) -> None:
         """Forget all rows, since the database was replaced or is being checked again."""
         with self._lock:
-            self._rows.clear()
-        self._warnings.clear(WARNING)
+            self.rows.clear()
+            self._warn()
 
 
 class ReportingConnection(apsw.Connection):

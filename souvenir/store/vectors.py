@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import apsw
 
@@ -25,33 +25,33 @@ OTHER_MODEL = "other_model_id"
 
 def missing(connection: apsw.Connection, model_id: str, *, after: int, limit: int) -> list[tuple[int, Embeddable]]:
     """Return the next passages after an id without a vector of the model: ids in order, and what to embed."""
-    rows = list(
-        readable(
-            connection,
-            Passage,
-            f"SELECT {PASSAGE_COLUMNS} FROM passages p WHERE id > ? AND NOT EXISTS "
-            "(SELECT 1 FROM vectors v WHERE v.passage_id = p.id AND v.model_id = ?) ORDER BY id LIMIT ?",
-            (after, model_id, limit),
-            table="passages",
-        )
-    )
-    return [(passage.id, passage.embeddable) for passage in rows]
+    lacks = "NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage_id = p.id AND v.model_id = ?)"
+    found = _following(connection, lacks, (model_id,), after=after, limit=limit)
+    return [(passage.id, passage.embeddable) for _, passage in found]
 
 
 def without_tokens(
     connection: apsw.Connection, model_id: str, space: str, *, after: int, limit: int
 ) -> list[tuple[int, Passage]]:
     """Return the next passages after an id that lack token vectors of a space, with the ids of their namespaces."""
-    return list(
-        select(
-            connection,
-            tuple[int, Passage],
-            f"SELECT namespace_id, {PASSAGE_COLUMNS} FROM passages p JOIN vectors v ON v.passage_id = p.id "
-            "AND v.model_id = ? WHERE id > ? AND profile IN (SELECT value FROM json_each(?)) "
-            "AND (v.tokens IS NULL OR substr(v.tokens, 1, 4) <> ?) ORDER BY id LIMIT ?",
-            (model_id, after, ids_parameter(LATE_PROFILES), bytes.fromhex(space), limit),
-        )
+    lacks = (
+        "profile IN (SELECT value FROM json_each(?)) AND EXISTS (SELECT 1 FROM vectors v WHERE v.passage_id = p.id "
+        "AND v.model_id = ? AND (v.tokens IS NULL OR substr(v.tokens, 1, 4) <> ?))"
     )
+    parameters = (ids_parameter(LATE_PROFILES), model_id, bytes.fromhex(space))
+    return _following(connection, lacks, parameters, after=after, limit=limit)
+
+
+def _following(
+    connection: apsw.Connection, condition: str, parameters: Sequence[apsw.SQLiteValue], *, after: int, limit: int
+) -> list[tuple[int, Passage]]:
+    """Return passages that fulfil a condition; of unreadable ones, which are left out, any number may precede them."""
+    query = f"SELECT id FROM passages p WHERE id > ? AND {condition} ORDER BY id LIMIT ?"
+    while ids := list(select(connection, int, query, (after, *parameters, limit))):
+        if found := passages(connection, ids):
+            return found
+        after = ids[-1]
+    return []
 
 
 def add_tokens(connection: apsw.Connection, model_id: str, tokens: Mapping[int, TokenCodes]) -> None:
@@ -63,16 +63,16 @@ def add_tokens(connection: apsw.Connection, model_id: str, tokens: Mapping[int, 
 
 
 def passages(connection: apsw.Connection, ids: Iterable[int]) -> list[tuple[int, Passage]]:
-    """Return those of the passages that exist, with the ids of their namespaces."""
-    return list(
-        select(
-            connection,
-            tuple[int, Passage],
-            f"SELECT namespace_id, {PASSAGE_COLUMNS} FROM passages "
-            "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-            (ids_parameter(ids),),
-        )
+    """Return those of the passages that can be read, with the ids of their namespaces."""
+    rows = readable(
+        connection,
+        tuple[int, int, Passage],
+        f"SELECT id, namespace_id, {PASSAGE_COLUMNS} FROM passages "
+        "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (ids_parameter(ids),),
+        table="passages",
     )
+    return [(namespace_id, passage) for _, namespace_id, passage in rows]
 
 
 def count_passages(connection: apsw.Connection) -> int:

@@ -127,6 +127,7 @@ def test_a_damaged_memory_is_left_out_and_named_and_can_be_deleted(
         assert client.get(f"/memory/{ids[0]}").status_code == 200
         assert done(client.delete(f"/memory/{ids[1]}"))["deleted_text"] in ("", "memory number1 of Ann")
         assert client.get(f"/memory/{ids[1]}").status_code == 404
+        assert warned(client) == ""
     with service() as client:
         assert warned(client) == ""
         assert listed(client) == others
@@ -188,7 +189,7 @@ def test_a_damaged_history_row_is_left_out_of_histories_and_of_the_past(
     service: Open, path: Path, ids: list[int], value: str
 ):
     with service() as client:
-        at = done(client.get(f"/memory/{ids[0]}"))["updated_at"]
+        at = done(client.get(f"/memory/{ids[2]}"))["updated_at"]
         for memory_id in ids:
             done(client.patch(f"/memory/{memory_id}", json={"text": f"changed {memory_id}"}))
     first = f"(SELECT min(id) FROM history WHERE memory_id = {ids[1]})"
@@ -200,6 +201,10 @@ def test_a_damaged_history_row_is_left_out_of_histories_and_of_the_past(
         assert len(exported(client, include_history=True)) == 3
         past = done(client.get("/memories", params={"as_of": at}))
         assert ids[1] not in {one["id"] for one in past["memories"]}
+        then = client.get(f"/memory/{ids[1]}", params={"as_of": at})
+        assert (then.status_code, then.json()["code"]) == (500, "memory_unreadable")
+        never = client.get(f"/memory/{ids[1]}", params={"as_of": "2001-01-01T00:00:00Z"})
+        assert (never.status_code, never.json()["code"]) == (404, "memory_not_found")
         assert "history" in warned(client)
 
 
@@ -219,3 +224,18 @@ def test_damaged_facts_tags_and_blocks_are_left_out(service: Open, path: Path, i
         refused = client.get(f"/memory-blocks/{AGENT}/label1")
         assert (refused.status_code, refused.json()["code"]) == (500, "block_unreadable")
         assert all(table in warned(client) for table in ("facts", "memory_tags", "blocks"))
+        assert done(client.delete(f"/memory-blocks/{AGENT}/label1"))["label"] == "label1"
+        assert client.get(f"/memory-blocks/{AGENT}/label1").status_code == 404
+        assert "blocks" not in warned(client)
+
+
+def test_a_restore_clears_the_warning(service: Open, path: Path, ids: list[int]):
+    with service() as client:
+        backup = done(client.post("/backup"))["backup_path"].removeprefix("backups/")
+    overwrite(path, "memories", "text", NOT_UTF8, where=f"id = {SECOND_MEMORY}")
+    with service() as client:
+        assert listed(client) == {ids[0], ids[2]}
+        assert warned(client)
+        done(client.post("/restore", json={"backup_name": backup}))
+        assert warned(client) == ""
+        assert listed(client) == set(ids)

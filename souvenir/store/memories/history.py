@@ -114,6 +114,20 @@ def memories_at(
     return found
 
 
+def was_stored(connection: apsw.Connection, namespace: Namespace, at: datetime, memory_id: int) -> bool:
+    """Return whether a memory was stored and visible then; one that `memories_at` leaves out is damaged."""
+    visible, values = visible_condition(namespace.sources, "m.source")
+    visible_then, values_then = visible_condition(namespace.sources, f"({_AFTER} ->> 'source')")
+    row = connection.execute(
+        "SELECT 1 FROM memories m JOIN history h ON h.id = "
+        "(SELECT id FROM history WHERE memory_id = m.id AND at <= ? ORDER BY id DESC LIMIT 1) "
+        f"WHERE m.id = ? AND m.namespace_id = ? AND {visible} AND h.after IS NOT NULL "
+        f"AND (NOT json_valid(h.after) OR {visible_then})",
+        (to_us(at), memory_id, namespace.id, *values, *values_then),
+    )
+    return row.get is not None
+
+
 def _newer(connection: apsw.Connection, namespace: Namespace, at: datetime, memory_id: int) -> list[int]:
     """Return the memories that had superseded it by then."""
     found = links.links_of(connection, namespace, memory_id, link_type=reads.SUPERSEDES, incoming=True)

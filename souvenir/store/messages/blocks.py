@@ -13,7 +13,7 @@ import apsw
 
 from souvenir.core.errors import BlockUnreadable
 from souvenir.core.timestamps import to_us
-from souvenir.store.rows import UNREADABLE, first, readable
+from souvenir.store.rows import UNREADABLE, as_text, first, readable
 from souvenir.store.transaction import Transaction
 
 _COLUMNS = (
@@ -70,6 +70,13 @@ def find(connection: apsw.Connection, namespace_id: int, label: str) -> Block | 
         return first(connection, Block, f"{_FROM} WHERE b.namespace_id = ? AND b.label = ?", (namespace_id, label))
     except UNREADABLE as error:
         raise BlockUnreadable(label) from error
+
+
+def key_of(connection: apsw.Connection, namespace_id: int, label: str) -> tuple[int, str] | None:
+    """Return id and public id of a block, even if it is damaged."""
+    query = "SELECT id, CAST(uid AS BLOB) FROM blocks WHERE namespace_id = ? AND label = ?"
+    row = first(connection, tuple[int, bytes], query, (namespace_id, label))
+    return None if row is None else (row[0], as_text(row[1]))
 
 
 def page(

@@ -12,14 +12,16 @@ from souvenir.core.stored_json import to_json
 from souvenir.core.types import MemoryDraft, Profile, SearchQuery
 from souvenir.jobs.worker import Jobs
 from souvenir.memories.engine import MemoryEngine
-from souvenir.memories.reembedding import Reembedding
+from souvenir.memories.reembedding import PASSAGES_AT_ONCE, Reembedding
 from souvenir.models.embedding.specs import ModelSpec
 from souvenir.retrieval.profiles import PROFILES
+from souvenir.store import vectors
 from souvenir.store.admin.jobs import REEMBED, JobStatus
 from tests.fake_embedder import FakeEmbedder, FakeTokenEmbedder
 from tests.jobs.handlers import PATIENCE_S
 from tests.memories.reembedding.conftest import DEFAULT, QUERIES, answers, answers_of_a_fresh_store, fill
 from tests.memories.reembedding.embedders import FAKE
+from tests.store.damage import overwrite
 
 COUNT = 150
 """More passages than one step of the job makes."""
@@ -50,6 +52,19 @@ def test_missing_token_vectors_are_made_by_a_job(tmp_path: Path):
     with opened(settings, FakeEmbedder()) as engine:
         assert answers(engine) == without
         assert completed(engine) == []
+
+
+def test_passages_that_cannot_be_read_do_not_stop_the_job(tmp_path: Path):
+    settings = Settings(data_dir=tmp_path)
+    with opened(settings, FakeEmbedder()) as engine:
+        fill(engine, COUNT)
+    damaged = PASSAGES_AT_ONCE + 1
+    overwrite(settings.database_path, "passages", "text", "CAST(x'ff' AS TEXT)", where=f"id <= {damaged}")
+    with opened(settings, FakeTokenEmbedder()) as engine:
+        assert completed(engine) == [COUNT - damaged]
+        with engine.namespace(DEFAULT) as (connection, _):
+            missing = vectors.missing(connection, "another", after=0, limit=PASSAGES_AT_ONCE)
+        assert missing[0][0] == damaged + 1
 
 
 def test_a_new_store_needs_no_job(tmp_path: Path):
