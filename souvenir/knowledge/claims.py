@@ -282,7 +282,8 @@ def _relations(connection: apsw.Connection, namespace_id: int, concept: Concept)
     found = rows.relations(connection, concepts.members(connection, concept.id))
     found.sort(key=lambda one: (one.made_by is not ClaimedBy.CALLER, -one.id))
     shown = concepts.by_ids(connection, namespace_id, {id_ for one in found for id_ in _ends(one)})
-    return [TypedRelation(one, *(shown[id_] for id_ in _ends(one))) for one in found]
+    known = [one for one in found if all(id_ in shown for id_ in _ends(one))]
+    return [TypedRelation(one, *(shown[id_] for id_ in _ends(one))) for one in known]
 
 
 def _ends(claim: Claim) -> tuple[int, int]:

@@ -121,7 +121,7 @@ def top(
     ordered = sorted(used, key=lambda id_: (-used[id_] * telling[id_], -used[id_], -id_))
     chosen = ordered[offset : offset + limit]
     shown = rows.by_ids(connection, namespace_id, chosen)
-    return [shown[id_] for id_ in chosen]
+    return [shown[id_] for id_ in chosen if id_ in shown]
 
 
 def _used_between(

@@ -28,6 +28,7 @@ from souvenir.store.graph.export_rows import ConceptRow, Said
 from souvenir.store.graph.mentions import month_of
 from souvenir.store.messages import agents, messages, sessions
 from souvenir.store.namespaces import Namespace
+from souvenir.store.unreadable import left_out
 
 Value = str | int | float | bool | datetime | Sequence[str] | Sequence[float] | None
 """The value of a property; None omits the property."""
@@ -42,6 +43,16 @@ class Label(StrEnum):
     CONCEPT = "Concept"
     TOPIC = "Topic"
     MEMORY = "Memory"
+
+
+_TABLES = {
+    Label.USER: "users",
+    Label.SESSION: "sessions",
+    Label.MESSAGE: "messages",
+    Label.CONCEPT: "concepts",
+    Label.TOPIC: "topics",
+    Label.MEMORY: "memories",
+}
 
 
 class RelationType(StrEnum):
@@ -161,6 +172,13 @@ class _Graph:
             yield _memory(memory)
 
     def relations(self) -> Iterator[Edge]:
+        """Yield the edges between nodes that were yielded before: an unreadable row is no node."""
+        no_nodes = left_out(self._connection)
+        for edge in self._edges():
+            if not any((_TABLES[end.label], end.row) in no_nodes for end in (edge.from_id, edge.to_id)):
+                yield edge
+
+    def _edges(self) -> Iterator[Edge]:
         yield from self._talk()
         yield from self._mentions()
         yield from self._related()

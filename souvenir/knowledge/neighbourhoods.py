@@ -122,11 +122,11 @@ class _Found:
 
     def history(self, concept: Concept, shown: Mapping[int, Concept]) -> History:
         months = [
-            Month(month, owners, [(shown[id_], together) for id_, together in self._best[month]])
+            Month(month, owners, [(shown[id_], together) for id_, together in self._best[month] if id_ in shown])
             for month, owners in self._owners.items()
         ]
         shifts = {
-            kind: [Shift(shown[one.neighbour], one.before, one.after) for one in changes]
+            kind: [Shift(shown[one.neighbour], one.before, one.after) for one in changes if one.neighbour in shown]
             for kind, changes in self._changes.items()
         }
         return History(concept, months, NeighbourChanges(self._split, **shifts))

@@ -119,6 +119,8 @@ def _shown(connection: apsw.Connection, namespace_id: int, paths: Sequence[_Path
     wanted = {path.to_id for path in paths} | {id_ for path in paths for id_ in path.between}
     shown = rows.by_ids(connection, namespace_id, wanted)
     for path in paths:
+        if path.to_id not in shown or not all(id_ in shown for id_ in path.between):
+            continue
         last, between = path.last, tuple(shown[id_].name for id_ in path.between)
         yield ReachedConcept(
             shown[path.to_id],

@@ -141,7 +141,8 @@ def named_topics(connection: apsw.Connection, namespace_id: int, found: Iterable
         # Two spellings of one thing are one term.
         best: dict[int, WeightedTerm] = {}
         for id_, weight in terms.get(topic.id, ()):
-            best.setdefault(shown[id_].id, WeightedTerm(shown[id_].id, shown[id_].name, weight))
+            if id_ in shown:
+                best.setdefault(shown[id_].id, WeightedTerm(shown[id_].id, shown[id_].name, weight))
         of_topic = list(best.values())
         name = topic.name or ", ".join(term.name for term in of_topic[:TERMS_IN_NAME])
         named.append(NamedTopic(topic, name, of_topic))

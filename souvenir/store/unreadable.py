@@ -17,7 +17,15 @@ WARNING = "rows_unreadable"
 MAX_REMEMBERED = 10_000
 """Rows that are remembered, and so logged, at most."""
 
-_KEYS = {"agents": "namespace_id", "block_history": "block_id", "memory_tags": "memory_id", "vectors": "passage_id"}
+_KEYS = {
+    "agents": "namespace_id",
+    "block_history": "block_id",
+    "concept_forms": "concept_id",
+    "links": "from_id",
+    "memory_tags": "memory_id",
+    "mentions": "concept_id",
+    "vectors": "passage_id",
+}
 """The columns by which rows of tables without `id` are reported."""
 
 MAX_NAMED = 5
@@ -54,6 +62,10 @@ class UnreadableRows:
                     del self.rows[table, row_id]
             self._warn()
 
+    def all(self) -> frozenset[tuple[str, int]]:
+        with self._lock:
+            return frozenset(self.rows)
+
     def _warn(self) -> None:
         """Show the rows in the warning, in the caller's lock."""
         rows = list(self.rows)
@@ -79,6 +91,12 @@ class ReportingConnection(apsw.Connection):
     """A connection whose unreadable rows are reported; those of other connections are only logged."""
 
     unreadable: UnreadableRows | None = None
+
+
+def left_out(connection: apsw.Connection) -> frozenset[tuple[str, int]]:
+    """Return the rows, by table and id, that reads of the database have left out so far."""
+    rows = connection.unreadable if isinstance(connection, ReportingConnection) else None
+    return frozenset() if rows is None else rows.all()
 
 
 def report(connection: apsw.Connection, table: str, row_id: int) -> None:

@@ -229,6 +229,95 @@ def test_damaged_facts_tags_and_blocks_are_left_out(service: Open, path: Path, i
         assert "blocks" not in warned(client)
 
 
+SAILING = "Alice took the Albatross from Lisbon to Madeira"
+BAKING = "Boris bakes Panettone with Greta in Milan"
+TOPIC = "(SELECT topic_id FROM session_topics ORDER BY topic_id LIMIT 1)"
+GRAPH = {
+    "a relation between concepts": ("claims", "text", NOT_UTF8, "kind = 'relation' AND text = 'works_for'"),
+    "an alias of a concept": ("claims", "text", NOT_UTF8, "kind = 'alias'"),
+    "a concept": ("concepts", "key", NOT_UTF8, "key = 'boris'"),
+    "a topic's name": ("topics", "name", NOT_UTF8, f"id = {TOPIC}"),
+    "a topic's time": ("topics", "updated_at", TOO_LATE, f"id = {TOPIC}"),
+    "a link": ("links", "type", NOT_UTF8, "type = 'caused_by'"),
+    "a link's time": ("links", "created_at", TOO_LATE, "type = 'caused_by'"),
+    "a session": ("sessions", "name", NOT_UTF8, "name = 'oven'"),
+    "a user": ("users", "name", NOT_UTF8, "name = 'eva'"),
+}
+LOST_NODES = {"concepts": {"Concept"}, "topics": {"Topic"}, "sessions": {"Session", "Message"}, "users": {"User", "Message"}}
+"""By the table of the damaged row: the labels of the nodes that the graph may lose."""
+
+
+@pytest.fixture
+def graph(service: Open, ids: list[int]) -> list[int]:
+    """Let Ann have concepts, relations and topics, and link the memories; return the ids of the memories."""
+    with service() as client:
+        for session, user, text in (("sea", "eva", SAILING), ("sea2", "eva", SAILING), ("oven", "tom", BAKING)):
+            message = {"agent_name": AGENT, "role": "user", "content": text, "session_id": session, "user": user}
+            done(client.post("/messages", json=message))
+        concepts = [{"key": key, "aliases": [f"{key} the first"]} for key in ("alice", "boris", "greta")]
+        between = (("alice", "greta", "works_for"), ("greta", "boris", "knows"), ("alice", "boris", "knows"))
+        relations = [{"from_key": one, "to_key": other, "relationship_type": kind} for one, other, kind in between]
+        done(client.post(f"/agents/{AGENT}/graph", json={"concepts": concepts, "relations": relations}))
+        loaded(client).app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]  # an application
+        for other, kind in zip(ids[1:], ("caused_by", "blocked_by"), strict=True):
+            done(client.post(f"/memory/{ids[0]}/link", json={"to_id": other, "type": kind}))
+    return ids
+
+
+Seen = dict[str, set[Any]]
+
+
+def seen_in_graph(client: TestClient, memory_id: int) -> Seen:
+    """Return the ids of everything that reads of the agent's graph and of a memory's links show."""
+    whole = done(client.get(f"/agents/{AGENT}/graph"))
+    assert client.get(f"/agents/{AGENT}/graph", params={"format": "graphml"}).status_code == 200
+    concepts = done(client.get(f"/agents/{AGENT}/concepts", params={"limit": 100}))["concepts"]
+    relations = set()
+    for concept in concepts:
+        path = f"/agents/{AGENT}/concepts/{concept['id']}"
+        assert done(client.get(path))["name"] == concept["name"]
+        done(client.get(f"{path}/related"))
+        done(client.get(f"{path}/history"))
+        relations |= {(r["concept"], r["type"], r["other"]) for r in done(client.get(f"{path}/relations"))["relations"]}
+    topics = done(client.get(f"/agents/{AGENT}/topics"))["topics"]
+    for topic in topics:
+        done(client.get(f"/agents/{AGENT}/topics/{topic['id']}"))
+    done(client.get(f"/agents/{AGENT}/insights"))
+    links = done(client.get(f"/memory/{memory_id}/links"))["links"]
+    return {
+        "nodes": {(one["label"], one["id"]) for one in whole["nodes"]},
+        "edges": {(one["type"], one["from_id"], one["to_id"]) for one in whole["relations"]},
+        "concepts": {one["id"] for one in concepts},
+        "relations": relations,
+        "topics": {one["id"] for one in topics},
+        "links": {one["to_id"] for one in links},
+    }
+
+
+@pytest.mark.parametrize(("table", "column", "value", "where"), GRAPH.values(), ids=GRAPH.keys())
+def test_a_damaged_row_of_the_graph_leaves_only_itself_out(
+    service: Open, path: Path, graph: list[int], table: str, column: str, value: str, where: str
+):
+    with service() as client:
+        before = seen_in_graph(client, graph[0])
+        assert warned(client) == ""
+    assert overwrite(path, table, column, value, where=where) >= 1
+    with service() as client:
+        after = seen_in_graph(client, graph[0])
+        assert table in warned(client)
+    lost = {what: before[what] - after[what] for what in before}
+    print(table, column, lost, {what: after[what] - before[what] for what in before})
+    assert all(after[what] <= before[what] for what in before)
+    assert {label for label, _ in lost["nodes"]} == LOST_NODES.get(table, set())
+    of_lost = {id_ for _, id_ in lost["nodes"]}
+    touching = {edge for edge in before["edges"] if of_lost & {*edge[1:]}}
+    if not column == "text":
+        assert lost["edges"] == touching
+    assert len(lost["links"]) == (table == "links")
+    assert len(lost["concepts"]) == (table == "concepts")
+    assert len(lost["topics"]) == (table == "topics")
+
+
 def test_a_restore_clears_the_warning(service: Open, path: Path, ids: list[int]):
     with service() as client:
         backup = done(client.post("/backup"))["backup_path"].removeprefix("backups/")

@@ -18,7 +18,7 @@ import apsw
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import ClaimedBy, ClaimKind, MessageRole
 from souvenir.store.graph import mentions
-from souvenir.store.rows import first, ids_parameter, select
+from souvenir.store.rows import first, ids_parameter, readable, select
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +121,17 @@ def delete(connection: apsw.Connection, claim_ids: Iterable[int]) -> int:
     rows = list(
         select(
             connection,
-            tuple[int, ClaimKind],
-            "DELETE FROM claims WHERE id IN (SELECT value FROM json_each(?)) RETURNING concept_id, kind",
+            tuple[int, bool],
+            "DELETE FROM claims WHERE id IN (SELECT value FROM json_each(?)) RETURNING concept_id, kind = 'alias'",
             (ids_parameter(claim_ids),),
         )
     )
-    mentions.queue_matching(connection, {concept_id for concept_id, kind in rows if kind is ClaimKind.ALIAS})
+    mentions.queue_matching(connection, {concept_id for concept_id, is_alias in rows if is_alias})
     return len(rows)
 
 
 def _claims(connection: apsw.Connection, where: str, *parameters: apsw.SQLiteValue) -> list[Claim]:
-    return list(select(connection, Claim, f"{_SELECT} WHERE {where} ORDER BY c.id", parameters))
+    return list(readable(connection, Claim, f"{_SELECT} WHERE {where} ORDER BY c.id", parameters, table="claims"))
 
 
 # --- messages to describe --------------------------------------------------------------------------------------------

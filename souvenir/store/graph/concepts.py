@@ -17,7 +17,7 @@ import apsw
 
 from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import RecordKind
-from souvenir.store.rows import first, ids_parameter, select
+from souvenir.store.rows import first, ids_parameter, readable, select
 
 MAX_ALIASES = 20
 """Limit per concept; stated aliases come first, then the most used forms."""
@@ -108,24 +108,27 @@ def spellings(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int,
 def _members(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int, list[_Member]]:
     """Return the spellings of each root that exists, the root first."""
     chosen = ids_parameter(root_ids)
-    rows = select(
+    rows = readable(
         connection,
-        tuple[int, _Member],
-        f"SELECT id, id, key, owners FROM concepts WHERE id {_CHOSEN} "
-        f"UNION ALL SELECT same_as, id, key, owners FROM concepts WHERE same_as {_CHOSEN}",
+        tuple[int, int, _Member],
+        f"SELECT id, id, id, key, owners FROM concepts WHERE id {_CHOSEN} "
+        f"UNION ALL SELECT id, same_as, id, key, owners FROM concepts WHERE same_as {_CHOSEN}",
         (chosen, chosen),
+        table="concepts",
     )
     found: defaultdict[int, list[_Member]] = defaultdict(list)
-    for root, member in rows:
+    for _, root, member in rows:
         found[root].append(member)
-    return {root: sorted(of_root, key=lambda one: (one.id != root, one.id)) for root, of_root in found.items()}
+    ordered = {root: sorted(of_root, key=lambda one: (one.id != root, one.id)) for root, of_root in found.items()}
+    # The spellings of a root that cannot be read are left out with it.
+    return {root: of_root for root, of_root in ordered.items() if of_root[0].id == root}
 
 
 # --- concepts with all of their spellings --------------------------------------------------------------------------
 
 
 def by_ids(connection: apsw.Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Concept]:
-    """Return the namespace's concepts among these ids, each as its root, by the given ids."""
+    """Return the namespace's concepts among these ids, each as its root, by the given ids; none that is unreadable."""
     rows = select(
         connection,
         tuple[int, int],
@@ -136,7 +139,7 @@ def by_ids(connection: apsw.Connection, namespace_id: int, ids: Iterable[int]) -
     of_root = _members(connection, set(root_of.values()))
     known = _Known.of(connection, [one.id for of_one in of_root.values() for one in of_one])
     shown = {root: known.concept(of_one) for root, of_one in of_root.items()}
-    return {id_: shown[root] for id_, root in root_of.items()}
+    return {id_: shown[root] for id_, root in root_of.items() if root in shown}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +156,12 @@ class _Known:
         chosen = ids_parameter(ids)
         forms: defaultdict[int, Counter[str]] = defaultdict(Counter)
         kinds: defaultdict[int, Counter[str]] = defaultdict(Counter)
-        rows = select(
+        rows = readable(
             connection,
             tuple[int, str, str, int],
             f"SELECT concept_id, form, kind, owners FROM concept_forms WHERE concept_id {_CHOSEN}",
             (chosen,),
+            table="concept_forms",
         )
         for id_, form, kind, owners in rows:
             forms[id_][form] += owners
@@ -200,17 +204,18 @@ class _Known:
 
 def _stated(connection: apsw.Connection, chosen: str) -> dict[int, list[_Stated]]:
     """Return the claims about each concept; an alias claim belongs to the concept that it is an alias of."""
-    rows = select(
+    rows = readable(
         connection,
-        tuple[int, _Stated],
-        f"SELECT concept_id, made_by = 'model', -id, kind, text FROM claims WHERE concept_id {_CHOSEN} "
+        tuple[int, int, _Stated],
+        f"SELECT id, concept_id, made_by = 'model', -id, kind, text FROM claims WHERE concept_id {_CHOSEN} "
         "AND kind <> 'relation' AND NOT (kind = 'alias' AND other_id IS NOT NULL) "
-        "UNION ALL SELECT other_id, made_by = 'model', -id, kind, text FROM claims "
+        "UNION ALL SELECT id, other_id, made_by = 'model', -id, kind, text FROM claims "
         f"WHERE other_id {_CHOSEN} AND kind = 'alias'",
         (chosen, chosen),
+        table="claims",
     )
     found: defaultdict[int, list[_Stated]] = defaultdict(list)
-    for id_, claim in rows:
+    for _, id_, claim in rows:
         found[id_].append(claim)
     return found
 
@@ -337,13 +342,15 @@ def mentions_of(
     order = "ASC" if oldest_first else "DESC"
     found: dict[tuple[str, int], Mention] = {}
     for id_ in ids:
-        rows = select(
+        rows = readable(
             connection,
-            Mention,
-            f"SELECT kind, owner_id, form, at FROM mentions WHERE concept_id = ? ORDER BY at {order} LIMIT ?",
+            tuple[int, Mention],
+            "SELECT concept_id, kind, owner_id, form, at FROM mentions WHERE concept_id = ? "
+            f"ORDER BY at {order} LIMIT ?",
             (id_, limit),
+            table="mentions",
         )
-        for mention in rows:
+        for _, mention in rows:
             found.setdefault((mention.kind, mention.owner_id), mention)
     ordered = sorted(found.values(), key=lambda one: (one.at, one.owner_id), reverse=not oldest_first)
     return ordered[:limit]
@@ -362,27 +369,28 @@ def described_by(connection: apsw.Connection, ids: Iterable[int]) -> str | None:
 
 def stated_names(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[str, int]]:
     """Yield stated names and aliases with their concepts; callers take precedence over models."""
-    rows = select(
+    rows = readable(
         connection,
-        tuple[str, int],
-        "SELECT text, iif(kind = 'alias', coalesce(other_id, concept_id), concept_id) FROM claims "
+        tuple[int, str, int],
+        "SELECT id, text, iif(kind = 'alias', coalesce(other_id, concept_id), concept_id) FROM claims "
         "WHERE namespace_id = ? AND kind IN ('name', 'alias') ORDER BY made_by = 'caller' DESC, id DESC",
         (namespace_id,),
+        table="claims",
     )
-    yield from rows
+    yield from ((text, concept_id) for _, text, concept_id in rows)
 
 
 def relations(connection: apsw.Connection, ids: Iterable[int]) -> list[ClaimedRelation]:
     """Return the stated relations of these concepts; callers take precedence over models, then the newest."""
     chosen = ids_parameter(ids)
-    return list(
-        select(
-            connection,
-            ClaimedRelation,
-            "SELECT concept_id, other_id, text, confidence FROM claims WHERE id IN ("
-            f"SELECT id FROM claims WHERE concept_id {_CHOSEN} AND kind = 'relation' "
-            f"UNION SELECT id FROM claims WHERE other_id {_CHOSEN} AND kind = 'relation') AND other_id IS NOT NULL "
-            "ORDER BY made_by = 'caller' DESC, id DESC",
-            (chosen, chosen),
-        )
+    rows = readable(
+        connection,
+        tuple[int, ClaimedRelation],
+        "SELECT id, concept_id, other_id, text, confidence FROM claims WHERE id IN ("
+        f"SELECT id FROM claims WHERE concept_id {_CHOSEN} AND kind = 'relation' "
+        f"UNION SELECT id FROM claims WHERE other_id {_CHOSEN} AND kind = 'relation') AND other_id IS NOT NULL "
+        "ORDER BY made_by = 'caller' DESC, id DESC",
+        (chosen, chosen),
+        table="claims",
     )
+    return [relation for _, relation in rows]

@@ -16,7 +16,7 @@ import numpy as np
 
 from souvenir.core.types import ClaimKind, FloatVector, MessageRole
 from souvenir.store.graph.concepts import Concept, by_ids, spellings
-from souvenir.store.rows import ids_parameter, select
+from souvenir.store.rows import ids_parameter, readable, select
 from souvenir.store.vectors import MODEL
 
 PAGE = 200
@@ -83,12 +83,13 @@ class SessionTopic(NamedTuple):
 
 def said(connection: apsw.Connection, namespace_id: int) -> Iterator[Said]:
     """Yield the places of all messages, session by session."""
-    return select(
+    return readable(
         connection,
         Said,
         "SELECT m.id, m.uid, m.session_id, m.role, m.user_id, m.created_at FROM sessions s "
         "CROSS JOIN messages m ON m.session_id = s.id WHERE s.namespace_id = ? ORDER BY s.started_at, s.id, m.position",
         (namespace_id,),
+        table="messages",
     )
 
 
@@ -126,27 +127,29 @@ def _concepts(connection: apsw.Connection, namespace_id: int, ids: Sequence[int]
     chosen = ids_parameter(root_of)
     stated: defaultdict[int, dict[str, None]] = defaultdict(dict)
     aliases: defaultdict[int, dict[str, None]] = defaultdict(dict)
-    claims = select(
+    claims = readable(
         connection,
-        tuple[int, str, str],
-        f"SELECT concept_id, kind, text FROM claims WHERE concept_id {_CHOSEN} AND kind <> 'relation' "
+        tuple[int, int, str, str],
+        f"SELECT id, concept_id, kind, text FROM claims WHERE concept_id {_CHOSEN} AND kind <> 'relation' "
         "AND other_id IS NULL UNION ALL "
-        f"SELECT other_id, kind, text FROM claims WHERE other_id {_CHOSEN} AND kind = 'alias'",
+        f"SELECT id, other_id, kind, text FROM claims WHERE other_id {_CHOSEN} AND kind = 'alias'",
         (chosen, chosen),
+        table="claims",
     )
-    for id_, kind, text in claims:
+    for _, id_, kind, text in claims:
         of_root = aliases if kind == ClaimKind.ALIAS else stated
         of_root[root_of[id_]][text if kind == ClaimKind.ALIAS else kind] = None
     kinds: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    forms = select(
+    forms = readable(
         connection,
         tuple[int, str, int],
         f"SELECT concept_id, kind, sum(owners) FROM concept_forms WHERE concept_id {_CHOSEN} GROUP BY 1, 2",
         (chosen,),
+        table="concept_forms",
     )
     for id_, kind, owners in forms:
         kinds[root_of[id_]][kind] += owners
-    for id_ in ids:
+    for id_ in (one for one in ids if one in shown):
         counted, kind = kinds[id_], shown[id_].kind
         sure = 1.0 if ClaimKind.KIND in stated[id_] else counted[kind] / max(counted.total(), 1)
         yield ConceptRow(shown[id_], tuple(sorted(stated[id_])), tuple(aliases[id_]), sure)
@@ -170,15 +173,16 @@ def memory_mentions(connection: apsw.Connection, namespace_id: int) -> Iterator[
 
 
 def _mentions(connection: apsw.Connection, owners: str, order: str, namespace_id: int) -> Iterator[ExportedMention]:
-    rows = select(
+    rows = readable(
         connection,
-        ExportedMention,
-        f"SELECT o.id, {_ONE}, m.concept_kind FROM {owners} CROSS JOIN concepts c ON c.id = m.concept_id "
+        tuple[int, ExportedMention],
+        f"SELECT m.concept_id, o.id, {_ONE}, m.concept_kind FROM {owners} CROSS JOIN concepts c ON c.id = m.concept_id "
         f"WHERE o.namespace_id = ? ORDER BY {order}",
         (namespace_id,),
+        table="mentions",
     )
     owner_id, seen = 0, set[int]()
-    for one in rows:
+    for _, one in rows:
         if one.owner_id != owner_id:
             owner_id, seen = one.owner_id, set()
         if one.concept not in seen:
@@ -202,14 +206,16 @@ def co_occurrences(connection: apsw.Connection, concept: int) -> list[CoOccurren
 
 def claimed_relations(connection: apsw.Connection, namespace_id: int) -> Iterator[Related]:
     """Yield the stated relations between concepts without duplicates."""
-    return select(
+    rows = readable(
         connection,
-        Related,
-        "SELECT coalesce(c.same_as, c.id), coalesce(o.same_as, o.id), l.text, max(l.confidence) FROM claims l "
-        "JOIN concepts c ON c.id = l.concept_id JOIN concepts o ON o.id = l.other_id "
-        "WHERE l.namespace_id = ? AND l.kind = 'relation' GROUP BY 1, 2, 3 ORDER BY min(l.id)",
+        tuple[int, Related],
+        "SELECT min(l.id), coalesce(c.same_as, c.id), coalesce(o.same_as, o.id), l.text, max(l.confidence) "
+        "FROM claims l JOIN concepts c ON c.id = l.concept_id JOIN concepts o ON o.id = l.other_id "
+        "WHERE l.namespace_id = ? AND l.kind = 'relation' GROUP BY 2, 3, 4 ORDER BY 1",
         (namespace_id,),
+        table="claims",
     )
+    return (related for _, related in rows)
 
 
 def session_topics(connection: apsw.Connection, namespace_id: int) -> Iterator[SessionTopic]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import apsw
 
 from souvenir.core.timestamps import to_us
-from souvenir.store.rows import first, ids_parameter, select
+from souvenir.store.rows import first, ids_parameter, readable, select
 
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
 
@@ -231,7 +231,7 @@ _SELECT = (
 
 def page(connection: apsw.Connection, namespace_id: int, *, offset: int, limit: int) -> tuple[list[Topic], int]:
     """Return topics with the most sessions first, ties by their last message; and the total."""
-    rows = select(
+    rows = readable(
         connection,
         Topic,
         f"{_SELECT} WHERE t.id IN (SELECT t.id FROM topics t JOIN session_topics o ON o.topic_id = t.id "
@@ -239,6 +239,7 @@ def page(connection: apsw.Connection, namespace_id: int, *, offset: int, limit: 
         "ORDER BY count(*) DESC, max(coalesce(s.last_message_at, s.started_at)) DESC, t.id LIMIT ? OFFSET ?) "
         "GROUP BY t.id ORDER BY 5 DESC, 8 DESC, t.id",
         (namespace_id, limit, offset),
+        table="topics",
     )
     total = connection.execute("SELECT count(*) FROM topics WHERE namespace_id = ?", (namespace_id,)).get
     return list(rows), int(total)
@@ -267,17 +268,17 @@ def terms(connection: apsw.Connection, topic_ids: Iterable[int]) -> dict[int, li
 
 def sessions(connection: apsw.Connection, topic_id: int, *, limit: int) -> list[AssignedSession]:
     """Return primary sessions, then related ones; most relevant first."""
-    return list(
-        select(
-            connection,
-            AssignedSession,
-            "SELECT s.name, s.title, o.relevance, o.is_primary, "
-            "(SELECT count(*) FROM messages WHERE session_id = s.id), s.started_at, s.last_message_at "
-            "FROM session_topics o JOIN sessions s ON s.id = o.session_id "
-            "WHERE o.topic_id = ? ORDER BY o.is_primary DESC, o.relevance DESC, s.started_at DESC LIMIT ?",
-            (topic_id, limit),
-        )
+    rows = readable(
+        connection,
+        tuple[int, AssignedSession],
+        "SELECT s.id, s.name, s.title, o.relevance, o.is_primary, "
+        "(SELECT count(*) FROM messages WHERE session_id = s.id), s.started_at, s.last_message_at "
+        "FROM session_topics o JOIN sessions s ON s.id = o.session_id "
+        "WHERE o.topic_id = ? ORDER BY o.is_primary DESC, o.relevance DESC, s.started_at DESC LIMIT ?",
+        (topic_id, limit),
+        table="sessions",
     )
+    return [session for _, session in rows]
 
 
 def primary_topics(connection: apsw.Connection, session_ids: Iterable[int]) -> dict[int, int]:

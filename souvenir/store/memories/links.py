@@ -11,7 +11,7 @@ import apsw
 from souvenir.core.types import Link
 from souvenir.store.memories.reads import CONFLICTS_WITH
 from souvenir.store.namespaces import Namespace, visible_condition
-from souvenir.store.rows import select
+from souvenir.store.rows import readable, select
 
 _COLUMNS = "l.from_id, l.to_id, l.type, l.created_at"
 
@@ -29,12 +29,13 @@ def _links(
 ) -> list[Link]:
     visible, parameters = visible_condition(namespace.sources, "m.source")
     return list(
-        select(
+        readable(
             connection,
             Link,
             f"SELECT {_COLUMNS} FROM links l JOIN memories m ON m.id = l.{there} "
             f"WHERE l.{here} = ? AND (? IS NULL OR l.type = ?) AND {visible} ORDER BY l.{there}, l.type",
             (memory_id, link_type, link_type, *parameters),
+            table="links",
         )
     )
 
