@@ -10,7 +10,7 @@ import apsw
 
 from souvenir.core.stored_json import to_json
 from souvenir.store.namespaces import Namespace, visible_condition
-from souvenir.store.rows import select
+from souvenir.store.rows import readable, select
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +29,21 @@ class TagCount:
 def count_each(connection: apsw.Connection, namespace: Namespace) -> list[TagCount]:
     """Return the tags of active memories, the most used first."""
     visible, parameters = visible_condition(namespace.sources, "m.source")
-    return list(
-        select(
-            connection,
-            TagCount,
-            "WITH used AS MATERIALIZED (SELECT t.folded, t.tag, t.added_at FROM memory_tags t "
-            "JOIN memories m ON m.id = t.memory_id "
-            f"WHERE t.namespace_id = ? AND m.archived = 0 AND {visible}) "
-            # With min() as the only aggregate of a column, SQLite takes the tag from the row that has the minimum.
-            "SELECT tag, count, first, last FROM "
-            "(SELECT folded, tag, min(added_at) AS first, count(*) AS count FROM used GROUP BY folded) "
-            "JOIN (SELECT folded, max(added_at) AS last FROM used GROUP BY folded) USING (folded) "
-            "ORDER BY count DESC, folded",
-            (namespace.id, *parameters),
-        )
+    rows = readable(
+        connection,
+        tuple[int, TagCount],
+        "WITH used AS MATERIALIZED (SELECT t.memory_id, t.folded, t.tag, t.added_at FROM memory_tags t "
+        "JOIN memories m ON m.id = t.memory_id "
+        f"WHERE t.namespace_id = ? AND m.archived = 0 AND {visible}) "
+        # With min() as the only aggregate of a column, SQLite takes the tag and memory from the row that has it.
+        "SELECT memory_id, tag, count, first, last FROM "
+        "(SELECT folded, memory_id, tag, min(added_at) AS first, count(*) AS count FROM used GROUP BY folded) "
+        "JOIN (SELECT folded, max(added_at) AS last FROM used GROUP BY folded) USING (folded) "
+        "ORDER BY count DESC, folded",
+        (namespace.id, *parameters),
+        table="memory_tags",
     )
+    return [tag for _, tag in rows]
 
 
 def memories_with(connection: apsw.Connection, namespace: Namespace, folded: Iterable[str]) -> Mapping[int, int]:

@@ -15,7 +15,7 @@ from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import EARLIEST_US, LATEST_US, to_us
 from souvenir.core.types import UNLIMITED, AccessLevels, JsonObject, Scope
 from souvenir.store.graph import mention_queue
-from souvenir.store.rows import first, only, select
+from souvenir.store.rows import first, only, readable, select
 
 _COLUMNS = "a.namespace_id, n.name, a.uid, a.metadata, a.policy, a.access, a.created_at"
 _FROM = f"SELECT {_COLUMNS} FROM agents a JOIN namespaces n ON n.id = a.namespace_id"
@@ -40,12 +40,12 @@ class _AgentRow(NamedTuple):
     uid: str
     metadata: JsonObject | None
     policy: JsonObject
-    access: str | None
+    access: JsonObject
     created_at: datetime
 
     @property
     def agent(self) -> Agent:
-        return Agent(**{**self._asdict(), "access": _levels_of(self.access)})
+        return Agent(**{**self._asdict(), "access": AccessLevels(**self.access)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,18 @@ def page(connection: apsw.Connection, *, only: str | None, offset: int, limit: i
     :param only: The only visible name, if visibility is limited.
     """
     chosen, parameters = ("WHERE n.name = ?", [only]) if only is not None else ("", [])
-    rows = list(
-        select(
-            connection, _AgentRow, f"{_FROM} {chosen} ORDER BY n.name LIMIT ? OFFSET ?", (*parameters, limit, offset)
-        )
+    rows = readable(
+        connection,
+        _AgentRow,
+        f"{_FROM} {chosen} ORDER BY n.name LIMIT ? OFFSET ?",
+        (*parameters, limit, offset),
+        table="agents",
     )
+    found = [row.agent for row in rows]
     total = connection.execute(
         f"SELECT count(*) FROM agents a JOIN namespaces n ON n.id = a.namespace_id {chosen}", parameters
     ).get
-    return [row.agent for row in rows], int(total)
+    return found, int(total)
 
 
 def ensure(connection: apsw.Connection, namespace_id: int, now: datetime, metadata: JsonObject | None) -> None:
