@@ -235,7 +235,7 @@ TOPIC = "(SELECT topic_id FROM session_topics ORDER BY topic_id LIMIT 1)"
 GRAPH = {
     "a relation between concepts": ("claims", "text", NOT_UTF8, "kind = 'relation' AND text = 'works_for'"),
     "an alias of a concept": ("claims", "text", NOT_UTF8, "kind = 'alias'"),
-    "a concept": ("concepts", "key", NOT_UTF8, "key = 'boris'"),
+    "a concept": ("concepts", "key", NOT_UTF8, "key = 'greta'"),
     "a topic's name": ("topics", "name", NOT_UTF8, f"id = {TOPIC}"),
     "a topic's time": ("topics", "updated_at", TOO_LATE, f"id = {TOPIC}"),
     "a link": ("links", "type", NOT_UTF8, "type = 'caused_by'"),
@@ -243,8 +243,13 @@ GRAPH = {
     "a session": ("sessions", "name", NOT_UTF8, "name = 'oven'"),
     "a user": ("users", "name", NOT_UTF8, "name = 'eva'"),
 }
-LOST_NODES = {"concepts": {"Concept"}, "topics": {"Topic"}, "sessions": {"Session", "Message"}, "users": {"User", "Message"}}
-"""By the table of the damaged row: the labels of the nodes that the graph may lose."""
+LOST_NODES = {
+    "concepts": {"Concept"},
+    "topics": {"Topic"},
+    "sessions": {"Session", "Message"},
+    "users": {"User", "Session", "Message"},
+}
+"""By the table of the damaged row: the labels of the nodes that the graph loses."""
 
 
 @pytest.fixture
@@ -254,11 +259,13 @@ def graph(service: Open, ids: list[int]) -> list[int]:
         for session, user, text in (("sea", "eva", SAILING), ("sea2", "eva", SAILING), ("oven", "tom", BAKING)):
             message = {"agent_name": AGENT, "role": "user", "content": text, "session_id": session, "user": user}
             done(client.post("/messages", json=message))
-        concepts = [{"key": key, "aliases": [f"{key} the first"]} for key in ("alice", "boris", "greta")]
-        between = (("alice", "greta", "works_for"), ("greta", "boris", "knows"), ("alice", "boris", "knows"))
+        indexer = loaded(client).app.state.service.graph.indexer  # type: ignore[attr-defined]  # an application
+        indexer.catch_up()
+        concepts = [{"key": key, "aliases": [f"{key} the first"]} for key in ("alice", "greta", "milan")]
+        between = (("alice", "greta", "works_for"), ("greta", "milan", "lives_in"), ("alice", "milan", "visits"))
         relations = [{"from_key": one, "to_key": other, "relationship_type": kind} for one, other, kind in between]
         done(client.post(f"/agents/{AGENT}/graph", json={"concepts": concepts, "relations": relations}))
-        loaded(client).app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]  # an application
+        indexer.catch_up()
         for other, kind in zip(ids[1:], ("caused_by", "blocked_by"), strict=True):
             done(client.post(f"/memory/{ids[0]}/link", json={"to_id": other, "type": kind}))
     return ids
@@ -305,17 +312,41 @@ def test_a_damaged_row_of_the_graph_leaves_only_itself_out(
     with service() as client:
         after = seen_in_graph(client, graph[0])
         assert table in warned(client)
-    lost = {what: before[what] - after[what] for what in before}
-    print(table, column, lost, {what: after[what] - before[what] for what in before})
-    assert all(after[what] <= before[what] for what in before)
+    assert all(after[part] <= before[part] for part in before)
+    lost = {part: before[part] - after[part] for part in before}
+    lost_ids = {id_ for _, id_ in lost["nodes"]}
+    of_lost_nodes = {edge for edge in before["edges"] if lost_ids & {*edge[1:]}}
+    is_relation = "works_for" in where
     assert {label for label, _ in lost["nodes"]} == LOST_NODES.get(table, set())
-    of_lost = {id_ for _, id_ in lost["nodes"]}
-    touching = {edge for edge in before["edges"] if of_lost & {*edge[1:]}}
-    if not column == "text":
-        assert lost["edges"] == touching
-    assert len(lost["links"]) == (table == "links")
-    assert len(lost["concepts"]) == (table == "concepts")
-    assert len(lost["topics"]) == (table == "topics")
+    assert of_lost_nodes <= lost["edges"]
+    assert len(lost["edges"] - of_lost_nodes) == is_relation
+    assert {kind for _, kind, _ in lost["relations"]} == (
+        {"works_for"} if is_relation else {"works_for", "lives_in"} if table == "concepts" else set()
+    )
+    assert [len(lost[part]) for part in ("concepts", "topics", "links")] == [
+        table == one for one in ("concepts", "topics", "links")
+    ]
+
+
+def test_lists_of_tags_and_agents_leave_damaged_rows_out(service: Open, path: Path, ids: list[int]):
+    with service() as client:
+        done(client.post("/agents", json={"name": "bob", "metadata": {"n": 1}}))
+        done(client.post("/agents", json={"name": "cid", "metadata": {"n": 2}}))
+    of_bob = "namespace_id = (SELECT id FROM namespaces WHERE name = 'bob')"
+    for damage in (
+        {"metadata": "'{'"},
+        {"metadata": "NULL", "access": "'{'"},
+        {"access": "'{}'", "created_at": TOO_LATE},
+    ):
+        for column, value in damage.items():
+            assert overwrite(path, "agents", column, value, where=of_bob) == 1
+        with service() as client:
+            assert [one["name"] for one in done(client.get("/agents"))["agents"]] == [AGENT, "cid"]
+            assert "agents" in warned(client)
+    assert overwrite(path, "memory_tags", "tag", NOT_UTF8, where=f"memory_id = {ids[1]}") == 1
+    with service() as client:
+        assert {one["tag"] for one in done(client.get("/tags"))["tags"]} == {"tag0", "tag2"}
+        assert f"memory_tags {ids[1]}" in warned(client)
 
 
 def test_a_restore_clears_the_warning(service: Open, path: Path, ids: list[int]):
