@@ -30,8 +30,9 @@ from souvenir.server.connections import ServerConfig, serve_until_stopped
 from souvenir.server.logs import configure_logging
 from souvenir.server.middleware import EarlyRefusal
 from souvenir.server.service import Service
+from souvenir.store.losses import MISSING
 from souvenir.store.repair import rebuild_indexes
-from souvenir.store.restore import accept_losses, repair_ids, restore_offline
+from souvenir.store.restore import accept_losses, repair_ids, require_store, restore_offline
 
 SWITCH_INTERVAL_S = 0.001
 """The switch interval: a request needs the interpreter several times, and waits this long while others compute."""
@@ -53,6 +54,7 @@ def serve(settings: Settings) -> int:
 
 def check(settings: Settings, *, repairs: bool) -> int:
     """Print every inconsistency that the engine finds, after repairing what can be repaired if that is asked for."""
+    require_store(settings)
     if repairs:
         for done in rebuild_indexes(settings):
             _say(done)
@@ -60,7 +62,7 @@ def check(settings: Settings, *, repairs: bool) -> int:
     try:
         engine.warm_up()
         problems = engine.check()
-        if problems and repairs:
+        if repairs and not all(MISSING in problem for problem in problems):
             for done in engine.repair():
                 _say(done)
             problems = engine.check()
@@ -71,10 +73,12 @@ def check(settings: Settings, *, repairs: bool) -> int:
     if not problems:
         _say(f"{settings.database_path} is sound")
         return 0
-    if repairs:
+    if all(MISSING in problem for problem in problems):
+        following = "the commands to choose from are named above"
+    elif repairs:
         following = (
-            "these have no second copy: go back to a backup with `python app.py restore NAME`, or keep the rows as "
-            "they are with `python app.py accept-loss`"
+            "these have no second copy: go back to a backup with `python app.py restore NAME`, delete these rows over "
+            "the API, or keep changed ones as they are with `python app.py accept-loss`"
         )
     else:
         following = "run `python app.py check --repair`"

@@ -55,6 +55,8 @@ def test_the_command_is_an_entry_point_of_the_package(installed):
 def test_an_installation_finds_its_model_and_rules_and_opens_a_store(installed, tmp_path):
     code = "import sys; from souvenir.command_line import main; sys.exit(main(['check']))"
     environment = {**os.environ, "PYTHONPATH": str(installed), "DATA_DIR": str(tmp_path / "data")}
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / "souvenir.db").touch(mode=0o600)
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], cwd=tmp_path, env=environment, check=False, capture_output=True, text=True
     )

@@ -259,7 +259,7 @@ def control(folder: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _without_marker(folder: Path) -> tuple[str, ...]:
-    losses.find_loss = lambda connection, settings, newest: None
+    losses.find_loss = lambda connection, settings: None
     return play(CONTROL_TRIALS, 1, folder, OF_LOGS).faults
 
 

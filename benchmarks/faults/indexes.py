@@ -324,7 +324,7 @@ def _without_histories(folder: Path) -> tuple[str, ...]:
     with captured_logs():
         stores = _built(folder, 1)
         generations.includes = lambda connection, commit: True
-        losses.find_loss = lambda connection, settings, newest: None
+        losses.find_loss = lambda connection, settings: None
         vars(registry)["sampled_problems"] = lambda *_: []
         wrong: tuple[str, ...] = ()
         for number in range(CONTROL_TRIALS):

@@ -41,17 +41,14 @@ from souvenir.store.memories import reads
 from souvenir.store.passages import VectorModels
 from souvenir.store.permissions import REPLACED, make_private
 from souvenir.store.restore import (
-    ID_GAP,
     clear_leftovers,
     lock_store,
-    raise_sequences,
+    migrate_and_record_loss,
     require_model,
-    sequences,
     sibling,
     stage_backup,
     update_copy,
 )
-from souvenir.store.schema import migrate
 from souvenir.store.scrubbing import empty_log, scrub
 from souvenir.store.transaction import IndexUpdate, Transaction
 from souvenir.store.unreadable import UnreadableRows
@@ -163,12 +160,7 @@ class Database:
             require_sound(connection, self._path)
         except StoreUnusable as error:
             raise StoreUnusable(f"{error.message}; {self._advice()}") from error
-        # Before anything is written, since that overwrites what follows the last readable frame of the log.
-        loss = losses.find_loss(connection, self._settings, self.backups.newest)
-        migrate(connection)
-        if loss is not None:
-            losses.record(connection, loss)
-            raise_sequences(connection, {table: seq + ID_GAP for table, seq in sequences(connection).items()})
+        migrate_and_record_loss(connection, self._settings, self.backups.newest)
         with connection:
             connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (MODEL, self.model_id))
         stored = schema.meta(connection, MODEL)
@@ -325,8 +317,8 @@ class Database:
     @property
     def bytes_on_disk(self) -> tuple[int, int]:
         """Sizes of the database file and of its write-ahead log."""
-        main, log = self._path, self._path.with_name(self._path.name + "-wal")
-        return main.stat().st_size, log.stat().st_size if log.exists() else 0
+        main, log = (path.stat().st_size if path.exists() else 0 for path in (self._path, sibling(self._path, "-wal")))
+        return main, log
 
     def back_up(self, *, reason: str, now: datetime) -> Backup:
         """Copy the database during reads and writes, then evict the oldest copies beyond the limit."""

@@ -92,13 +92,10 @@ class Reserve:
         self._made = False
         self.is_spent = False
 
-    @property
-    def disk_full(self) -> DiskFull:
-        """The error of a write that needs more space than there is."""
-        return DiskFull(
-            f"The disk of {self._path.parent} is full, so nothing was written; "
-            "free some space there, or delete memories, which still works"
-        )
+    def disk_full(self, *, frees: bool) -> DiskFull:
+        """Return the error of a write that needs more space than there is, even with the reserve if it frees some."""
+        remedy = "free some space there" if frees else "free some space there, or delete memories, which still works"
+        return DiskFull(f"The disk of {self._path.parent} is full, so nothing was written; {remedy}")
 
     def spend(self) -> None:
         """Free the space."""
@@ -109,7 +106,7 @@ class Reserve:
     def report(self) -> None:
         """Warn that a write failed because the disk is full."""
         self._warnings.put(
-            DISK_FULL, f"The disk of {self._path.parent} is full, only deletions work; free some space there"
+            DISK_FULL, f"The disk of {self._path.parent} is full, at most deletions work; free some space there"
         )
 
     def make(self) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import apsw
@@ -28,30 +28,33 @@ from souvenir.store.schema import has_table
 
 COMMITS_MISSING = "commits_missing"
 
+MISSING = "acknowledged commits are missing from the database"
+"""Words of every message about a loss."""
+
 log = structlog.get_logger(__name__)
 
 
-def find_loss(connection: apsw.Connection, settings: Settings, newest: Backup | None) -> str | None:
-    """Return a message about commits that the database has lost, and keep a copy of its log; None if it has all.
+def find_loss(connection: apsw.Connection, settings: Settings) -> Loss | None:
+    """Return the commits that the database has lost, and keep a copy of its log; None if it has all.
 
-    :param connection: Has written nothing since it was opened. :param newest: The newest backup.
+    :param connection: Has written nothing since it was opened.
     """
     path = settings.database_path
     found = _compared(connection, read_marker(marker_path(path)), [*_snapshot_commits(settings.index_dir)])
-    if found is None:
-        return None
-    kept = _keep_log(path)
-    log_kept = "" if kept is None else f"; the log is kept as {kept}"
-    if newest is None:
-        return f"{found.sentence()}{log_kept}; there is no backup: run `python app.py accept-loss`"
-    return (
-        f"{found.sentence()}{log_kept}; run `python app.py restore {newest.name}` if this newest backup has more, "
-        "otherwise `python app.py accept-loss`"
-    )
+    return None if found is None else replace(found, kept_log=_keep_log(path))
 
 
-def record(connection: apsw.Connection, message: str) -> None:
-    """Store a loss until it is accepted."""
+def record(connection: apsw.Connection, loss: Loss, newest: Backup | None) -> None:
+    """Store a loss until it is accepted.
+
+    :param newest: The newest backup.
+    """
+    message = f"{loss.sentence()}; there is no backup: run `python app.py accept-loss`"
+    if newest is not None:
+        message = (
+            f"{loss.sentence()}; run `python app.py restore {newest.name}` if this newest backup has more, otherwise "
+            "`python app.py accept-loss`"
+        )
     connection.execute(
         "INSERT INTO incidents (at, code, message) VALUES (?, ?, ?)", (to_us(utc_now()), COMMITS_MISSING, message)
     )
@@ -112,22 +115,30 @@ def _snapshot_commits(index_dir: Path) -> Iterator[CommitId]:
 class Loss:
     """Commits that were acknowledged and are not in the database.
 
-    :param commits: Their number, at least. :param since_us: The time of the last acknowledged one; None if unknown.
-    :param ids: The ids of missing rows by table, as far as known: the first and the last.
+    :param commits: Their number, at least. :param until_us: The time of the last acknowledged one; None if unknown.
+    :param issued: The greatest ids that were issued, by table, as far as known; `present` those of the database.
+    :param kept_log: The copy of the log, if there was one.
     """
 
     commits: int
-    until_us: int | None
-    ids: dict[str, tuple[int, int]]
+    until_us: int | None = None
+    issued: Mapping[str, int] = field(default_factory=dict)
+    present: Mapping[str, int] = field(default_factory=dict)
+    kept_log: Path | None = None
 
     def sentence(self) -> str:
         """Return what is missing, for operators."""
         until = "" if self.until_us is None else f", the last of {from_us(self.until_us).isoformat(timespec='seconds')}"
-        named = [f"{table} with the ids {first} to {last}" for table, (first, last) in self.ids.items()]
+        named = [
+            f"{table} with the ids {self.present[table] + 1} to {last}"
+            for table, last in self.issued.items()
+            if last > self.present[table]
+        ]
         rows = f": {' and '.join(named)}, and changes and deletions of that time" if named else ""
+        kept = "" if self.kept_log is None else f"; the log is kept as {self.kept_log}"
         return (
-            f"At least {self.commits} acknowledged commits are missing from the database{until}{rows}; "
-            "its log was damaged or removed, or an older copy was put back"
+            f"At least {self.commits} {MISSING}{until}{rows}; its log was damaged or removed, or an older copy was put "
+            f"back{kept}"
         )
 
 
@@ -138,18 +149,18 @@ def _compared(connection: apsw.Connection, marked: Marked | None, derived: Seque
     """
     if not has_table(connection, "generations"):
         # A copy of an older release was put back, unless this is its upgrade.
-        return None if marked is None else Loss(marked.number, marked.at_us, {})
+        return None if marked is None else Loss(marked.number, marked.at_us)
     present = last_commit(connection)
     lost = [_lost_after(connection, present, commit, is_marker=False) for commit in derived]
     if marked is None:
         most = max(lost, default=0)
-        return Loss(most, None, {}) if most else None
+        return Loss(most) if most else None
     of_marker = _lost_after(connection, present, marked.commit, is_marker=True)
     most = max([*lost, of_marker])
     if not most:
         return None
-    counters = zip(COUNTED, issued(connection), marked.ids, strict=True)
-    return Loss(most, marked.at_us, {table: (has + 1, had) for table, has, had in counters if had > has})
+    issued_ids, present_ids = (dict(zip(COUNTED, ids, strict=True)) for ids in (marked.ids, issued(connection)))
+    return Loss(most, marked.at_us, issued_ids, present_ids)
 
 
 def _lost_after(connection: apsw.Connection, present: CommitId, commit: CommitId, *, is_marker: bool) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 import apsw
 import numpy as np
 
-from souvenir.core.errors import SouvenirError, StoreUnusable
+from souvenir.core.errors import SouvenirError
 from souvenir.core.settings import Settings
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us, utc_now
@@ -29,7 +29,7 @@ from souvenir.store.checksums import BY_TABLE, COVERED, Covered, State
 from souvenir.store.connections import open_reader, open_writer
 from souvenir.store.graph import mention_queue
 from souvenir.store.memories.memories import MEMORY_STATE, MemoryState
-from souvenir.store.restore import lock_store
+from souvenir.store.restore import lock_store, migrate_and_record_loss
 from souvenir.store.rows import UNREADABLE, first
 
 Columns = Mapping[str, "apsw.SQLiteValue"]
@@ -67,20 +67,18 @@ def rebuild_indexes(settings: Settings) -> list[str]:
     :raises StoreUnusable: If there is no database, or it must not be opened.
     """
     path = settings.database_path
-    with lock_store(settings):
-        if not path.exists():
-            raise StoreUnusable(f"{path} does not exist; set DATA_DIR or DB_PATH to the store that is to be repaired")
-        with closing(open_writer(path)) as connection:
-            connection.pragma("ignore_check_constraints", True)
-            try:
-                found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
-                if not any("index" in one for one in found):
-                    return []
-                backups = Backups(settings.backup_dir, keep=settings.max_backups)
-                name = backups.create(connection, reason="pre_repair", now=utc_now()).name
-                connection.execute("REINDEX")
-            except apsw.Error as error:
-                return [f"SQLite's indexes could not be rebuilt ({error})"]
+    with lock_store(settings), closing(open_writer(path)) as connection:
+        connection.pragma("ignore_check_constraints", True)
+        backups = Backups(settings.backup_dir, keep=settings.max_backups)
+        try:
+            migrate_and_record_loss(connection, settings, backups.newest)
+            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+            if not any("index" in one for one in found):
+                return []
+            name = backups.create(connection, reason="pre_repair", now=utc_now()).name
+            connection.execute("REINDEX")
+        except apsw.Error as error:
+            return [f"SQLite's indexes could not be rebuilt ({error})"]
     return [f"SQLite's indexes were rebuilt; the state before is in the backup {name}"]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,11 +22,12 @@ import structlog
 from souvenir.core.errors import BackupDamaged, BackupNotFound, StoreUnusable
 from souvenir.core.files import sync, write_private
 from souvenir.core.passages import CommitId
+from souvenir.core.service_warnings import ServiceWarnings
 from souvenir.core.settings import Settings
 from souvenir.core.timestamps import utc_now
 from souvenir.store import checksums, generations, losses, renumbering, tombstones, vectors
 from souvenir.store.admin import jobs
-from souvenir.store.backups import Backups
+from souvenir.store.backups import Backup, Backups
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.connections import open_reader, open_writer, require_sound
 from souvenir.store.disk_space import disk_error, disk_errors
@@ -167,6 +169,24 @@ def repair_copy(path: Path, *, above: int) -> None:
     """
     with closing(open_copy(path)) as copy, copy:
         renumbering.renumber(copy, above=above)
+
+
+def migrate_and_record_loss(connection: apsw.Connection, settings: Settings, newest: Backup | None) -> None:
+    """Migrate a database that was just opened for writing, and record a loss of commits, so that it is not repeated.
+
+    The loss is found before anything is written, since that overwrites what follows the last readable frame of the log.
+    Lost ids are not issued again.
+
+    :param newest: The newest backup.
+    """
+    loss = losses.find_loss(connection, settings)
+    migrate(connection)
+    if loss is not None:
+        losses.record(connection, loss, newest)
+        present = sequences(connection)
+        raise_sequences(connection, {**{table: seq + ID_GAP for table, seq in present.items()}, **loss.issued})
+        path = generations.marker_path(settings.database_path)
+        generations.CommitLog(connection, path, ServiceWarnings()).close()
 
 
 def require_model(path: Path, name: str, model_id: str) -> None:
@@ -353,7 +373,10 @@ def _finish_restore(path: Path, lock: StoreLock) -> list[Path]:
 def _mark_of(intent: Path) -> str:
     """Return the suffix under which the replaced files are kept; a new one if the file is damaged."""
     try:
-        return str(json.loads(intent.read_text(encoding="utf-8"))["mark"])
+        mark = str(json.loads(intent.read_text(encoding="utf-8"))["mark"])
+        if not re.fullmatch(rf"{re.escape(REPLACED)}-[0-9a-f]+", mark):
+            raise ValueError("its mark is no suffix of a file")
+        return mark
     except (ValueError, LookupError, TypeError) as error:
         mark = _new_mark()
         log.warning("restore_intent_damaged", reason=str(error), action=f"replaced files are kept as *{mark}")
@@ -377,6 +400,15 @@ def sibling(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 
 
+def require_store(settings: Settings) -> None:
+    """:raises StoreUnusable: If there is no database in the folder, not even one that is being restored."""
+    path = settings.database_path
+    if not path.exists() and not sibling(path, INTENT).exists():
+        newest = Backups(settings.backup_dir, keep=settings.max_backups).newest
+        restore = "" if newest is None else f"run `python app.py restore {newest.name}`, or "
+        raise StoreUnusable(f"{path} does not exist; {restore}set DATA_DIR or DB_PATH to the folder of your store")
+
+
 @dataclass(frozen=True, slots=True)
 class IdRepair:
     """Result of a repair of ids.
@@ -394,23 +426,22 @@ def repair_ids(settings: Settings) -> IdRepair:
 
     :raises StoreUnusable: If there is no database, or it must not be opened; nothing was changed.
     """
+    require_store(settings)
     path = settings.database_path
-    with lock_store(settings):
-        if not path.exists():
-            raise StoreUnusable(f"{path} does not exist; set DATA_DIR or DB_PATH to the store that is to be repaired")
-        with (
-            _offline_disk_errors("The repair", path.parent, 2 * path.stat().st_size),
-            closing(open_writer(path)) as connection,
-        ):
-            require_sound(connection, path)
-            migrate(connection)
-            if not renumbering.is_affected(connection):
-                return IdRepair({}, None)
-            backups = Backups(settings.backup_dir, keep=settings.max_backups)
-            backup = backups.create(connection, reason="pre_repair", now=utc_now())
-            with connection:
-                new_of_old = renumbering.renumber(connection)
-                generations.begin_history(connection, ())
+    with (
+        lock_store(settings),
+        _offline_disk_errors("The repair", path.parent, 2 * path.stat().st_size),
+        closing(open_writer(path)) as connection,
+    ):
+        require_sound(connection, path)
+        backups = Backups(settings.backup_dir, keep=settings.max_backups)
+        migrate_and_record_loss(connection, settings, backups.newest)
+        if not renumbering.is_affected(connection):
+            return IdRepair({}, None)
+        backup = backups.create(connection, reason="pre_repair", now=utc_now())
+        with connection:
+            new_of_old = renumbering.renumber(connection)
+            generations.begin_history(connection, ())
     return IdRepair(new_of_old, backup.name)
 
 
@@ -421,15 +452,14 @@ def accept_losses(settings: Settings) -> list[str]:
 
     :raises StoreUnusable: If there is no database, or it must not be opened.
     """
+    require_store(settings)
     path = settings.database_path
-    with lock_store(settings):
-        if not path.exists():
-            raise StoreUnusable(f"{path} does not exist; set DATA_DIR or DB_PATH to the store whose losses you accept")
-        with closing(open_writer(path)) as connection:
-            require_sound(connection, path)
-            migrate(connection)
-            with connection:
-                messages = losses.recorded(connection)
-                losses.accept(connection)
-                messages += [difference.sentence for difference in checksums.accept(connection)]
+    with lock_store(settings), closing(open_writer(path)) as connection:
+        require_sound(connection, path)
+        newest = Backups(settings.backup_dir, keep=settings.max_backups).newest
+        migrate_and_record_loss(connection, settings, newest)
+        with connection:
+            messages = losses.recorded(connection)
+            losses.accept(connection)
+            messages += [difference.sentence for difference in checksums.accept(connection)]
     return messages

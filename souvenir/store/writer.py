@@ -175,7 +175,7 @@ class Writer:
         if left:
             self._reserve.report()
         for job in left:
-            _fail(job, self._reserve.disk_full)
+            _fail(job, self._reserve.disk_full(frees=job.frees))
         self.refill_reserve()
 
     def refill_reserve(self) -> None:
@@ -227,7 +227,7 @@ class Writer:
         try:
             result = job.work(self._connection)
             if self._reserve.is_spent and not job.frees and self._pages() > pages:
-                raise self._reserve.disk_full
+                raise self._reserve.disk_full(frees=False)
         except Exception as error:
             if not self._connection.in_transaction:
                 raise

@@ -246,3 +246,54 @@ def test_each_run_that_writes_is_a_generation(settings: Settings, open_engine: O
     rows = list(connection.execute("SELECT first_commit, last_commit FROM generations ORDER BY 1"))
     connection.close()
     assert rows == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_ids_are_not_issued_again_after_losses_of_the_whole_log(settings: Settings, tmp_path: Path):
+    """The record of the first loss is lost with the log too, and the messages name lost rows only."""
+    MemoryEngine.open(settings, FakeEmbedder()).close()
+    folder, issued, messages = settings, list[int](), list[str]()
+    for number in range(3):
+        with closing(MemoryEngine.open(folder, FakeEmbedder())) as engine:
+            messages = [warning.message for warning in engine.readiness().warnings]
+            issued += add(engine, f"first {number}", f"second {number}")
+            following = Settings(data_dir=tmp_path / f"left {number}")
+            shutil.copytree(folder.data_dir, following.data_dir)
+        following.database_path.with_name("souvenir.db-wal").unlink()
+        folder = following
+    assert len(set(issued)) == len(issued) == 6
+    assert "memories with the ids 1 to 4," in messages[0]
+    assert "messages" not in messages[0]
+
+
+@pytest.mark.parametrize("command", [["accept-loss"], ["repair-ids"], ["check"], ["check", "--repair"]])
+def test_each_command_finds_a_loss_and_keeps_the_log(
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+):
+    left = abandoned(settings, tmp_path, words("note", 30))
+    cut_log(left, 0.5)
+    monkeypatch.setenv("DATA_DIR", str(left.data_dir))
+    monkeypatch.setattr("souvenir.command_line.chosen_model", lambda _: (FakeEmbedder(), None))
+    main(command)
+    printed = capsys.readouterr().out
+    assert len(list(left.data_dir.glob("souvenir.db-wal.replaced-*"))) == 1
+    with closing(MemoryEngine.open(left, FakeEmbedder())) as engine:
+        assert codes(engine) == ([] if command == ["accept-loss"] else ["commits_missing"])
+    assert list((left.data_dir).glob("backups/*")) == []
+    if command != ["repair-ids"]:
+        assert "acknowledged commits are missing" in printed
+    if command[0] == "check":
+        assert "`python app.py check --repair`" not in printed
+
+
+@pytest.mark.parametrize("command", [["accept-loss"], ["repair-ids"], ["check"], ["check", "--repair"]])
+def test_no_command_makes_a_store_where_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+):
+    monkeypatch.setenv("DATA_DIR", str(tmp_path / "typo"))
+    assert main(command) == 1
+    assert "does not exist; set DATA_DIR" in capsys.readouterr().err
+    assert not (tmp_path / "typo").exists()

@@ -48,7 +48,9 @@ class BackupNotFound(NotFound):
     code = "backup_not_found"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"Backup {name!r} not found; GET /backups lists those that exist")
+        super().__init__(
+            f"Backup {name!r} not found; GET /backups and the folders in DATA_DIR/backups are those that exist"
+        )
         self.name = name
 
 
