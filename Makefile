@@ -25,7 +25,7 @@ export ORT_DISABLE_TELEMETRY := 1
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-fairness bench-overhead bench-retrieval bench-evidence \
 	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
-	bench-extraction bench-learning bench-client bench-privacy isolation faults model lock audit sbom clean FORCE
+	bench-extraction bench-learning bench-client bench-privacy isolation faults seeded-faults model lock audit sbom clean FORCE
 
 help: ## List all tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -153,6 +153,9 @@ isolation: $(TOOLS) ## Send random requests with two keys of disjoint scopes and
 
 faults: $(TOOLS) ## Break disks, files, processes and clocks, and count what is lost; ARGS=--long is the longest form
 	@$(PY) -m benchmarks.faults $(ARGS)
+
+seeded-faults: $(TOOLS) ## Break the durability code as in tests/seeded and count the breaks that tests find; ARGS names patches
+	@$(PY) -m scripts.seeded_faults $(ARGS)
 
 model: $(TOOLS) ## Build models/ from the official weights; ARGS goes to scripts.build_model
 	@$(PY) -m scripts.build_model $(ARGS)
