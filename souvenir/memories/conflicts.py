@@ -163,7 +163,7 @@ def _between(
 
 def _apply(tx: Transaction, resolution: Resolution) -> Resolution:
     for one in resolution.resolved:
-        tx.archive(one.archived, action="superseded", valid_to=max(one.kept.occurred_at, one.archived.created_at))
+        tx.archive(one.archived, action="superseded", valid_to=one.kept.occurred_at)
         transfers.insert_link(tx.connection, Link(one.kept.id, one.archived.id, reads.SUPERSEDES, tx.now))
         remove_link(tx.connection, *one.flag, reads.CONFLICTS_WITH)
         said = {"policy": NEWEST_WINS, "kept": one.kept.id, "archived": one.archived.id, "at": tx.now.isoformat()}
