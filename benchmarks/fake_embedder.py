@@ -86,5 +86,5 @@ class FakeTokenEmbedder(FakeEmbedder):
 
 
 def fake_of(spec: ModelSpec) -> FakeEmbedder:
-    """Stands in the place of every model."""
+    """Replaces every model."""
     return FakeEmbedder()

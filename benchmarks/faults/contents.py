@@ -82,7 +82,7 @@ class Operation:
 
 @dataclass(slots=True)
 class Ledger:
-    """What was acknowledged, and what was under way."""
+    """The acknowledged operations, and those in flight."""
 
     texts: dict[str, str] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)

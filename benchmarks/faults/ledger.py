@@ -159,7 +159,7 @@ class Ledger:
 
 @dataclass(slots=True)
 class Stored:
-    """What the service holds: the ids under which each item is there."""
+    """The content of the service: the ids of each item."""
 
     items: dict[Item, list[str]] = field(default_factory=dict)
 

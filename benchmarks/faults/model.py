@@ -1,4 +1,4 @@
-"""A language model on loopback, on Ollama's wire: every sentence is a fact to add, and whoever moves lives there."""
+"""A language model on loopback, on Ollama's wire: every sentence is a fact to add, and a move becomes a residence."""
 
 from __future__ import annotations
 

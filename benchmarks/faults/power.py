@@ -32,7 +32,7 @@ LOG = "log"
 STATES_PER_LOAD = 200
 STATES_PER_TASK = 50
 ROUNDS, OPERATIONS = 7, 20
-"""Of a load: every operation that runs alone comes once, between turns of three threads."""
+"""Steps of a load: every operation that runs alone comes once, between turns of three threads."""
 
 CONTROL_STATES = 12
 WRITE_AHEAD_LOG = "-wal"

@@ -62,7 +62,7 @@ class Entries(NamedTuple):
     node: int
     changes: tuple[tuple[str, int | None], ...]
     folders: tuple[int, ...] = ()
-    """Those of the nodes that are folders."""
+    """The nodes that are folders."""
 
 
 class Begun(NamedTuple):

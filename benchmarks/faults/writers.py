@@ -94,7 +94,7 @@ class JobWriter(Writer):
 
     @property
     def may_submit(self) -> bool:
-        """Whether few jobs wait.
+        """Return True if few jobs wait.
 
         :raises ServiceFailed: If a job did not complete.
         """

@@ -19,7 +19,7 @@ SAMPLED_ROWS = 64
 """Rows of a sample: comparing them takes some milliseconds."""
 
 NEWEST_ROWS = 16
-"""Of these, the rows with the greatest ids: two histories of one database differ in them first."""
+"""Rows of a sample that have the greatest ids: two histories of one database differ in them first."""
 
 Analyse = Callable[[Passage], Chunks]
 

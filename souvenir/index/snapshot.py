@@ -288,7 +288,7 @@ def _action(error: Exception, folder: Path) -> str:
         case errno.EACCES | errno.EPERM:
             return f"run `chown -R {os.geteuid()} {folder}` and `chmod -R u+rwX {folder}`"
         case errno.ENOTDIR | errno.EEXIST:
-            return f"move what is in the place of the folder: `mv {folder} {folder}.old`"
+            return f"move the file that replaces the folder: `mv {folder} {folder}.old`"
         case errno.EROFS:
             return "mount the file system writable"
         case errno.ENOSPC | errno.EDQUOT:

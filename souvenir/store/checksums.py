@@ -6,7 +6,7 @@ so a row that was damaged before the change stays different. Content that is der
 covered.
 
 A checksum is the CRC-32 of the columns, which SQL joins before it is computed. It finds accidental changes; it does not
-protect against somebody who can write to the file.
+protect against deliberate changes of the file.
 """
 
 from __future__ import annotations

@@ -145,7 +145,6 @@ def _try(
             checksums.accept_row(connection, covered.table, row_id)
     except apsw.Error:
         # The copy breaks a rule of the schema, so it is not the row.
-        is_right = proven = False
         connection.execute("ROLLBACK TO repair")
         connection.execute("RELEASE repair")
         return False

@@ -388,7 +388,7 @@ def _new_mark() -> str:
 
 
 def clear_leftovers(path: Path) -> None:
-    """Delete what a restore that was interrupted left; an offline one is finished before by whoever locks the store."""
+    """Delete the leftovers of an interrupted restore; locking the store has finished an offline one before."""
     for name in (STAGED, REPLACED):
         for suffix in ("", "-wal", "-shm", "-journal", COMPACT, f"{COMPACT}-journal"):
             sibling(path, name + suffix).unlink(missing_ok=True)

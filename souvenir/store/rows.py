@@ -52,7 +52,7 @@ def select(connection: apsw.Connection, shape: type[R], query: str, parameters: 
 
 
 UNREADABLE = (ValueError, KeyError, TypeError, OverflowError, IndexError)
-"""What the conversion of a damaged row raises: text that is not UTF-8, JSON that does not parse, a value that no enum
+"""Errors of the conversion of a damaged row: text that is not UTF-8, JSON that does not parse, a value that no enum
 has, a time out of range."""
 
 

@@ -33,7 +33,7 @@ def unreadable(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def replaced_by_a_file(folder: Path) -> Iterator[None]:
-    """Put a file in the place of the folder."""
+    """Replace the folder by a file."""
     aside = folder.with_name(folder.name + ".aside")
     folder.rename(aside)
     folder.write_bytes(b"not a folder")

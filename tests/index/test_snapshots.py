@@ -107,6 +107,7 @@ def test_a_store_opens_while_its_index_folder_cannot_be_read(tmp_path: Path, fau
     for _ in ("without a database", "with one"):
         with fault(settings.index_dir):
             Database.open(settings, FakeEmbedder.model_id).close()
+        assert settings.database_path.stat().st_size > 0
 
 
 def test_a_store_opens_while_the_files_of_its_index_folder_cannot_be_examined(tmp_path: Path):
@@ -116,6 +117,7 @@ def test_a_store_opens_while_the_files_of_its_index_folder_cannot_be_examined(tm
     with unreadable(settings.index_dir):
         settings.index_dir.chmod(0o400)
         Database.open(settings, FakeEmbedder.model_id).close()
+    assert settings.database_path.stat().st_size > 0
 
 
 def test_a_sweep_of_an_unreadable_folder_reports_that_deleted_data_may_be_left(stored: Shelf):
