@@ -202,7 +202,7 @@ def test_running_and_queued_imports_are_erased_with_their_agent(
     assert list(service.settings.import_dir.iterdir()) == []
     assert client.get("/agents/ann").status_code == 404
     embedder.let.set()
-    job = service.jobs.wait(accepted.json()["job_id"], PATIENCE_S)
+    job = service.erasure_jobs.wait(accepted.json()["job_id"], PATIENCE_S)
     assert job.result is not None, job
     # Both imports and an extraction; a job that splits a changed text may be one more by then.
     assert job.result["removed"]["jobs"] in (3, 4)
