@@ -56,6 +56,12 @@ AUTO_INTENT = (
     "given; a query for the latest sets `recency_weight` to 0.2 if it is 0."
 )
 
+FEEDBACK_WEIGHT = (
+    "Weight of feedback: the score of a memory is multiplied by 1 + `feedback_weight` * (useful - not useful) / "
+    "(votes + 2), where a caller has one vote on a memory. 0, the default, ignores feedback; some clients of other "
+    "services send 0.1. Not applied with `hybrid` false or `as_of`."
+)
+
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -83,9 +89,7 @@ class SearchRequest(BaseModel):
         default=30.0, gt=0.0, le=365.0, description="The half-life of recency in days."
     )
     confidence_weight: Share = Field(default=0.0, description="Weight of the confidence in the score.")
-    feedback_weight: Share = Field(
-        default=0.1, description="Weight of feedback in `rrf_score`; no feedback is recorded."
-    )
+    feedback_weight: Share = Field(default=0.0, description=FEEDBACK_WEIGHT)
     graph_weight: Share = Field(
         default=0.1,
         description="Above 0, the graph's fields are included. It changes no score: benchmarks showed no gain.",

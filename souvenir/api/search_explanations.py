@@ -40,7 +40,8 @@ class Explanation(BaseModel):
     lexical_rank: int | None = Field(description="The rank by `lexical`; null without a common word.")
     terms: list[Term]
     raw_score: float = Field(
-        description="The sum of `parts`; with the fusion `rrf` and no cross-encoder, `rrf_score`, boosted by tags."
+        description="The sum of `parts`; with the fusion `rrf` and no cross-encoder, `rrf_score` with tags and "
+        "feedback."
     )
     parts: dict[str, float] = Field(description="The terms of the sum.")
     rrf_score: float
@@ -79,12 +80,12 @@ class Candidate(BaseModel):
 
 
 class ScoringWeights(BaseModel):
-    """The shares of the arms in `rrf_score`, from the weights of the request."""
+    """The shares of the arms in `rrf_score`, from the weights of the request, and the weight of feedback."""
 
     vector: float
     bm25: float
     recency: float
-    feedback: float
+    feedback: float = Field(description="A score is multiplied by 1 + this weight * the balance of votes.")
     confidence: float
 
 
@@ -192,7 +193,7 @@ def _search_explanation(
         bm25_candidates=_candidates(result.lexical_candidates, candidates),
         filtered_by_source=result.filtered_by_source,
         filtered_by_auth=0,
-        scoring_weights=ScoringWeights(**rrf_shares(_weights(request, result))),
+        scoring_weights=ScoringWeights(**rrf_shares(_weights(request, result)), feedback=request.feedback_weight),
         rrf_k=RRF_K,
         relevance_signals={name: round(value, 6) for name, value in result.signals.items()},
         repairs=dict(result.repairs),

@@ -49,7 +49,8 @@ class Evidence:
     `lexical` is L(j) in [0, k1 + 1], `dense` the centred cosine, `similarity` the plain one; 0 for a passage that an
     arm did not match, and `dense` is 0 throughout where it does not count. `profiles` holds `Profile` values,
     `occurred_us` microseconds. `fields` are the field scores, by name. `tagged` marks passages whose owner has a tag
-    named by the search; None: there are none. `of_fact` marks passages of facts; None: there are none.
+    named by the search; None: there are none. `balances` are those of feedback on the owners, in (-1, 1); None: it does
+    not count. `of_fact` marks passages of facts; None: there are none.
     `greatest_lexical` is the greatest L(j) of all passages that the filters allow. `late` is the late interaction of
     the best passages, negative for the others; None: it takes no part.
     """
@@ -65,10 +66,11 @@ class Evidence:
     greatest_lexical: float
     dense_counts: bool = True
     tagged: NDArray[np.bool_] | None = None
+    balances: Floats | None = None
     of_fact: NDArray[np.bool_] | None = None
     late: Floats | None = None
-    untimed_parts: dict[Weights, dict[str, Floats]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """`score_parts` by weights that do not depend on the time: ranking, relevance and probability need the same."""
+    untimed_parts: dict[float, dict[str, Floats]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """`score_parts` by `Weights.vector`, without times: ranking, relevance and probability need the same."""
 
     def of(self, chosen: NDArray[np.int64]) -> Evidence:
         """Return the evidence for a selection of the candidates."""
@@ -84,13 +86,24 @@ class Evidence:
             greatest_lexical=self.greatest_lexical,
             dense_counts=self.dense_counts,
             tagged=None if self.tagged is None else self.tagged[chosen],
+            balances=None if self.balances is None else self.balances[chosen],
             of_fact=None if self.of_fact is None else self.of_fact[chosen],
             late=None if self.late is None else self.late[chosen],
         )
 
-    def boosted(self, scores: Floats) -> Floats:
-        """Return the additional score for tags; zero for scores below zero."""
-        return (TAG_BOOST - 1.0) * np.maximum(scores, 0.0) * (0.0 if self.tagged is None else self.tagged)
+    def adjustments(self, scores: Floats, *, feedback: float) -> dict[str, Floats]:
+        """Return the additional scores for tags and then for feedback; zero for scores below zero.
+
+        :param feedback: The weight of feedback. A memory's score is multiplied by ``1 + feedback * balance``.
+        """
+        found: dict[str, Floats] = {}
+        positive = np.maximum(scores, 0.0)
+        if self.tagged is not None:
+            found["tags"] = (TAG_BOOST - 1.0) * positive * self.tagged
+            positive = positive + found["tags"]
+        if self.balances is not None and feedback:
+            found["feedback"] = feedback * self.balances * positive
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +143,12 @@ def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us
 
     :param profiles: The same for all calls with one evidence.
     """
+    if weights.vector not in evidence.untimed_parts:
+        evidence.untimed_parts[weights.vector] = _untimed_parts(evidence, weights, profiles)
+    untimed = evidence.untimed_parts[weights.vector]
     if weights.recency or weights.confidence:
-        return {**_untimed_parts(evidence, weights, profiles), **_timed_parts(evidence, weights, now_us)}
-    if weights not in evidence.untimed_parts:
-        evidence.untimed_parts[weights] = _untimed_parts(evidence, weights, profiles)
-    return evidence.untimed_parts[weights]
+        return {**untimed, **_timed_parts(evidence, weights, now_us)}
+    return untimed
 
 
 def _untimed_parts(evidence: Evidence, weights: Weights, profiles: Profiles) -> dict[str, Floats]:
@@ -236,14 +250,18 @@ def rank_owners(
     evidence: Evidence, *, weights: Weights, profiles: Profiles, fusion: Fusion, now_us: int, top_k: int
 ) -> list[Ranked]:
     """Return the best `top_k` owners by their best passage and their facts, best first; ties by owner."""
-    parts, total = _tagged(evidence, score_parts(evidence, weights, profiles, now_us))
+    parts, total = _adjusted(evidence, score_parts(evidence, weights, profiles, now_us), feedback=weights.feedback)
     owners = _Owners.of(evidence, total)
     lexical = owners.greatest(evidence.lexical)
     lexical_ranks = ranks(lexical) * (lexical > 0)
     vector_ranks = ranks(owners.greatest(evidence.dense)) * evidence.dense_counts
     gained = _gained(owners, evidence, total)
     rrf = _rrf(owners, evidence, lexical_ranks, vector_ranks, weights, now_us)
-    score = rrf + evidence.of(owners.best).boosted(rrf) if fusion is Fusion.RRF else total[owners.best] + gained
+    if fusion is Fusion.RRF:
+        adjustments = evidence.of(owners.best).adjustments(rrf, feedback=weights.feedback)
+        score = reduce(np.add, adjustments.values(), rrf)
+    else:
+        score = total[owners.best] + gained
     return [
         Ranked(
             index=(index := int(owners.best[owner])),
@@ -262,7 +280,7 @@ def rank_owners(
 
 def rank_by_similarity(evidence: Evidence, *, top_k: int) -> list[Ranked]:
     """Return the best `top_k` owners by the plain cosine of their best passage and by tags: the vector arm alone."""
-    parts, total = _tagged(evidence, {"similarity": evidence.similarity})
+    parts, total = _adjusted(evidence, {"similarity": evidence.similarity})
     owners = _Owners.of(evidence, total)
     score = total[owners.best]
     return [
@@ -292,29 +310,28 @@ class MeasuredScores:
 def measured_scores(evidence: Evidence, profiles: Profiles, *, hybrid: bool) -> MeasuredScores:
     """:param hybrid: False: by meaning alone, as in `rank_by_similarity`."""
     parts = score_parts(evidence, Weights(), profiles, now_us=0) if hybrid else {"similarity": evidence.similarity}
-    _, total = _tagged(evidence, parts)
+    _, total = _adjusted(evidence, parts)
     owners = _Owners.of(evidence, total)
     scores = total[owners.best] + (_gained(owners, evidence, total) if hybrid else 0.0)
     return MeasuredScores(total, scores, scores[np.searchsorted(owners.ids, evidence.owner_ids)])
 
 
-def _tagged(evidence: Evidence, parts: dict[str, Floats]) -> tuple[dict[str, Floats], Floats]:
-    """Return the parts with that of tags, if there are any, and their sum."""
+def _adjusted(
+    evidence: Evidence, parts: dict[str, Floats], *, feedback: float = 0.0
+) -> tuple[dict[str, Floats], Floats]:
+    """Return the parts with those of tags and feedback, if there are any, and their sum."""
     total = reduce(np.add, parts.values())
-    if evidence.tagged is None:
-        return parts, total
-    boost = evidence.boosted(total)
-    return {**parts, "tags": boost}, total + boost
+    found = evidence.adjustments(total, feedback=feedback)
+    return {**parts, **found}, reduce(np.add, found.values(), total)
 
 
 def rrf_shares(weights: Weights) -> dict[str, float]:
-    """Return the share of each ranking in reciprocal rank fusion; they add up to 1, feedback included."""
-    core = max(0.0, 1.0 - weights.feedback - weights.confidence)
+    """Return the share of each ranking in reciprocal rank fusion; they add up to 1."""
+    core = 1.0 - weights.confidence
     return {
         "vector": weights.vector * core * (1.0 - weights.recency),
         "bm25": (1.0 - weights.vector) * core * (1.0 - weights.recency),
         "recency": weights.recency * core,
-        "feedback": weights.feedback,
         "confidence": weights.confidence,
     }
 

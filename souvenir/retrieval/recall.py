@@ -5,7 +5,7 @@ No language model is involved. An arm that fails is logged and reported in the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -51,6 +51,9 @@ T = TypeVar("T")
 
 Tagged = Callable[[Sequence[int]], Collection[int]]
 """Returns those owners that have a tag named by the search."""
+
+Balances = Callable[[Sequence[int]], Mapping[int, float]]
+"""Returns the balance of feedback of those owners that have any."""
 
 CANDIDATE_COUNT = 256
 """Candidates per arm: the first ten of the full ranking are among them (benchmarks/engine)."""
@@ -102,12 +105,14 @@ class Recall:
         now: datetime,
         past: PastState | None = None,
         tagged: Tagged | None = None,
+        balances: Balances | None = None,
     ) -> Found:
         """Rank the namespace's owners for a query.
 
         :param owner_ids: The allowed owners, if filters outside of the index selected them.
         :param past: The past state that is searched; None: the present.
         :param tagged: Returns the owners with a tag named by the search; None: there are none.
+        :param balances: Returns the balances of feedback; None: it does not count.
         :raises SearchUnavailable: If no arm can run.
         :raises Overloaded: If too many searches are waiting.
         :raises DeadlineExceeded: If the caller's deadline has passed.
@@ -121,12 +126,18 @@ class Recall:
             if not self._slots.acquire(timeout=time_left(SLOT_WAIT_S)):
                 raise Overloaded("Too many searches are waiting; try again in a moment")
         try:
-            return replace(self._find(query, probe, now, intent, tagged), time=time)
+            return replace(self._find(query, probe, now, intent, tagged, balances), time=time)
         finally:
             self._slots.release()
 
     def _find(
-        self, query: SearchQuery, probe: Probe, now: datetime, time: TimeIntent | None, tagged: Tagged | None
+        self,
+        query: SearchQuery,
+        probe: Probe,
+        now: datetime,
+        time: TimeIntent | None,
+        tagged: Tagged | None,
+        balances: Balances | None,
     ) -> Found:
         known = _try(VECTOR, lambda: self._embedder.known_share(_read(query))) if probe.vector is not None else None
         legible = known is None or known >= LEGIBLE_SHARE
@@ -137,7 +148,7 @@ class Recall:
             with self._instruments.stage(Stage.SEARCH_INDEX):
                 candidates, probe = self._candidates(probe)
             with self._instruments.stage(Stage.SEARCH_RANK):
-                evidence = _evidence(candidates, tagged, dense_counts=probe.vector is not None and counts)
+                evidence = _evidence(candidates, tagged, balances, dense_counts=probe.vector is not None and counts)
                 evidence = self._with_late(evidence, candidates, query, probe, now)
                 chosen = self._near(query, evidence, probe)
                 ranked = self._rank(query, evidence, chosen, now)
@@ -332,7 +343,7 @@ def _unread(evidence: Evidence) -> Evidence:
     return replace(evidence, dense=np.zeros(len(evidence.rows)), dense_counts=False, late=None)
 
 
-def _evidence(found: Candidates, tagged: Tagged | None, *, dense_counts: bool) -> Evidence:
+def _evidence(found: Candidates, tagged: Tagged | None, balances: Balances | None, *, dense_counts: bool) -> Evidence:
     return Evidence(
         rows=found.rows,
         owner_ids=found.owner_ids,
@@ -346,4 +357,11 @@ def _evidence(found: Candidates, tagged: Tagged | None, *, dense_counts: bool) -
         dense_counts=dense_counts,
         of_fact=of_fact if (of_fact := found.fact_ids != 0).any() else None,
         tagged=None if tagged is None else np.isin(found.owner_ids, list(tagged(found.owner_ids.tolist()))),
+        balances=None if balances is None else _balances(found.owner_ids.tolist(), balances),
     )
+
+
+def _balances(owner_ids: Sequence[int], balances: Balances) -> NDArray[np.float64] | None:
+    """Return the balance of feedback of each owner, (n,); None if none of them has any."""
+    known = balances(owner_ids)
+    return np.array([known.get(owner_id, 0.0) for owner_id in owner_ids]) if known else None

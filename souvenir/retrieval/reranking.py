@@ -2,7 +2,8 @@
 
 If it is late or fails, the first ranking is returned, and the result reports that. The cross-encoder scores the meaning
 of a text. The parts of the score that do not depend on the text keep their weights: times, and the caller's own
-weights. Results that it did not score follow in their previous order.
+weights. Feedback changes the new score by the same share as the first one. Results that it did not score follow in
+their previous order.
 
 The probability of a scored result is the cross-encoder's own: the logistic of its raw score. How well that is
 calibrated depends on the model.
@@ -34,6 +35,9 @@ NOT_IN_THE_TEXT = ("recency", "confidence", "period", "day", "tags")
 
 ROLE = "role"
 """Independent of the text too, but kept only if the caller weights it: its default fits the two arms' scores."""
+
+FEEDBACK, FACTS = "feedback", "facts"
+"""Parts of the first score: a share of the others, and what a memory gains by its facts after that."""
 
 log = structlog.get_logger(__name__)
 
@@ -110,6 +114,8 @@ def _best(ranked: Sequence[Ranked], query: SearchQuery) -> list[Ranked]:
 def reranked(ranked: Sequence[Ranked], scores: Mapping[int, float], weights: Weights) -> list[Ranked]:
     """Return the ranking with scored results first, by ``1 / (1 + exp(-score)) + parts independent of the text``.
 
+    That sum is multiplied by what feedback multiplied the first score by.
+
     The others follow with their first scores, shifted so that none is above 0 or above a scored one. The part `rerank`
     is the difference between the new score and the sum of the other parts.
 
@@ -125,7 +131,11 @@ def reranked(ranked: Sequence[Ranked], scores: Mapping[int, float], weights: Wei
 def _read(one: Ranked, score: float, kept: Sequence[str]) -> Ranked:
     weighed = sum(one.parts.get(name, 0.0) for name in kept)
     likely = logistic(score)
-    return replace(_scored(one, likely + weighed), rerank_score=score, probability=round(likely, DECIMALS))
+    by_feedback = one.parts.get(FEEDBACK, 0.0)
+    share = by_feedback / sum(one.parts[name] for name in one.parts.keys() - {FEEDBACK, FACTS}) if by_feedback else 0.0
+    return replace(
+        _scored(one, (likely + weighed) * (1.0 + share)), rerank_score=score, probability=round(likely, DECIMALS)
+    )
 
 
 def _scored(one: Ranked, score: float) -> Ranked:

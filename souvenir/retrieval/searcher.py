@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -29,13 +29,13 @@ from souvenir.core.types import (
 from souvenir.index.candidates import PastState
 from souvenir.index.registry import IndexKey
 from souvenir.retrieval.preparation import PassageAnalyser
-from souvenir.retrieval.recall import Recall, Tagged
+from souvenir.retrieval.recall import Balances, Recall, Tagged
 from souvenir.retrieval.relevance import Found
 from souvenir.retrieval.reranking import Reranking
 from souvenir.retrieval.serving_model import Models, Serving
 from souvenir.store import namespaces
 from souvenir.store.database import Database
-from souvenir.store.memories import reads
+from souvenir.store.memories import feedback, reads
 
 ANY = Filters()
 
@@ -117,8 +117,10 @@ class Searcher:
                 return SearchResult(query.text, ())
             owner_ids = reads.owners_matching(connection, namespace, query.filters)
             named = reads.tags_used(connection, namespace, {*map(fold, query.filters.tags), *named_in(query.text)})
+            is_judged = query.weights.feedback > 0 and feedback.exists(connection, namespace.id)
         tagged = partial(self._tagged, named) if named else None
-        found = self._find(serving, scope, memories_of(namespace), query, owner_ids, tagged=tagged)
+        balances = self._balances if is_judged else None
+        found = self._find(serving, scope, memories_of(namespace), query, owner_ids, tagged=tagged, balances=balances)
         with self._instruments.stage(Stage.SEARCH_READ), self._database.read() as connection:
             return found.result(reads.memories(connection, namespace, found.owner_ids))
 
@@ -131,6 +133,7 @@ class Searcher:
         owner_ids: Sequence[int] | None,
         past_passages: PastPassages | None = None,
         tagged: Tagged | None = None,
+        balances: Balances | None = None,
     ) -> Found:
         recall = Recall(
             serving.registry.get(key),
@@ -146,14 +149,18 @@ class Searcher:
         past = None if past_passages is None else _past_state(serving, past_passages, former)
         now = query.now or utc_now()
         if self._reranking is None or not query.hybrid or query.words_only:
-            return recall.find(query, owner_ids, now, past, tagged)
-        found = recall.find(self._reranking.enlarged(query), owner_ids, now, past, tagged)
+            return recall.find(query, owner_ids, now, past, tagged, balances)
+        found = recall.find(self._reranking.enlarged(query), owner_ids, now, past, tagged, balances)
         texts = {added.passage.id: added.passage.text for added in former}
         return self._reranking.reordered(found, query, key.namespace_id, texts)
 
     def _tagged(self, named: Collection[str], owner_ids: Sequence[int]) -> Collection[int]:
         with self._database.read() as connection:
             return reads.having_tags(connection, named, owner_ids)
+
+    def _balances(self, owner_ids: Sequence[int]) -> Mapping[int, float]:
+        with self._database.read() as connection:
+            return feedback.balances(connection, owner_ids)
 
 
 def memories_of(namespace: namespaces.Namespace) -> IndexKey:

@@ -39,6 +39,7 @@ from souvenir.learning.extraction import Extraction
 from souvenir.memories.deduplication import Deduplication
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.erasure import Erasure
+from souvenir.memories.feedback import Feedback
 from souvenir.memories.links import Links
 from souvenir.memories.maintenance import MaintenanceServices
 from souvenir.memories.reembedding import ACTOR, MakeEmbedder, ModelOwner, Reembedding, chosen_model
@@ -104,6 +105,7 @@ class Service:
     provider: LLMProvider | None
     extraction: Extraction
     model_claims: ModelClaims
+    feedback: Feedback = field(init=False)
     verification: Verification = field(init=False)
     long_work: LongWork = field(init=False)
     erasure_work: LongWork = field(init=False)
@@ -116,6 +118,7 @@ class Service:
     closing: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
+        self.feedback = Feedback(self.engine)
         candidates = self.settings.rerank_candidates
         self.verification = Verification(self.engine, self.provider, self.reranker, candidates=candidates)
         self.long_work = LongWork(self.jobs)

@@ -14,6 +14,7 @@ from souvenir.core.passages import Passage
 from souvenir.core.types import Fact, JsonObject, Link, Memory, MessageRole
 from souvenir.store import losses
 from souvenir.store.checksums import COVERED, differences
+from souvenir.store.memories.feedback import FeedbackEntry
 from souvenir.store.renumbering import MAX_COUNTED_ID
 from souvenir.store.rows import MEMORY_COLUMNS, PASSAGE_COLUMNS, select, unreadable_ids
 
@@ -76,6 +77,13 @@ RULES = {
     "a tag of memory {} lies in another namespace": (
         "SELECT t.memory_id FROM memory_tags t JOIN memories m ON m.id = t.memory_id "
         "WHERE t.namespace_id <> m.namespace_id"
+    ),
+    "feedback {} lies in another namespace than its memory": (
+        "SELECT f.id FROM feedback f JOIN memories m ON m.id = f.memory_id WHERE f.namespace_id <> m.namespace_id"
+    ),
+    "missed memory {} lies in another namespace than its memory": (
+        "SELECT f.id FROM missed_memories f JOIN memories m ON m.id = f.memory_id "
+        "WHERE f.namespace_id <> m.namespace_id"
     ),
     "memory {} waits to be split in another namespace": (
         "SELECT u.memory_id FROM unsplit u JOIN memories m ON m.id = u.memory_id WHERE u.namespace_id <> m.namespace_id"
@@ -197,6 +205,8 @@ _SHAPES: Mapping[str, tuple[Any, str]] = {
     "memory_tags": (tuple[int, str, str, datetime], "memory_id, folded, tag, added_at"),
     "links": (Link, "from_id, to_id, type, created_at"),
     "facts": (Fact, "id, text, made_by, created_at"),
+    "feedback": (FeedbackEntry, "id, created_at, memory_id, query, useful, search_id"),
+    "missed_memories": (tuple[int, int, str | None, str, datetime], "id, memory_id, context, actor, created_at"),
     "history": (
         tuple[int, str, str, str | None, datetime, JsonObject | None, JsonObject | None],
         "id, action, actor, job_id, at, before, after",

@@ -139,6 +139,8 @@ COVERED = (
     _covered("facts", "id namespace_id memory_id ordinal text made_by created_at"),
     _covered("learned_with", "kind name memory_id", key="memory_id", is_shared=True),
     _covered("history", "id namespace_id memory_id action actor job_id at before after imported"),
+    _covered("feedback", "id namespace_id memory_id useful query search_id actor created_at"),
+    _covered("missed_memories", "id namespace_id memory_id context actor created_at"),
     _covered(
         "passages",
         "id namespace_id kind owner_id ordinal text profile source occurred_at archived dated session_id position role "

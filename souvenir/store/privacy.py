@@ -65,6 +65,8 @@ class Columns(Enum):
     CLAIM_TEXT = Column("claims", "text")
     TOPIC_NAME = Column("topics", "name")
     TOPIC_SUMMARY = Column("topics", "summary")
+    FEEDBACK_QUERY = Column("feedback", "query")
+    MISSED_CONTEXT = Column("missed_memories", "context")
     HISTORY_BEFORE = Column("history", "before", is_json=True)
     HISTORY_AFTER = Column("history", "after", is_json=True)
 

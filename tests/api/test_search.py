@@ -40,7 +40,7 @@ def test_a_hybrid_result_has_the_record_and_the_hybrid_scores(client: TestClient
     assert result["category"] == "decision"
     assert result["relative_score"] == 1.0
     assert result["score"] > 0
-    assert result["rrf_score"] == pytest.approx(0.9 / 61, abs=1e-6)
+    assert result["rrf_score"] == pytest.approx(1 / 61, abs=1e-6)
     assert result["base_rrf_score"] == result["rrf_score"]
     assert (result["match_type"], result["graph_support"], result["graph_via"]) == ("direct", 0.0, [])
     assert "similarity" not in result
@@ -248,7 +248,7 @@ def test_an_explanation_shows_the_results_of_each_arm(client: TestClient, add: A
     assert all(len(candidate["text"]) <= 200 for candidate in explain["bm25_candidates"])
     assert {candidate["id"] for candidate in explain["vector_candidates"]} <= set(ids)
     assert (explain["rrf_k"], explain["fusion"], explain["filtered_by_auth"]) == (60, "sum", 0)
-    assert explain["scoring_weights"]["vector"] == pytest.approx(0.63)
+    assert explain["scoring_weights"]["vector"] == pytest.approx(0.7)
     assert explain["graph"]["enabled"] is False
     assert explain["unheard"] == 0.0
     some = client.post("/search/explain", json={"query": "red zzyzx"}).json()["explain"]

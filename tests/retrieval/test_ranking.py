@@ -18,6 +18,7 @@ from souvenir.retrieval.ranking import (
     DAY_US,
     RRF_K,
     Evidence,
+    Ranked,
     half_life,
     rank_by_similarity,
     rank_owners,
@@ -113,11 +114,11 @@ def test_rankings_and_shares_of_different_numbers_are_an_error():
 
 
 def test_reciprocal_rank_fusion_of_both_arms_by_hand():
-    """Shares 0.9 x 0.7 and 0.9 x 0.3: 0.1 is reserved for feedback."""
+    """Shares 0.7 and 0.3."""
     ranked = rank_owners(
         evidence(HAND), weights=Weights(), profiles=PROFILES, fusion=Fusion.RRF, now_us=NOW_US, top_k=10
     )
-    expected = {1: 0.63 / 61, 2: 0.63 / 63 + 0.27 / 61, 3: 0.63 / 62 + 0.27 / 62}
+    expected = {1: 0.7 / 61, 2: 0.7 / 63 + 0.3 / 61, 3: 0.7 / 62 + 0.3 / 62}
     assert [one.owner_id for one in ranked] == [3, 2, 1]
     assert [one.score for one in ranked] == pytest.approx([expected[3], expected[2], expected[1]])
     assert all(one.score == one.rrf_score for one in ranked)
@@ -134,18 +135,16 @@ def test_every_hit_carries_its_reciprocal_rank_score_under_the_sum_too():
 
 
 def test_recency_and_confidence_are_rankings_of_their_own_in_reciprocal_rank_fusion():
-    weights = Weights(vector=0.5, recency=0.5, confidence=0.2, feedback=0.1)
+    weights = Weights(vector=0.5, recency=0.5, confidence=0.2)
     shares = rrf_shares(weights)
-    assert shares == pytest.approx(
-        {"vector": 0.175, "bm25": 0.175, "recency": 0.35, "feedback": 0.1, "confidence": 0.2}
-    )
+    assert shares == pytest.approx({"vector": 0.2, "bm25": 0.2, "recency": 0.4, "confidence": 0.2})
     assert sum(shares.values()) == pytest.approx(1.0)
     ranked = rank_owners(evidence(HAND), weights=weights, profiles=PROFILES, fusion=Fusion.RRF, now_us=NOW_US, top_k=10)
     assert {one.owner_id: one.score for one in ranked} == pytest.approx(
         {
-            1: 0.175 / 61 + 0.55 / 61,
-            2: 0.175 / 63 + 0.175 / 61 + 0.55 / 62,
-            3: 0.175 / 62 + 0.175 / 62 + 0.55 / 63,
+            1: 0.2 / 61 + 0.6 / 61,
+            2: 0.2 / 63 + 0.2 / 61 + 0.6 / 62,
+            3: 0.2 / 62 + 0.2 / 62 + 0.6 / 63,
         }
     )
 
@@ -160,7 +159,7 @@ def test_only_words_rank_if_the_cosine_does_not_count():
         top_k=10,
     )
     assert [(one.owner_id, one.vector_rank, one.lexical_rank) for one in ranked] == [(2, None, 1), (1, None, 2)]
-    assert ranked[0].rrf_score == pytest.approx(0.27 / 61)
+    assert ranked[0].rrf_score == pytest.approx(0.3 / 61)
 
 
 def test_no_evidence_is_no_ranking():
@@ -198,9 +197,7 @@ rows = st.lists(
     st.tuples(st.integers(1, 6), quarters, quarters.map(lambda x: x - 0.5), st.sampled_from(list(Profile)), quarters),
     max_size=25,
 )
-weightings = st.builds(
-    Weights, vector=quarters, recency=quarters, confidence=quarters, feedback=st.sampled_from([0.0, 0.1])
-)
+weightings = st.builds(Weights, vector=quarters, recency=quarters, confidence=quarters)
 
 
 @given(rows=rows, weights=weightings, top_k=st.integers(1, 8))
@@ -235,7 +232,7 @@ def test_the_ranking_by_sum_equals_a_plain_loop(rows: list[Row], weights: Weight
 
 @given(rows=rows, weights=weightings)
 def test_the_fusion_score_equals_that_of_the_reported_ranks(rows: list[Row], weights: Weights):
-    weights = Weights(vector=weights.vector, feedback=weights.feedback)
+    weights = Weights(vector=weights.vector)
     shares = rrf_shares(weights)
     ranked = rank_owners(
         evidence(rows), weights=weights, profiles=PROFILES, fusion=Fusion.RRF, now_us=NOW_US, top_k=100
@@ -250,3 +247,29 @@ def test_the_fusion_score_equals_that_of_the_reported_ranks(rows: list[Row], wei
         assert one.score == pytest.approx(expected)
         assert (one.lexical_rank is None) == all(row[1] == 0 for row in rows if row[0] == one.owner_id)
     assert sorted(one.vector_rank or 0 for one in ranked) == list(range(1, len(ranked) + 1))
+
+
+balances = st.sampled_from([-0.75, -0.25, 0.0, 0.5])
+
+
+@given(rows=rows, balance=st.dictionaries(st.integers(1, 6), balances, min_size=1), weight=quarters)
+@pytest.mark.parametrize("fusion", list(Fusion))
+def test_feedback_multiplies_positive_scores_and_nothing_else(
+    rows: list[Row], balance: dict[int, float], weight: float, fusion: Fusion
+):
+    found = evidence(rows)
+    judged = replace(found, balances=np.array([balance.get(owner, 0.0) for owner in found.owner_ids.tolist()]))
+
+    def ranked(one: Evidence, feedback: float) -> dict[int, Ranked]:
+        weights = Weights(feedback=feedback)
+        of = rank_owners(one, weights=weights, profiles=PROFILES, fusion=fusion, now_us=NOW_US, top_k=10)
+        assert [-each.score for each in of] == sorted(-each.score for each in of)
+        return {each.owner_id: each for each in of}
+
+    before, after = ranked(found, 0.0), ranked(judged, weight)
+    for owner, one in before.items():
+        factor = 1 + weight * balance.get(owner, 0.0) if one.score > 0 else 1.0
+        assert after[owner].score == pytest.approx(factor * one.score)
+    assert {owner: one.score for owner, one in ranked(judged, 0.0).items()} == {
+        owner: one.score for owner, one in before.items()
+    }

@@ -43,6 +43,14 @@ def test_score_parts_independent_of_the_text_are_kept():
     assert all(sum(one.parts.values()) == pytest.approx(one.score) for one in ranked)
 
 
+def test_feedback_multiplies_the_new_score_by_what_it_multiplied_the_first_one_by():
+    before = first({"lexical": 2.0, "feedback": -1.0, "facts": 0.1}, {"lexical": 1.0, "period": 0.5, "feedback": 0.75})
+    ranked = reranked(before, {0: 0.0, 1: 0.0}, Weights(feedback=1.0))
+    assert [one.owner_id for one in ranked] == [101, 100]
+    assert [one.score for one in ranked] == pytest.approx([1.5 * (0.5 + 0.5), 0.5 * 0.5])
+    assert all(sum(one.parts.values()) == pytest.approx(one.score) for one in ranked)
+
+
 def test_a_role_counts_only_if_the_caller_weights_it():
     before = first({"lexical": 3.0}, {"lexical": 2.0, "role": -0.8}, {"lexical": 1.0})
     unweighed = reranked(before, {1: 0.0}, Weights())

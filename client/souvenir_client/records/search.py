@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from souvenir_client.records.common import Explanation, LinkRecord, SearchHit, TimeReading
-from souvenir_client.records.enums import Answered, EvidenceLevel, OriginClass
+from souvenir_client.records.enums import Answered, EvidenceLevel, OriginClass, Signal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,27 @@ class ExplainedHit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackHistoryResponse:
+    entries: list[FeedbackRecord]
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackRecord:
+    id: int
+    ts: str
+    memory_id: int
+    query: str
+    signal: Signal
+    search_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackResponse:
+    status: Literal["recorded"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GraphUse:
     """The effect of the graph on the search, which is none: benchmarks showed no gain (docs/benchmarks.md)."""
 
@@ -82,8 +103,14 @@ class GraphUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetractedFeedbackResponse:
+    status: Literal["retracted"]
+    id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringWeights:
-    """The shares of the arms in `rrf_score`, from the weights of the request."""
+    """The shares of the arms in `rrf_score`, from the weights of the request, and the weight of feedback."""
 
     vector: float
     bm25: float

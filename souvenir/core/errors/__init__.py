@@ -25,6 +25,7 @@
     |  +- MemoryNotFound             404  memory_not_found
     |  +- FactNotFound               404  fact_not_found
     |  +- TagNotFound                404  tag_not_found
+    |  +- FeedbackNotFound           404  feedback_not_found
     |  +- EntityNotFound             404  entity_not_found    of the knowledge graph
     |  +- BackupNotFound             404  backup_not_found
     |  +- KeyNotFound                404  key_not_found
@@ -111,6 +112,7 @@ from souvenir.core.errors.missing import (
     ConceptNotFound,
     EntityNotFound,
     FactNotFound,
+    FeedbackNotFound,
     JobNotFound,
     KeyNotFound,
     MemoryNotFound,
@@ -198,6 +200,7 @@ __all__ = [
     "ExtractionNotConfigured",
     "ExtractionQuotaExceeded",
     "FactNotFound",
+    "FeedbackNotFound",
     "Forbidden",
     "HostNotAllowed",
     "IdempotencyKeyReused",

@@ -36,6 +36,14 @@ class TagNotFound(NotFound):
         self.tag = tag
 
 
+class FeedbackNotFound(NotFound):
+    code = "feedback_not_found"
+
+    def __init__(self, feedback_id: int) -> None:
+        super().__init__(f"Feedback {feedback_id} not found; GET /search/feedback/history lists that of a memory")
+        self.feedback_id = feedback_id
+
+
 class EntityNotFound(NotFound):
     code = "entity_not_found"
 

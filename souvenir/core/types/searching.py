@@ -80,7 +80,7 @@ class Weights:
     :param vector: Share of the dense arm in [0, 1]; 0.7 leaves the profile's own constants unchanged.
     :param recency: Added per hit, times ``0.5 ** (age / half-life)``.
     :param confidence: Added per hit, times its confidence.
-    :param feedback: Share reserved for feedback in reciprocal rank fusion.
+    :param feedback: Share of its score that a memory gains or loses by feedback, times its balance of votes.
     :param role: Added to messages of the user in a chat with an assistant; None: the measured weight, or 0 if the query
         asks for what the assistant said. Below 0 the assistant's messages come first.
     """
@@ -89,7 +89,7 @@ class Weights:
     recency: float = 0.0
     recency_half_life_days: float = 30.0
     confidence: float = 0.0
-    feedback: float = 0.1
+    feedback: float = 0.0
     role: float | None = None
 
 
@@ -130,7 +130,7 @@ class TermMatch:
 class ScoreParts:
     """The score of a hit before its calibration, and its components; `sum(parts.values())` is `raw_score`.
 
-    Under reciprocal rank fusion, `raw_score` is `rrf_score` with the boost of tags instead. `rerank_score` is a
+    Under reciprocal rank fusion, `raw_score` is `rrf_score` with tags and feedback instead. `rerank_score` is a
     cross-encoder's raw score, if it scored the passage; the sum then holds under any fusion.
     """
 

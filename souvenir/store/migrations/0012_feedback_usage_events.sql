@@ -9,7 +9,7 @@ CREATE TABLE feedback (
     actor        TEXT NOT NULL,
     created_at   INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX feedback_of_memory ON feedback (memory_id);
+CREATE INDEX feedback_of_memory ON feedback (memory_id, actor);
 CREATE INDEX feedback_of_namespace ON feedback (namespace_id, created_at);
 
 -- Reports that a search did not find a memory, which was added then or was there already.
@@ -81,3 +81,33 @@ CREATE TABLE webhook_deliveries (
     finished_at     INTEGER
 ) STRICT;
 CREATE INDEX webhook_deliveries_of_webhook ON webhook_deliveries (webhook_id, id);
+
+CREATE TABLE feedback_checksums (id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL) STRICT;
+INSERT INTO feedback_checksums SELECT t.id AS id, row_checksum(CAST(concat_ws(x'1f', t.id, t.namespace_id, t.memory_id, t.useful, t.query, t.search_id, t.actor, t.created_at) AS BLOB)) AS checksum FROM feedback t;
+CREATE TRIGGER feedback_checksum_added AFTER INSERT ON feedback BEGIN
+    INSERT OR REPLACE INTO feedback_checksums VALUES (NEW.id, row_checksum(CAST(concat_ws(x'1f', NEW.id, NEW.namespace_id, NEW.memory_id, NEW.useful, NEW.query, NEW.search_id, NEW.actor, NEW.created_at) AS BLOB)));
+END;
+CREATE TRIGGER feedback_checksum_changed AFTER UPDATE OF id, namespace_id, memory_id, useful, query, search_id, actor, created_at ON feedback BEGIN
+    UPDATE OR REPLACE feedback_checksums SET id = NEW.id, checksum = checksum
+        + row_checksum(CAST(concat_ws(x'1f', NEW.id, NEW.namespace_id, NEW.memory_id, NEW.useful, NEW.query, NEW.search_id, NEW.actor, NEW.created_at) AS BLOB))
+        - row_checksum(CAST(concat_ws(x'1f', OLD.id, OLD.namespace_id, OLD.memory_id, OLD.useful, OLD.query, OLD.search_id, OLD.actor, OLD.created_at) AS BLOB))
+    WHERE id = OLD.id;
+END;
+CREATE TRIGGER feedback_checksum_deleted AFTER DELETE ON feedback BEGIN
+    DELETE FROM feedback_checksums WHERE id = OLD.id;
+END;
+
+CREATE TABLE missed_memories_checksums (id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL) STRICT;
+INSERT INTO missed_memories_checksums SELECT t.id AS id, row_checksum(CAST(concat_ws(x'1f', t.id, t.namespace_id, t.memory_id, t.context, t.actor, t.created_at) AS BLOB)) AS checksum FROM missed_memories t;
+CREATE TRIGGER missed_memories_checksum_added AFTER INSERT ON missed_memories BEGIN
+    INSERT OR REPLACE INTO missed_memories_checksums VALUES (NEW.id, row_checksum(CAST(concat_ws(x'1f', NEW.id, NEW.namespace_id, NEW.memory_id, NEW.context, NEW.actor, NEW.created_at) AS BLOB)));
+END;
+CREATE TRIGGER missed_memories_checksum_changed AFTER UPDATE OF id, namespace_id, memory_id, context, actor, created_at ON missed_memories BEGIN
+    UPDATE OR REPLACE missed_memories_checksums SET id = NEW.id, checksum = checksum
+        + row_checksum(CAST(concat_ws(x'1f', NEW.id, NEW.namespace_id, NEW.memory_id, NEW.context, NEW.actor, NEW.created_at) AS BLOB))
+        - row_checksum(CAST(concat_ws(x'1f', OLD.id, OLD.namespace_id, OLD.memory_id, OLD.context, OLD.actor, OLD.created_at) AS BLOB))
+    WHERE id = OLD.id;
+END;
+CREATE TRIGGER missed_memories_checksum_deleted AFTER DELETE ON missed_memories BEGIN
+    DELETE FROM missed_memories_checksums WHERE id = OLD.id;
+END;

@@ -68,7 +68,8 @@ def test_tags_of_invisible_memories_do_not_change_results(engine: MemoryEngine):
 def test_a_tag_does_not_lower_a_negative_score():
     nothing, ids = np.zeros(2), np.array([1, 2])
     found = Evidence(ids, ids, nothing, nothing, nothing, ids, ids, {}, 0.0, tagged=np.array([True, True]))
-    assert found.boosted(np.array([-1.0, 1.0])).tolist() == pytest.approx([0.0, 0.2])
+    boosts = found.adjustments(np.array([-1.0, 1.0]), feedback=0.0)
+    assert boosts["tags"].tolist() == pytest.approx([0.0, 0.2])
 
 
 # --- notes and limits ----------------------------------------------------------------------------------------------

@@ -285,9 +285,9 @@ def test_a_setting_selects_reciprocal_rank_fusion(open_engine: OpenEngine):
     ids = [add(engine, text) for text in ("violin violin harbour", "violin bread winter garden", "mountain river")]
     hits = engine.search(DEFAULT, SearchQuery("violin")).hits
     for hit in hits:
-        expected = 0.63 / (60 + (hit.parts.vector_rank or 0))
+        expected = 0.7 / (60 + (hit.parts.vector_rank or 0))
         if hit.parts.lexical_rank is not None:
-            expected += 0.27 / (60 + hit.parts.lexical_rank)
+            expected += 0.3 / (60 + hit.parts.lexical_rank)
         assert hit.parts.raw_score == hit.parts.rrf_score == pytest.approx(expected)
     assert [hit.memory.id for hit in hits] == ids
     assert [hit.parts.lexical_rank for hit in hits] == [1, 2, None]

@@ -27,6 +27,7 @@ from souvenir.store.idempotency import Once
 from souvenir.store.learning import extractions
 from souvenir.store.learning import extractions as provenance
 from souvenir.store.learning.extractions import ExtractionRecord
+from souvenir.store.memories.feedback import NewFeedback
 from souvenir.store.messages.blocks import BlockDraft
 from souvenir.store.transaction import Transaction
 from tests.conversations.talk import draft
@@ -127,6 +128,8 @@ class Garden:
         engine.update(scope, self.memory_ids[-1], MemoryPatch(text=self.text("memory")))
         engine.update(scope, self.memory_ids[-1], MemoryPatch(**self.owned("memory")))
         self.memory_ids.append(engine.supersede(scope, self.memory_ids[-1], text=self.text("memory")).new_id)
+        judged = NewFeedback(self.memory_ids[-1], useful=True, query=self.text("memory"), search_id=self.word("memory"))
+        self.service.feedback.record(scope, judged)
         below = f"diary/{next(self._keys)}"
         merged = engine.add_batch(
             scope, [MemoryDraft(self.text("source"), below, **self.owned("source")) for _ in range(2)]

@@ -7,9 +7,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from souvenir_client.aio.transport import AsyncTransport
-from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat
-from souvenir_client.records.enums import TagMatch
-from souvenir_client.records.search import ExplainResponse, SearchBatchResponse, SearchResponse
+from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
+from souvenir_client.records.enums import Signal, TagMatch
+from souvenir_client.records.search import (
+    ExplainResponse,
+    FeedbackHistoryResponse,
+    FeedbackResponse,
+    RetractedFeedbackResponse,
+    SearchBatchResponse,
+    SearchResponse,
+)
 
 
 class AsyncMemoriesOfSearch:
@@ -161,4 +168,38 @@ class AsyncMemoriesOfSearch:
                 },
                 repeat=Repeat.SAFE,
             )
+        )
+
+    async def give_feedback(
+        self, *, memory_id: int, signal: Signal, query: str | NotSent = NOT_SENT, search_id: str | NotSent = NOT_SENT
+    ) -> FeedbackResponse:
+        """Record that a memory was useful for a query, or was not; a search with `feedback_weight` ranks by that.
+
+        `POST /search/feedback`.
+        """
+        return await self._transport.send(
+            Call(
+                "POST",
+                "/search/feedback",
+                {200: FeedbackResponse},
+                body={"memory_id": memory_id, "query": query, "signal": signal, "search_id": search_id},
+            )
+        )
+
+    async def feedback_history(self, *, memory_id: int, limit: int | NotSent = NOT_SENT) -> FeedbackHistoryResponse:
+        """List the judgements of a memory by all callers. `GET /search/feedback/history`."""
+        return await self._transport.send(
+            Call(
+                "GET",
+                "/search/feedback/history",
+                {200: FeedbackHistoryResponse},
+                query={"memory_id": memory_id, "limit": limit},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    async def retract_feedback(self, feedback_id: int) -> RetractedFeedbackResponse:
+        """Delete a judgement; searches rank without it from then on. `DELETE /search/feedback/{feedback_id}`."""
+        return await self._transport.send(
+            Call("DELETE", f"/search/feedback/{segment(feedback_id)}", {200: RetractedFeedbackResponse})
         )

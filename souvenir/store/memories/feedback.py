@@ -1,0 +1,101 @@
+"""Rows of feedback: judgements of search results, each by a caller about one memory.
+
+Every judgement is a row; of one caller's judgements on a memory, the latest counts, and the latest `KEPT` are kept.
+Each function takes a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import apsw
+
+from souvenir.core.timestamps import to_us
+from souvenir.store.rows import ids_parameter, readable, select
+
+KEPT = 50
+"""Judgements kept per caller and memory: a search reads all of them of the memories that it found."""
+
+PRIOR = 2
+"""Votes for neither side that `balances` adds: with it, one vote is a third of full agreement and ten are 5 in 6."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackEntry:
+    """One judgement, without its author."""
+
+    id: int
+    created_at: datetime
+    memory_id: int
+    query: str
+    useful: bool
+    search_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewFeedback:
+    memory_id: int
+    useful: bool
+    query: str
+    search_id: str
+
+
+def insert(connection: apsw.Connection, namespace_id: int, new: NewFeedback, actor: str, now: datetime) -> None:
+    """Store a judgement, and delete the oldest of the same caller on the same memory if there are too many."""
+    connection.execute(
+        "INSERT INTO feedback (namespace_id, memory_id, useful, query, search_id, actor, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (namespace_id, new.memory_id, new.useful, new.query, new.search_id, actor, to_us(now)),
+    )
+    connection.execute(
+        "DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE memory_id = ? AND actor = ? "
+        "ORDER BY id DESC LIMIT -1 OFFSET ?)",
+        (new.memory_id, actor, KEPT),
+    )
+
+
+def of_memory(connection: apsw.Connection, memory_id: int, *, limit: int) -> list[FeedbackEntry]:
+    """Return the latest judgements of a memory, newest first."""
+    return list(
+        readable(
+            connection,
+            FeedbackEntry,
+            "SELECT id, created_at, memory_id, query, useful, search_id FROM feedback WHERE memory_id = ? "
+            "ORDER BY id DESC LIMIT ?",
+            (memory_id, limit),
+            table="feedback",
+        )
+    )
+
+
+def delete(connection: apsw.Connection, namespace_id: int, feedback_id: int) -> int | None:
+    """Delete a judgement; return the id of its memory, or None if the namespace has no such judgement."""
+    found: int | None = connection.execute(
+        "DELETE FROM feedback WHERE id = ? AND namespace_id = ? RETURNING memory_id", (feedback_id, namespace_id)
+    ).get
+    return found
+
+
+def exists(connection: apsw.Connection, namespace_id: int) -> bool:
+    """Return True if the namespace has any feedback."""
+    return bool(
+        connection.execute("SELECT EXISTS (SELECT 1 FROM feedback WHERE namespace_id = ?)", (namespace_id,)).get
+    )
+
+
+def balances(connection: apsw.Connection, memory_ids: Sequence[int]) -> dict[int, float]:
+    """Return ``(useful - not useful) / (votes + PRIOR)``, in (-1, 1), of those memories that have feedback.
+
+    A caller has one vote on a memory: the latest judgement.
+    """
+    rows = select(
+        connection,
+        tuple[int, int, int],
+        # max(id) makes SQLite take `useful` from the latest row of the group.
+        "SELECT memory_id, sum(useful), count(*) FROM (SELECT memory_id, useful, max(id) FROM feedback "
+        "WHERE memory_id IN (SELECT value FROM json_each(?)) GROUP BY memory_id, actor) GROUP BY memory_id",
+        (ids_parameter(memory_ids),),
+    )
+    return {memory_id: (2 * useful - votes) / (votes + PRIOR) for memory_id, useful, votes in rows}
