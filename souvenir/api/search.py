@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from difflib import get_close_matches
 from functools import partial
+from itertools import accumulate, islice
 from typing import Annotated, Any, Self
 
 from fastapi import Request
@@ -62,10 +65,46 @@ FEEDBACK_WEIGHT = (
     "services send 0.1. Not applied with `hybrid` false or `as_of`."
 )
 
+THRESHOLD = (
+    "Minimum cosine similarity of a result that was found by its meaning alone. Results that the words found pass: "
+    "those that contain a word of the query other than stop words, or stand next to one that does. With `hybrid` "
+    "`false` it bounds every result. `min_score` bounds every result in both modes."
+)
+
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
+OTHER_NAMES = {"top_k": "k", "topk": "k", "limit": "k", "n_results": "k", "text": "query", "q": "query"}
+"""Names that other services give to fields of a search."""
 
-class SearchRequest(BaseModel):
+MAX_WARNINGS, MAX_NAME_CHARS = 20, 100
+
+Warnings = Annotated[
+    list[str],
+    Field(
+        description="Fields of the request that are unknown and were ignored; present only if there are any.",
+        examples=[["Unknown field `topk` was ignored; did you mean `k`?"]],
+    ),
+]
+
+
+class WarningBody(BaseModel):
+    """A body whose unknown fields are kept, so that the answer can name them."""
+
+    model_config = ConfigDict(extra="allow")
+
+    def warnings(self) -> list[str]:
+        """Return one sentence for each unknown field, for the first `MAX_WARNINGS`."""
+        return [self._warning(name) for name in islice(self.model_extra or (), MAX_WARNINGS)]
+
+    def _warning(self, name: str) -> str:
+        known = type(self).model_fields
+        near = [OTHER_NAMES.get(name.lower(), ""), *get_close_matches(name.lower()[:MAX_NAME_CHARS], known, 1)]
+        meant = next((one for one in near if one in known), None)
+        hint = "docs/http-api.md lists the known ones" if meant is None else f"did you mean `{meant}`?"
+        return f"Unknown field `{name[:MAX_NAME_CHARS]}` was ignored; {hint}"
+
+
+class SearchRequest(WarningBody):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"query": "which database does billing use", "k": 3, "source_prefix": "claude-code/"}]
@@ -77,7 +116,7 @@ class SearchRequest(BaseModel):
     )
     k: int = Field(default=5, ge=1, le=100, description="Maximum number of results.")
     hybrid: bool = Field(default=True, description="Search by words and by meaning; `false`: by meaning only.")
-    threshold: Share | None = Field(default=None, description="Minimum cosine similarity of a result to the query.")
+    threshold: Share | None = Field(default=None, description=THRESHOLD)
     min_score: MinScore = None
     vector_weight: Share = Field(
         default=0.7, description="The weight of meaning; the default keeps the calibrated balance."
@@ -176,7 +215,7 @@ class VerifiableSearchRequest(SearchRequest):
     deadline_ms: ReadingMs = DEFAULT_READING_MS
 
 
-class SearchBatchRequest(BaseModel):
+class SearchBatchRequest(WarningBody):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"queries": [{"query": "database of billing"}, {"query": "who is on call"}]}]}
     )
@@ -193,15 +232,19 @@ class SearchHit(MemoryRecord):
         default=None, description="Cosine similarity between the query and the best passage."
     )
     score: HitScore | None = None
-    rrf_score: float | None = Field(default=None, description="Reciprocal rank fusion of the two arms, k = 60.")
+    rrf_score: float | None = Field(
+        default=None,
+        description="Reciprocal rank fusion of the two arms, k = 60, in [0, 1/60]: the greatest of this result and "
+        "those after it, so that it never rises from one result to the next.",
+    )
     base_rrf_score: float | None = Field(default=None, description="Equal to `rrf_score`; the graph adds nothing.")
     match_type: str | None = Field(default=None, description="Always `direct`: found by the query.")
     graph_support: float | None = Field(default=None, description="Always 0: the graph does not affect scores.")
     graph_via: list[int] | None = Field(default=None, description="Always empty.")
     relative_score: float | None = Field(
         default=None,
-        description="The score before calibration, or in vector mode the similarity, divided by the best one of this "
-        "response.",
+        description="The score before calibration, or in vector mode the similarity, of this result or a later one, "
+        "whichever is greatest, divided by the best one of this response. It never rises.",
     )
 
     @classmethod
@@ -231,6 +274,7 @@ class SearchResponse(BaseModel):
         "could not be embedded); empty if all ran.",
         examples=[[]],
     )
+    warnings: Warnings = []
     answered: OptionalAnswered = None
     answer_quote: AnswerQuote = None
     answer_reason: AnswerReason = None
@@ -246,6 +290,7 @@ class SearchResponse(BaseModel):
                 "relevance": result.relevance,
                 "evidence": result.evidence,
                 "degraded": list(result.degraded),
+                **warning_fields(request),
                 **(verdict_fields(verdict) if verdict else {}),
             }
         )
@@ -254,21 +299,34 @@ class SearchResponse(BaseModel):
 class SearchBatchResponse(BaseModel):
     results: list[SearchResponse] = Field(description="In the order of the queries.")
     count: int
+    warnings: Warnings = []
+
+
+def warning_fields(body: WarningBody) -> dict[str, Any]:
+    """Return the field `warnings` of an answer, if there are any."""
+    found = body.warnings()
+    return {"warnings": found} if found else {}
 
 
 def hit_fields(request: SearchRequest, result: SearchResult) -> list[dict[str, Any]]:
     """The fields of every hit, by mode; `relative_score` is 0 where the best score says nothing."""
     now = request.reference_date or request.as_of or utc_now()
-    ordering = [hit.parts.raw_score if request.hybrid else hit.parts.similarity for hit in result.hits]
+    ordering = _never_rising([hit.parts.raw_score if request.hybrid else hit.parts.similarity for hit in result.hits])
+    fusion = _never_rising([hit.parts.rrf_score for hit in result.hits])
     best = max(ordering, default=0.0)
     return [
         {
             **_plain_fields(hit, now),
-            **_scores(request, hit),
+            **_scores(request, hit, rrf_score),
             "relative_score": round(max(0.0, value / best), 4) if best > 0 else 0.0,
         }
-        for hit, value in zip(result.hits, ordering, strict=True)
+        for hit, value, rrf_score in zip(result.hits, ordering, fusion, strict=True)
     ]
+
+
+def _never_rising(scores: Sequence[float]) -> list[float]:
+    """Return for each score the greatest of it and those after it: clients sort by these fields."""
+    return list(accumulate(reversed(scores), max))[::-1]
 
 
 def _plain_fields(hit: Hit, now: datetime) -> dict[str, Any]:
@@ -282,10 +340,10 @@ def _plain_fields(hit: Hit, now: datetime) -> dict[str, Any]:
     return fields
 
 
-def _scores(request: SearchRequest, hit: Hit) -> dict[str, Any]:
+def _scores(request: SearchRequest, hit: Hit, rrf_score: float) -> dict[str, Any]:
     if not request.hybrid:
         return {"score": hit.score, "similarity": round(hit.parts.similarity, 6)}
-    rrf_score = round(hit.parts.rrf_score, 6)
+    rrf_score = round(rrf_score, 6)
     scores: dict[str, Any] = {"score": hit.score, "rrf_score": rrf_score}
     if request.graph_weight > 0:
         scores |= {"base_rrf_score": rrf_score, "match_type": "direct", "graph_support": 0.0, "graph_via": []}
@@ -323,7 +381,7 @@ async def search_batch(
         await places.run_part(caller, partial(service.threads.run, _part, query, scope, service, request))
         for query in body.queries
     ]
-    return SearchBatchResponse(results=results, count=len(results))
+    return SearchBatchResponse(results=results, count=len(results), **warning_fields(body))
 
 
 def _part(body: SearchRequest, scope: Scope, service: Service, request: Request) -> SearchResponse:

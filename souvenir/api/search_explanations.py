@@ -8,7 +8,7 @@ from dataclasses import replace
 from pydantic import BaseModel, Field
 
 from souvenir.api.fields import EvidenceOfAnswer, RelevanceShare, UnheardShare, optional_wire_time
-from souvenir.api.search import SearchHit, SearchRequest, hit_fields
+from souvenir.api.search import SearchHit, SearchRequest, Warnings, hit_fields, warning_fields
 from souvenir.core.types import ArmCandidate, Fusion, Memory, ScoreParts, SearchResult, TimeSpan, TimeUse, Weights
 from souvenir.retrieval.ranking import RRF_K, rrf_shares
 from souvenir.server.load_shedding import CostClass
@@ -161,6 +161,7 @@ class ExplainResponse(BaseModel):
     relevance: RelevanceShare
     evidence: EvidenceOfAnswer
     degraded: list[str] = Field(examples=[[]])
+    warnings: Warnings = []
     explain: SearchExplanation
 
     @classmethod
@@ -180,6 +181,7 @@ class ExplainResponse(BaseModel):
             evidence=result.evidence,
             degraded=list(result.degraded),
             explain=_search_explanation(request, result, candidates, fusion),
+            **warning_fields(request),
         )
 
 

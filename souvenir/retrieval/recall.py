@@ -235,10 +235,11 @@ class Recall:
 
     @staticmethod
     def _near(query: SearchQuery, evidence: Evidence, probe: Probe) -> NDArray[np.bool_]:
-        """Return a mask of the passages that the threshold allows, (n,)."""
+        """Return a mask of the passages that the threshold allows, (n,): with words, also all that these found."""
         if query.threshold is None or probe.vector is None:
             return np.ones(len(evidence.rows), dtype=np.bool_)
-        return evidence.similarity >= query.threshold
+        near = evidence.similarity >= query.threshold
+        return near | (evidence.lexical > 0) if query.hybrid else near
 
     def _rank(
         self, query: SearchQuery, evidence: Evidence, allowed: NDArray[np.bool_], now: datetime

@@ -65,7 +65,7 @@ class ReferenceSearch:
             if (
                 not any(passage.chunks)
                 or not allowed(passage, query.filters)
-                or (query.threshold is not None and similarity < query.threshold)
+                or (query.threshold is not None and similarity < query.threshold and not asked.by_words(at))
             ):
                 continue
             parts = asked.parts(at) if query.hybrid else {"similarity": similarity}
@@ -145,6 +145,10 @@ class Asked:
             "recency": weights.recency * math.pow(0.5, age_days / weights.recency_half_life_days),
             "confidence": weights.confidence * math.pow(0.5, age_days / CONFIDENCE_HALF_LIFE_DAYS),
         }
+
+    def by_words(self, at: int) -> bool:
+        """In a hybrid search, a passage with a word of the query, or next to one, is found whatever its cosine."""
+        return self._query.hybrid and self._evidence(at) > 0
 
     def _evidence(self, at: int) -> float:
         is_talk = self._passages[at].profile is Profile.TALK

@@ -99,7 +99,7 @@ class AsyncMemoryMethods(ABC):
         """Search memories by meaning and by words.
 
         :param filters: Metadata keys with the exact values to match.
-        :param threshold: Minimum cosine similarity to the query.
+        :param threshold: Minimum `score` of a result.
         :return: `{"results": [{"id", "memory", "score", "metadata", ...}]}`, best first.
         """
         owner = Owner(user_id, run_id)
@@ -109,7 +109,7 @@ class AsyncMemoryMethods(ABC):
             source_prefix=owner.source if user_id else NOT_SENT,
             source_boundary=True,
             metadata={**(filters or {}), **owner.labels} or NOT_SENT,
-            threshold=NOT_SENT if threshold is None else threshold,
+            min_score=NOT_SENT if threshold is None else threshold,
         )
         return {"results": [{**item_of(hit), "score": hit.score} for hit in found.results]}
 

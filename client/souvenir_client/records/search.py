@@ -28,6 +28,7 @@ class ExplainResponse:
     relevance: float
     evidence: EvidenceLevel
     degraded: list[str]
+    warnings: list[str] | None = None
     explain: SearchExplanation
 
 
@@ -123,6 +124,7 @@ class ScoringWeights:
 class SearchBatchResponse:
     results: list[SearchResponse]
     count: int
+    warnings: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +152,7 @@ class SearchResponse:
     relevance: float
     evidence: EvidenceLevel
     degraded: list[str]
+    warnings: list[str] | None = None
     answered: Answered | None = None
     answer_quote: str | None = None
     answer_reason: str | None = None

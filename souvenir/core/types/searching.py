@@ -97,7 +97,8 @@ class Weights:
 class SearchQuery:
     """A search. `now` is the reference of recency and confidence.
 
-    `threshold` is the minimum cosine of a hit, and `min_score` its minimum score.
+    `threshold` is the minimum cosine of a hit; in a hybrid search, of one that the words did not find. `min_score` is
+    the minimum score of every hit.
     `explain` adds the terms of each hit and the results of each arm alone; `auto_intent` uses times in the text.
 
     :param hybrid: Both arms; False: the vectors' arm alone. :param words_only: With `hybrid`, the words' arm alone.

@@ -55,7 +55,7 @@ def test_without_hits_there_is_no_evidence(engine: MemoryEngine):
     add(engine, "billing runs on postgres", source="a")
     filtered = asked(engine, "billing", filters=Filters(sources=(SourceFilter("b"),)))
     assert (filtered.hits, filtered.relevance, filtered.evidence) == ((), 0.0, NONE)
-    too_far = asked(engine, "billing or something else", threshold=0.99)
+    too_far = asked(engine, "billing or something else", hybrid=False, threshold=0.99)
     assert (too_far.hits, too_far.relevance, too_far.evidence) == ((), 0.0, NONE)
 
 

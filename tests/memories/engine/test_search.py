@@ -225,7 +225,8 @@ def test_a_query_unknown_to_the_model_is_ranked_by_its_words(
     assert hit.parts.parts == pytest.approx({"lexical": hit.parts.lexical, "dense": 1.3 * hit.parts.dense * counts})
     assert hit.parts.vector_rank == (1 if counts else None)
     result = engine.search(DEFAULT, SearchQuery("violin", threshold=0.99))
-    assert (result.hits, result.degraded) == ((), ())
+    assert ([hit.memory.id for hit in result.hits], result.degraded) == ([wanted], ())
+    assert engine.search(DEFAULT, SearchQuery("violin", threshold=0.99, hybrid=False)).hits == ()
     [hit, *_] = engine.search(DEFAULT, SearchQuery("violin", hybrid=False)).hits
     assert hit.parts.raw_score == hit.parts.similarity > 0
 
