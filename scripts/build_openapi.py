@@ -99,6 +99,15 @@ dropped. `origin_class` is the origin of the text (`user` by default, `document`
 `recalled`, most trusted first); a later change can lower the trust of a memory, but not raise it. `origin_client`
 becomes one of `codex`, `claude-code`, `hook`, `manual`, `other`.
 
+**Authors.** A memory that a managed key with a principal writes has that `principal_id` as its `author`. Other
+principals that change its text, or wrote what it replaced, are its `contributors`. `X-Memories-Client` names the
+program that sends a request, such as `claude-code`, and sets the `origin_client` of what the request writes. No request
+can set an author.
+
+**Reserved sources.** Of the sources below `person/`, a key with a principal (unless it is an admin's) writes and
+deletes only those below `person/PRINCIPAL`. Extractions by keys with a principal store and change nothing below
+`project/`, where memories are only written on request.
+
 **Idempotency.** A POST that creates something accepts the header `Idempotency-Key` (1 to 255 characters). Within 24
 hours the same request with the same key creates one thing, even if it is sent concurrently or after a crash; it returns
 the current state of what the first request created, with `Idempotency-Replayed: true`. A different request with the key

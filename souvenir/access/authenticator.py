@@ -69,11 +69,15 @@ _RANK = {role: rank for rank, role in enumerate(Role)}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The authenticated caller. `key` is None without a key (where none is needed) and with API_KEY; both are admin."""
+    """The authenticated caller. `key` is None without a key (where none is needed) and with API_KEY; both are admin.
+
+    :param client: The kind of program that sent the request, if it says so.
+    """
 
     actor: str
     role: Role
     key: ApiKey | None = None
+    client: str | None = None
 
     def scope(self, needed: Role, namespace: str | None) -> Scope:
         """Return the scope of the caller.
@@ -84,12 +88,13 @@ class Caller:
         """
         if _RANK[self.role] < _RANK[needed]:
             raise Forbidden(f"This needs a key of the role {needed}, and yours is {self.role}; GET /api/keys/me tells")
+        author = None if self.key is None else self.key.principal_id
         if self.key is None or self.key.role is Role.ADMIN:
-            return Scope(namespace or DEFAULT_NAMESPACE, self.actor)
+            return Scope(namespace or DEFAULT_NAMESPACE, self.actor, None, author, self.client)
         own = self.key.namespace or DEFAULT_NAMESPACE
         if namespace not in (None, own):
             raise Forbidden(f"This key is for the namespace {own!r}; name that one in X-Namespace, or none")
-        return Scope(own, self.actor, self.key.prefixes or None)
+        return Scope(own, self.actor, self.key.prefixes or None, author, self.client, author)
 
 
 class Authenticator:

@@ -21,7 +21,7 @@ from souvenir.api.fields import (
     without_trailing_slash,
 )
 from souvenir.api.transfer_lines import written_state
-from souvenir.core.labels import MAX_TAGS
+from souvenir.core.labels import AUTHOR, CONTRIBUTORS, MAX_TAGS, ORIGIN_CLIENT
 from souvenir.core.timestamps import to_us, utc_now
 from souvenir.core.types import Fact, FactsBy, HistoryEntry, Listing, Memory, OriginClass, SourceFilter, SourceMatch
 from souvenir.memories.history import MemoryHistory
@@ -101,6 +101,21 @@ class MemoryRecord(BaseModel):
         default=None, description="True if it is the latest version, if it is part of a chain of superseded memories."
     )
 
+    # Admins can import any value under these names.
+    author: Any = Field(
+        default=None, description="The principal of the key that wrote it, if that key had one.", examples=["ana"]
+    )
+    contributors: Any = Field(
+        default=None,
+        description="Other principals that changed its text, or wrote a memory that it replaced.",
+        examples=[["bo"]],
+    )
+    origin_client: Any = Field(
+        default=None,
+        description="The kind of program that wrote it: `codex`, `claude-code`, `hook`, `manual` or `other`.",
+        examples=["claude-code"],
+    )
+
     # Metadata may have names like these; they are kept unless the memory sets such a field itself.
     tags: Any = Field(default=None, description="Its tags; without tags, the metadata field of this name.")
     facts: Any = Field(
@@ -119,8 +134,8 @@ class MemoryRecord(BaseModel):
         return cls.model_validate(fields)
 
 
-OWN_FIELDS = frozenset(MemoryRecord.model_fields) - {"tags", "facts", "extra"}
-"""Fields of a record that metadata cannot set."""
+OWN_FIELDS = frozenset(MemoryRecord.model_fields) - {"tags", "facts", "extra", AUTHOR, CONTRIBUTORS, ORIGIN_CLIENT}
+"""Fields of a record that are not in its metadata."""
 
 
 def record_fields(memory: Memory, now: datetime) -> dict[str, Any]:

@@ -12,12 +12,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from souvenir.api.fields import MAX_SOURCE_CHARS, moment, without_nul
-from souvenir.core.labels import AUTHORSHIP
+from souvenir.core.labels import AUTHORSHIP, ORIGIN_CLIENT, client_named
 from souvenir.core.types import MemoryDraft, OriginClass
 
 MAX_METADATA_BYTES = 64 * 1024
-
-CLIENTS = frozenset({"codex", "claude-code", "hook", "manual", "other"})
 
 OF_THE_RECORD = frozenset(
     {
@@ -134,8 +132,8 @@ def read_fields(metadata: Mapping[str, Any] | None) -> MemoryFields:
     """Extract the memory's own fields from validated metadata, and drop fields that a caller cannot set."""
     kept = {name: value for name, value in (metadata or {}).items() if name not in FROM_THE_SERVICE}
     document_at = kept.pop("document_at", None)
-    if "origin_client" in kept:
-        kept["origin_client"] = _client_named(kept["origin_client"])
+    if ORIGIN_CLIENT in kept:
+        kept[ORIGIN_CLIENT] = client_named(kept[ORIGIN_CLIENT])
     return MemoryFields(
         document_at=None if document_at is None else moment(document_at),
         pinned=kept.pop("pinned", None),
@@ -149,8 +147,3 @@ def read_fields(metadata: Mapping[str, Any] | None) -> MemoryFields:
 def read_change(metadata: Mapping[str, Any]) -> MemoryFields:
     """Like `read_fields`, for a change of a memory, which cannot set everything that a new one can."""
     return read_fields({name: value for name, value in metadata.items() if not name.startswith("_policy_")})
-
-
-def _client_named(value: Any) -> str:
-    name = str(value).strip().lower().replace("_", "-").replace(" ", "-")
-    return name if name in CLIENTS else "other"

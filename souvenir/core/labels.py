@@ -8,8 +8,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
-from souvenir.core.errors import InvalidRequest
-from souvenir.core.types import JsonObject
+from souvenir.core.errors import InvalidRequest, SourceReserved
+from souvenir.core.types import JsonObject, Memory, Scope
 
 SEPARATOR, PARENT = "/", ".."
 
@@ -26,6 +26,29 @@ def is_visible(source: str, paths: Sequence[str] | None) -> bool:
     return PARENT not in source.split(SEPARATOR) and any(lies_in(source, path) for path in paths)
 
 
+PROJECT, PERSON = "project", "person"
+"""Reserved sources, for keys with a principal: `project/...` is shared, `person/NAME/...` is the principal NAME's."""
+
+
+def is_reserved(source: str) -> bool:
+    """Return whether a source is in one of the reserved parts."""
+    return lies_in(source, PROJECT) or lies_in(source, PERSON)
+
+
+def require_unreserved(path: str) -> None:
+    """Check a path that memories are moved to in bulk.
+
+    :raises SourceReserved: If it is in a reserved part.
+    """
+    if is_reserved(path):
+        raise SourceReserved(path, "choose another name")
+
+
+def belongs_to_another(source: str, person: str | None) -> bool:
+    """Return whether a source is the part of another principal than `person`; without one, none is."""
+    return person is not None and lies_in(source, PERSON) and not lies_in(source, f"{PERSON}{SEPARATOR}{person}")
+
+
 MAX_TAG_CHARS = 100
 MAX_TAGS = 50
 """Maximum number of tags per memory."""
@@ -38,6 +61,35 @@ WORDS_IN_A_TAG = 3
 
 AUTHORSHIP = frozenset({"author", "contributors", "promotion"})
 """Names in metadata that say who made a memory: no caller can set them, and only an admin can import them."""
+
+AUTHOR, CONTRIBUTORS, ORIGIN_CLIENT = "author", "contributors", "origin_client"
+
+CLIENTS = frozenset({"codex", "claude-code", "hook", "manual", "other"})
+
+
+def client_named(value: object) -> str:
+    """Return the kind of program that a name stands for."""
+    name = str(value).strip().lower().replace("_", "-").replace(" ", "-")
+    return name if name in CLIENTS else "other"
+
+
+def attributed(metadata: JsonObject, scope: Scope, replaced: Sequence[Memory] = ()) -> JsonObject:
+    """Return the metadata of a new memory with its author and client; authors of replaced memories contribute to it."""
+    others = [name for old in replaced for name in (old.metadata.get(AUTHOR), *names(old.metadata, CONTRIBUTORS))]
+    contributors = [name for name in dict.fromkeys(others) if isinstance(name, str) and name != scope.author]
+    noted = {AUTHOR: scope.author, CONTRIBUTORS: contributors, ORIGIN_CLIENT: scope.client}
+    own = {AUTHOR, CONTRIBUTORS} if replaced else set()
+    kept = {name: value for name, value in metadata.items() if name not in own}
+    return {**kept, **{name: value for name, value in noted.items() if value}}
+
+
+def contributed(metadata: JsonObject, author: str | None) -> JsonObject:
+    """Return the metadata of a memory after a change by a principal, who contributes to what others wrote."""
+    known = names(metadata, CONTRIBUTORS)
+    if author is None or author == metadata.get(AUTHOR) or author in known:
+        return metadata
+    return {**metadata, CONTRIBUTORS: [*known, author]}
+
 
 _JOINTS = (" ", "-", "_")
 _AROUND_WORDS = ".,;:!?\"'()[]{}“”‘’«»"

@@ -126,7 +126,7 @@ class Attempt:
         rows, ended, forgotten = self._present(tx)
         committed = self._committed(tx)
         rows, ended = ([row for row in some if row.ordinal not in committed] for some in (rows, ended))
-        world = world_of(tx.connection, tx.namespace, rows, self.novelty)
+        world = world_of(tx.connection, tx.namespace, tx.scope, rows, self.novelty)
         if changed := stale(rows, world):
             raise Changed(changed)
         forgotten += [row for row in rows if is_forgotten(row, world)]
@@ -238,11 +238,16 @@ class Attempt:
 
 
 def world_of(
-    connection: apsw.Connection, namespace: Namespace, rows: Sequence[FactRow], novelty: Mapping[int, bool]
+    connection: apsw.Connection,
+    namespace: Namespace,
+    scope: Scope,
+    rows: Sequence[FactRow],
+    novelty: Mapping[int, bool],
 ) -> World:
     """Read the memories that the decisions of these rows refer to."""
     targets = {row.decision.target.memory_id for row in rows if row.decision and row.decision.target}
     return World(
+        scope,
         reads.as_stored(connection, namespace, targets),
         extractions.versions(connection, namespace, targets),
         extractions.gone(connection, targets),
@@ -357,7 +362,7 @@ class Applying:
         with self._engine.namespace(scope) as (connection, namespace):
             if namespace is None:
                 return []
-            world = world_of(connection, namespace, decided, {})
+            world = world_of(connection, namespace, scope, decided, {})
         removing = removing_of(plan(decided, world, terms=self._engine.analyser.terms))
         return removing if len(removing) > self._max_deletes else []
 

@@ -25,7 +25,7 @@ from souvenir.jobs.worker import Jobs, Within
 from souvenir.learning import results
 from souvenir.learning.application import FALLBACK_ADD, Applying
 from souvenir.learning.decisions import decide_again, decide_next
-from souvenir.learning.guards import GUIDANCE_JSON, NO_SOURCE, Guidance, job_scope, serial_key
+from souvenir.learning.guards import GUIDANCE_JSON, NO_SOURCE, Guidance, job_scope, require_learnable, serial_key
 from souvenir.learning.ledger import MODEL, Ledger
 from souvenir.learning.novelty import decided_without_model, settled
 from souvenir.learning.proposals import OVERLAP_TURNS, WINDOW_CHARS, Source, propose, propose_without_model
@@ -139,6 +139,7 @@ class Extraction:
 
         :raises KeyNotUsable: If the key is limited to some sources, and the request names none.
         :raises SourceForbidden: If the caller may not write to the source.
+        :raises SourceReserved: If the source is in `project/` and the caller's key has a principal.
         :raises ExtractionNotConfigured: If there is neither a model nor the fallback.
         :raises Conflict: If the source's profile disables extraction.
         :raises ExtractQueueFull: If the queue is full.
@@ -146,6 +147,7 @@ class Extraction:
         if scope.sources is not None and not request.source:
             raise KeyNotUsable("source is required for scoped keys")
         require_writable(scope, request.source or NO_SOURCE)
+        require_learnable(scope, request.source)
         if not self.enabled:
             raise ExtractionNotConfigured
         with self._engine.namespace(scope) as (connection, namespace):

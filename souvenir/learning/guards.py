@@ -16,6 +16,8 @@ from typing import Any
 
 import apsw
 
+from souvenir.core.errors import SourceReserved
+from souvenir.core.labels import PROJECT, belongs_to_another, lies_in
 from souvenir.core.ledger import Decision, FactRow, FactStage, LedgerFact, Phase, Verdict
 from souvenir.core.settings import Settings
 from souvenir.core.stored_json import StoredJson
@@ -88,12 +90,14 @@ class PlannedStep:
 class World:
     """The state that decisions are checked against.
 
-    :param memories: The target memories that are visible to the job, by id.
+    :param scope: Of the job.
+    :param memories: The target memories that are visible to it, by id.
     :param versions: Their versions, by id.
     :param gone: Targets that were deleted.
     :param novelty: Facts that are not decided again, by ordinal; True if the fact is novel.
     """
 
+    scope: Scope
     memories: Mapping[int, Memory]
     versions: Mapping[int, int]
     gone: Collection[int]
@@ -167,7 +171,7 @@ def _step(
         return step(Verdict.CONFLICT if is_living else Verdict.ADD, Reason.CHANGED_MEANWHILE)
     if memory is None or memory.archived:
         return step(None if deletes else Verdict.ADD, Reason.NOT_LIVING)
-    if decision.verdict is not Verdict.CONFLICT and not may_change(fact, memory):
+    if decision.verdict is not Verdict.CONFLICT and not may_change(fact, memory, world.scope):
         return step(None if deletes else Verdict.CONFLICT, Reason.PROTECTED)
     return step(decision.verdict)
 
@@ -179,9 +183,12 @@ def _is_stale(row: FactRow, world: World) -> bool:
     return world.versions.get(decision.target.memory_id) != decision.target.version
 
 
-def may_change(fact: LedgerFact, memory: Memory) -> bool:
-    """Return True if the fact may replace or remove the memory: it is neither pinned, protected nor more trusted."""
-    is_protected = memory.pinned or bool(memory.metadata.get(PROTECTED))
+def may_change(fact: LedgerFact, memory: Memory, scope: Scope) -> bool:
+    """Return True if the fact may replace or remove the memory.
+
+    It may not be pinned, protected, more trusted, or in a source that the job's principal does not learn into.
+    """
+    is_protected = memory.pinned or bool(memory.metadata.get(PROTECTED)) or _is_closed(memory.source, scope)
     return not is_protected and fact.origin_class.trust >= memory.origin_class.trust
 
 
@@ -212,6 +219,18 @@ def job_scope(scope: Scope, extraction: ExtractionRecord) -> Scope:
     """
     require_writable(scope, source_of(extraction))
     return replace(scope, sources=(extraction.source,)) if extraction.source else scope
+
+
+def require_learnable(scope: Scope, source: str) -> None:
+    """:raises SourceReserved: If the caller's key has a principal and the source is in `project/`."""
+    if scope.author is not None and lies_in(source, PROJECT):
+        raise SourceReserved(
+            source, "extract into another source, and add what is for the project with POST /memory/add"
+        )
+
+
+def _is_closed(source: str, scope: Scope) -> bool:
+    return scope.author is not None and (lies_in(source, PROJECT) or belongs_to_another(source, scope.person))
 
 
 def serial_key(namespace: str, source: str) -> str:

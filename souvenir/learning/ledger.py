@@ -18,7 +18,7 @@ from souvenir.core.types import JsonObject, Scope
 from souvenir.jobs.worker import Jobs
 from souvenir.learning.application import APPROVAL_REQUIRED, APPROVED, approval_of
 from souvenir.learning.choices import Choice, ChosenAction, chosen, note_taken
-from souvenir.learning.guards import GUIDANCE_JSON, Guidance, job_scope, serial_key
+from souvenir.learning.guards import GUIDANCE_JSON, Guidance, job_scope, require_learnable, serial_key
 from souvenir.learning.novelty import prepared
 from souvenir.learning.results import DRY_RUN, GUIDANCE, LLM, MODE
 from souvenir.learning.undo import UNDONE_AT, Undone, undo
@@ -70,9 +70,11 @@ class Ledger:
         :raises MemoryNotFound: If an action refers to a memory that is not in the source.
         :raises InvalidRequest: If an action lacks a required field.
         :raises PersonalDataRejected: If the privacy policy rejects a text.
+        :raises SourceReserved: If the source is in `project/` and the caller's key has a principal.
         :raises Conflict: If a fact can no longer be taken from its dry run.
         :raises Overloaded: If the queue is full.
         """
+        require_learnable(scope, source)
         if not actions:
             raise NothingToDo("Nothing was chosen; name the actions that shall be done")
         for dry_run in {action.job_id for action in actions if action.job_id is not None}:

@@ -55,7 +55,7 @@ def settled(engine: MemoryEngine, scope: Scope, rows: Sequence[FactRow]) -> list
     targets = {case.decision.target.memory_id for case in cases if case.decision.target is not None}
     if targets:
         memories = engine.get(scope, list(targets))
-        cases = [case.ruled(memories) for case in cases]
+        cases = [case.ruled(memories, scope) for case in cases]
     return [case.row for case in _Novelty(engine, scope, cases).gated()]
 
 
@@ -91,7 +91,7 @@ class _Case:
     def with_decision(self, decision: Decision) -> _Case:
         return _Case(replace(self.row, decision=decision), self.fact, decision)
 
-    def ruled(self, memories: Mapping[int, Memory]) -> _Case:
+    def ruled(self, memories: Mapping[int, Memory], scope: Scope) -> _Case:
         """Apply the protection of the target, and skip a text that the target already contains."""
         target, verdict = self.decision.target, self.decision.verdict
         memory = None if target is None else memories.get(target.memory_id)
@@ -100,7 +100,7 @@ class _Case:
         if self.stores and words_key(self.text) == words_key(memory.text):
             reason = f"The memory says the same; {verdict.value} was asked for"
             return self.with_decision(replace(self.decision, verdict=Verdict.NOOP, by=DecidedBy.RULE, reason=reason))
-        if verdict not in _CHANGES or may_change(self.fact, memory):
+        if verdict not in _CHANGES or may_change(self.fact, memory, scope):
             return self
         # Reported here, so that a dry run shows it; enforced when the decision is applied.
         ruled = replace(self.decision, by=DecidedBy.RULE, reason=f"{self.decision.reason} (The memory is protected)")

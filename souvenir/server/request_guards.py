@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from types import MappingProxyType, NoneType
 from typing import Annotated, Any, get_args, get_origin
@@ -36,6 +36,7 @@ from pydantic.fields import FieldInfo
 
 from souvenir.access.authenticator import ANONYMOUS, Authenticator, Caller
 from souvenir.core.errors import AccessLimited, Forbidden, InvalidRequest, Unauthorized
+from souvenir.core.labels import client_named
 from souvenir.core.types import DEFAULT_NAMESPACE, UNLIMITED, AccessLevel, AccessLevels, Role, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.server.service import Service
@@ -55,6 +56,9 @@ OPEN_PATHS = frozenset(
 """Paths answered without a key; they return no stored data."""
 
 MAX_NAMESPACE_CHARS = 200
+
+CLIENT_HEADER = b"x-memories-client"
+"""Names the program that sends a request; it is noted as `origin_client` with the memories that the request writes."""
 
 _key_header = APIKeyHeader(
     name="X-API-Key",
@@ -124,6 +128,8 @@ def admit(request: Request) -> Caller:
     state["keys"] = authenticator.keys.generation
     sent = sent_key(state["headers"])
     caller: Caller = authenticator.authenticate(sent, address_of(request) if sent else "")
+    if CLIENT_HEADER in state["headers"]:
+        caller = _with_client(caller, state["headers"])
     state["caller"] = caller
     if caller.key is not None:
         authenticator.keys.admit(caller.key)
@@ -139,8 +145,16 @@ def admit_again(request: Request) -> Caller:
     authenticator = state["service"].authenticator
     state["keys"] = authenticator.keys.generation
     caller: Caller = authenticator.reauthenticate(sent_key(state["headers"]))
+    if CLIENT_HEADER in state["headers"]:
+        caller = _with_client(caller, state["headers"])
     state["caller"] = caller
     return caller
+
+
+def _with_client(caller: Caller, headers: Mapping[bytes, bytes]) -> Caller:
+    """Return the caller with the kind of program that a header names."""
+    name = headers[CLIENT_HEADER].decode("latin-1").strip()
+    return replace(caller, client=client_named(name)) if name else caller
 
 
 def charged_caller(request: Request) -> str:

@@ -17,8 +17,15 @@ from typing import NamedTuple
 
 import apsw
 
-from souvenir.core.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryPinned, SourceForbidden
-from souvenir.core.labels import few, inherited, is_visible, joined
+from souvenir.core.errors import (
+    InvalidRequest,
+    KeyTaken,
+    MemoryArchived,
+    MemoryPinned,
+    PersonForbidden,
+    SourceForbidden,
+)
+from souvenir.core.labels import attributed, belongs_to_another, contributed, few, inherited, is_visible, joined
 from souvenir.core.passages import IndexChange, PassageOwner, PreparedPassage
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import (
@@ -50,6 +57,8 @@ from souvenir.store.rows import ids_parameter, only
 UNDONE = "undo"
 """The action, in the history, of a memory that was restored or deleted because a job was undone."""
 
+WRITING = frozenset({"update", "import"})
+"""Actions by which a principal writes a text; others, such as a privacy scan, only correct it."""
 
 _CHANGED_AT = "max(?5, coalesce((SELECT at FROM history WHERE memory_id = {memory} ORDER BY id DESC LIMIT 1), 0))"
 """The time of a change, parameter 5, but not before the last one of the memory."""
@@ -168,6 +177,8 @@ class Transaction:
         :raises KeyTaken: If an active memory has the draft's key, and the new one is not archived.
         """
         require_writable(self.scope, draft.source)
+        if replaces or self.scope.author is not None or self.scope.client is not None:
+            draft = replace(draft, metadata=attributed(draft.metadata, self.scope, replaces))
         if draft.key is not None and not draft.archived:
             self._require_free_key(draft.source, draft.key, but=None)
         origin = origin or Origin(self.now, self.now)
@@ -220,11 +231,12 @@ class Transaction:
         :raises InvalidRequest: If it would have too many tags.
         """
         before = self._stored(memory_id)
+        writes = patch.text is not None and action in WRITING
         after = replace(
             before,
             text=before.text if patch.text is None else patch.text,
             source=before.source if patch.source is None else patch.source,
-            metadata=metadata_after(before.metadata, patch),
+            metadata=contributed(metadata_after(before.metadata, patch), self.scope.author if writes else None),
             document_at=None if patch.remove_document_at else patch.document_at or before.document_at,
             pinned=before.pinned if patch.pinned is None else patch.pinned,
             archived=before.archived if patch.archived is None else patch.archived,
@@ -333,8 +345,12 @@ class Transaction:
         Ids that are not visible to the scope are skipped.
 
         :param forget: Whether extraction ledgers also forget their content.
+        :raises SourceForbidden: If one of them is another principal's.
         """
         found = sorted(reads.visible_ids(self.connection, self.namespace, memory_ids))
+        if self.scope.person is not None:
+            for source in reads.sources(self.connection, found):
+                require_writable(self.scope, source)
         removal = Removal(self.connection)
         removal.memories(found, self.namespace_id, forget=forget)
         self.passages.tell(removal.changes)
@@ -451,9 +467,11 @@ class Transaction:
 
 
 def require_writable(scope: Scope, source: str) -> None:
-    """:raises SourceForbidden: If the scope may not write to the source."""
+    """:raises SourceForbidden: If the scope may not write to the source, or it is another principal's."""
     if not is_visible(source, scope.sources):
         raise SourceForbidden(source)
+    if scope.person is not None and belongs_to_another(source, scope.person):
+        raise PersonForbidden(source, scope.person)
 
 
 def owner_of(memory: Memory) -> PassageOwner:

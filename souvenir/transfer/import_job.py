@@ -159,6 +159,8 @@ class _Run:
         self._smart = Strategy(job.parameters["strategy"]) is Strategy.SMART
         # A job queued by an earlier release does not state the role.
         self._by_admin = bool(job.parameters.get("by_admin", False))
+        # The file says which client wrote a memory; and an admin's who did.
+        self._scope = replace(job.scope, client=None, author=None if self._by_admin else job.scope.author)
         self.state = _STATE.load(job.state)
 
     def store_memories(self) -> None:
@@ -220,7 +222,7 @@ class _Run:
             self._job.save(tx.connection, done=done, total=self._total, state=_STATE.dump(state))
             return state
 
-        self.state = self._engine.write(self._job.scope, with_state)
+        self.state = self._engine.write(self._scope, with_state)
 
     def _batches(self) -> Iterator[list[_Entry]]:
         lines = spooled_lines(self._path, offset=self.state.offset, number=self.state.line)
@@ -312,7 +314,7 @@ class _Run:
         verdict: Verdict,
     ) -> StoredLine:
         draft, origin = line.draft, line.origin
-        require_writable(self._job.scope, draft.source)
+        require_writable(self._scope, draft.source)
         if not self._by_admin:
             if origin.history:
                 raise Forbidden("Only an admin's key may import a history, which names actors; leave it out")

@@ -117,6 +117,9 @@ class MemoryRecord:
     superseded_by: int | None = None
     conflicts_with: int | None = None
     is_latest: bool | None = None
+    author: Any | None = None
+    contributors: Any | None = None
+    origin_client: Any | None = None
     tags: Any | None = None
     facts: Any | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -186,6 +189,9 @@ class SearchHit:
     superseded_by: int | None = None
     conflicts_with: int | None = None
     is_latest: bool | None = None
+    author: Any | None = None
+    contributors: Any | None = None
+    origin_client: Any | None = None
     tags: Any | None = None
     facts: Any | None = None
     similarity: float | None = None

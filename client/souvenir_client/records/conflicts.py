@@ -43,6 +43,9 @@ class ConflictRecord:
     superseded_by: int | None = None
     conflicts_with: int
     is_latest: bool | None = None
+    author: Any | None = None
+    contributors: Any | None = None
+    origin_client: Any | None = None
     tags: Any | None = None
     facts: Any | None = None
     conflicting_memory: MemoryRecord

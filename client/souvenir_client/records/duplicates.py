@@ -61,6 +61,9 @@ class SimilarMemory:
     superseded_by: int | None = None
     conflicts_with: int | None = None
     is_latest: bool | None = None
+    author: Any | None = None
+    contributors: Any | None = None
+    origin_client: Any | None = None
     tags: Any | None = None
     facts: Any | None = None
     similarity: float

@@ -11,12 +11,14 @@
     |  +- UnknownStrategy            400  unknown_strategy    of an import
     |  +- LinkNotUsable             400  link_not_usable     of two memories
     |  +- IdempotencyKeyReused       422  idempotency_key_reused  for another request than before
+    |  +- SourceReserved             422  source_reserved     project/ and person/, where they cannot be written so
     |  +- BlockTooLong               422  block_too_long
     |  +- JobRefused                 422  job_refused         the message is the job's
     |  +- PersonalDataRejected       422  personal_data_rejected  names the kinds, never the text
     +- Unauthorized                  401  unauthorized
     +- Forbidden                     403  forbidden           the key may not do this
     |  +- SourceForbidden            403  source_forbidden    the key may not read or write this source
+    |  |  +- PersonForbidden         403  source_forbidden    another principal's part of person/
     |  +- AccessLimited              403  access_limited      the agent's access does not include this
     |  +- OutsideWorkspace           403  outside_workspace   a file that does not lie in WORKSPACE_DIR
     |  +- OriginNotAllowed           403  origin_not_allowed  a browser's page of another origin
@@ -145,9 +147,11 @@ from souvenir.core.errors.requests import (
     Overloaded,
     PayloadTooLarge,
     PersonalDataRejected,
+    PersonForbidden,
     QuotaExceeded,
     RequestQuotaExceeded,
     SourceForbidden,
+    SourceReserved,
     StorageQuotaExceeded,
     TooManyAttempts,
     TooManyTokens,
@@ -232,6 +236,7 @@ __all__ = [
     "OutsideWorkspace",
     "Overloaded",
     "PayloadTooLarge",
+    "PersonForbidden",
     "PersonalDataRejected",
     "PreferenceNotFound",
     "PrivacyRulesUnusable",
@@ -245,6 +250,7 @@ __all__ = [
     "SessionEnded",
     "SessionNotFound",
     "SourceForbidden",
+    "SourceReserved",
     "SouvenirError",
     "StorageQuotaExceeded",
     "StoreUnusable",

@@ -96,6 +96,22 @@ class SourceForbidden(Forbidden):
         self.source = source
 
 
+class PersonForbidden(SourceForbidden):
+    def __init__(self, source: str, person: str) -> None:
+        Forbidden.__init__(
+            self, f"{source!r} is another principal's; this key writes below person/ only to 'person/{person}'"
+        )
+        self.source = source
+
+
+class SourceReserved(InvalidRequest):
+    code = "source_reserved"
+
+    def __init__(self, source: str, advice: str) -> None:
+        super().__init__(f"{source!r} is reserved, as all of project/ and person/; {advice}")
+        self.source = source
+
+
 class AccessLimited(Forbidden):
     """Raised for a request that needs a level which the agent's access does not include."""
 

@@ -105,11 +105,17 @@ class Scope:
     """The caller, the namespace, and the visible part of it: everything outside does not exist for the caller.
 
     :param sources: Paths; only memories whose source equals or is below one can be seen or written. None: all.
+    :param author: The principal of the caller's key, noted with what it writes.
+    :param client: The kind of program that sent the request, noted likewise.
+    :param person: If set, `person/` can only be written below the part of this principal (`souvenir.core.labels`).
     """
 
     namespace: str = DEFAULT_NAMESPACE
     actor: str = "anonymous"
     sources: tuple[str, ...] | None = None
+    author: str | None = None
+    client: str | None = None
+    person: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

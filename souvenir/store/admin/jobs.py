@@ -64,6 +64,9 @@ class Job:
     actor: str
     namespace: str
     sources: tuple[str, ...] | None
+    author: str | None
+    client: str | None
+    person: str | None
     cancel_requested: bool
     created_at: datetime
     started_at: datetime | None
@@ -105,8 +108,8 @@ class JobFilter:
 
 
 _COLUMNS = (
-    "id, kind, status, done, total, result, error, actor, namespace, sources, cancel_requested, created_at, "
-    "started_at, finished_at"
+    "id, kind, status, done, total, result, error, actor, namespace, sources, author, client, person, "
+    "cancel_requested, created_at, started_at, finished_at"
 )
 
 
@@ -125,14 +128,18 @@ def insert(
     :param serial_key: Jobs of this kind with the same key run one at a time, in the order of their times.
     """
     connection.execute(
-        "INSERT INTO jobs (id, kind, namespace, actor, sources, status, parameters, state, serial_key, created_at) "
-        "VALUES (?, ?, ?, ?, ?, 'queued', ?, '{}', ?, max(?, coalesce((SELECT max(created_at) FROM jobs), 0) + 1))",
+        "INSERT INTO jobs (id, kind, namespace, actor, sources, author, client, person, status, parameters, state, "
+        "serial_key, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, '{}', ?, "
+        "max(?, coalesce((SELECT max(created_at) FROM jobs), 0) + 1))",
         (
             job_id,
             kind,
             scope.namespace,
             scope.actor,
             _sources(scope),
+            scope.author,
+            scope.client,
+            scope.person,
             to_json(dict(parameters)),
             serial_key,
             to_us(now),
@@ -374,7 +381,7 @@ def lane_of(kind: str) -> str | None:
 
 def scope_of(job: Job) -> Scope:
     """Return the visibility of the job's caller at submission."""
-    return Scope(job.namespace, job.actor, job.sources)
+    return Scope(job.namespace, job.actor, job.sources, job.author, job.client, job.person)
 
 
 def _of_lane(lane: str | None) -> tuple[str, list[str]]:

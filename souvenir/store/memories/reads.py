@@ -159,6 +159,12 @@ def _merged_from(memory: Memory) -> list[int]:
     return [one for one in ids if isinstance(one, int)] if isinstance(ids, list) else []
 
 
+def sources(connection: apsw.Connection, ids: Iterable[int]) -> set[str]:
+    """Return the sources of memories."""
+    query = "SELECT DISTINCT source FROM memories WHERE id IN (SELECT value FROM json_each(?))"
+    return set(select(connection, str, query, (ids_parameter(ids),)))
+
+
 def visible_ids(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> set[int]:
     """Return those of the ids that are visible memories of this namespace."""
     where, parameters = _where(namespace)

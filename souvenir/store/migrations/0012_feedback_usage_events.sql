@@ -1,3 +1,9 @@
+-- Whom what a job writes is attributed to: the principal of its key and the program that sent the request, and the
+-- principal to whose part of person/ it is limited.
+ALTER TABLE jobs ADD COLUMN author TEXT;
+ALTER TABLE jobs ADD COLUMN client TEXT;
+ALTER TABLE jobs ADD COLUMN person TEXT;
+
 -- Judgements of search results, each by a caller about one memory.
 CREATE TABLE feedback (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
