@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from souvenir_client.records.common import Explanation, LinkRecord, SearchHit, TimeReading
-from souvenir_client.records.enums import Answered, EvidenceLevel, OriginClass, Signal
+from souvenir_client.records.enums import Answered, ConfidenceLevel, EvidenceLevel, OriginClass, Relation, Signal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,50 @@ class Candidate:
     id: int
     text: str
     score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceConfidence:
+    level: ConfidenceLevel
+    reasons: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceItem:
+    id: int
+    source: str
+    date: str
+    text: str
+    relation: Relation
+    score: float
+    is_latest: bool
+    archived: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidencePacket:
+    current_answer: EvidenceItem | None
+    supporting_memories: list[EvidenceItem]
+    older_evidence: list[EvidenceItem]
+    older_conflicting_memories: list[EvidenceItem]
+    source_date_trail: list[EvidenceItem]
+    confidence: EvidenceConfidence
+    follow_up_queries: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceResponse:
+    query: str
+    results: list[SearchHit]
+    count: int
+    relevance: float
+    evidence: EvidenceLevel
+    degraded: list[str]
+    warnings: list[str] | None = None
+    answered: Answered | None = None
+    answer_quote: str | None = None
+    answer_reason: str | None = None
+    evidence_packet: EvidencePacket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from souvenir_client.aio.transport import AsyncTransport
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
 from souvenir_client.records.enums import Signal, TagMatch
 from souvenir_client.records.search import (
+    EvidenceResponse,
     ExplainResponse,
     FeedbackHistoryResponse,
     FeedbackResponse,
@@ -101,6 +102,73 @@ class AsyncMemoriesOfSearch:
         """
         return await self._transport.send(
             Call("POST", "/search/batch", {200: SearchBatchResponse}, body={"queries": queries}, repeat=Repeat.SAFE)
+        )
+
+    async def evidence(
+        self,
+        *,
+        query: str,
+        k: int | NotSent = NOT_SENT,
+        hybrid: bool | NotSent = NOT_SENT,
+        threshold: float | NotSent | None = NOT_SENT,
+        min_score: float | NotSent | None = NOT_SENT,
+        vector_weight: float | NotSent = NOT_SENT,
+        recency_weight: float | NotSent = NOT_SENT,
+        recency_half_life_days: float | NotSent = NOT_SENT,
+        confidence_weight: float | NotSent = NOT_SENT,
+        feedback_weight: float | NotSent = NOT_SENT,
+        graph_weight: float | NotSent = NOT_SENT,
+        auto_intent: bool | NotSent = NOT_SENT,
+        include_archived: bool | NotSent = NOT_SENT,
+        source: str | NotSent = NOT_SENT,
+        source_prefix: str | NotSent | None = NOT_SENT,
+        source_boundary: bool | NotSent = NOT_SENT,
+        source_prefixes: Sequence[str] | NotSent | None = NOT_SENT,
+        metadata: Mapping[str, object] | NotSent | None = NOT_SENT,
+        tags: Sequence[str] | NotSent = NOT_SENT,
+        tag_match: TagMatch | NotSent = NOT_SENT,
+        since: str | datetime | NotSent | None = NOT_SENT,
+        until: str | datetime | NotSent | None = NOT_SENT,
+        reference_date: str | datetime | NotSent | None = NOT_SENT,
+        as_of: str | datetime | NotSent | None = NOT_SENT,
+    ) -> EvidenceResponse:
+        """Search like `/search`, and sort the results into a current answer, support and older evidence.
+
+        `POST /search/evidence`.
+        """
+        return await self._transport.send(
+            Call(
+                "POST",
+                "/search/evidence",
+                {200: EvidenceResponse},
+                body={
+                    "query": query,
+                    "k": k,
+                    "hybrid": hybrid,
+                    "threshold": threshold,
+                    "min_score": min_score,
+                    "vector_weight": vector_weight,
+                    "recency_weight": recency_weight,
+                    "recency_half_life_days": recency_half_life_days,
+                    "confidence_weight": confidence_weight,
+                    "feedback_weight": feedback_weight,
+                    "graph_weight": graph_weight,
+                    "auto_intent": auto_intent,
+                    "include_archived": include_archived,
+                    "source": source,
+                    "source_prefix": source_prefix,
+                    "source_boundary": source_boundary,
+                    "source_prefixes": source_prefixes,
+                    "metadata": metadata,
+                    "tags": tags,
+                    "tag_match": tag_match,
+                    "since": since,
+                    "until": until,
+                    "reference_date": reference_date,
+                    "as_of": as_of,
+                },
+                repeat=Repeat.SAFE,
+            )
         )
 
     async def explain(
