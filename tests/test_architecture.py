@@ -36,6 +36,7 @@ ARROWS: Mapping[str, str] = {
     "souvenir.learning": "core jobs memories models privacy store",
     "souvenir.knowledge": "core index jobs learning memories models privacy store",
     "souvenir.conversations": "core jobs knowledge learning memories models privacy retrieval store transfer",
+    "souvenir.events": "core memories store",
     "souvenir.server": "access conversations core jobs knowledge learning memories models store transfer",
     "souvenir.api": "access conversations core jobs knowledge learning memories models privacy retrieval server store "
     "transfer",

@@ -120,6 +120,10 @@ class Removal:
         """Delete history rows by their own ids."""
         self._add(history=self._delete("history", "id", ids_parameter(ids)))
 
+    def events(self, ids: Sequence[int]) -> None:
+        """Delete events by their own ids."""
+        self._delete("events", "id", ids_parameter(ids))
+
     def requests_of(self, namespace_id: int) -> None:
         """Delete all idempotency keys of a namespace."""
         self._add(idempotency_keys=self._delete_where("idempotency_keys", "namespace_id = ?", namespace_id))

@@ -12,8 +12,7 @@ import apsw
 import structlog
 
 from souvenir.core.errors import StoreUnusable
-from souvenir.store import checksums
-from souvenir.store.schema import require_known
+from souvenir.store.schema import register_functions, require_known
 from souvenir.store.unreadable import ReportingConnection, UnreadableRows
 
 BUSY_TIMEOUT_MS = 5_000
@@ -41,7 +40,7 @@ def open_writer(path: Path, unreadable: UnreadableRows | None = None) -> apsw.Co
         connection.pragma("synchronous", "full")
         connection.pragma("foreign_keys", True)
         connection.pragma("secure_delete", True)
-        checksums.register(connection)
+        register_functions(connection)
     except BaseException:
         connection.close()
         raise
@@ -53,7 +52,7 @@ def open_reader(path: Path, unreadable: UnreadableRows | None = None) -> apsw.Co
     connection = ReportingConnection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     connection.unreadable = unreadable
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-    checksums.register(connection)
+    register_functions(connection)
     return connection
 
 

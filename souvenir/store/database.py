@@ -99,6 +99,8 @@ class Database:
         self.next_model_id: str | None = None
         self.quotas_of: Callable[[str], Quotas] = _unlimited
         self._model_spec = model_spec
+        self.on_commit: list[Callable[[], None]] = []
+        """Called on the writer's thread after every commit of changes; must be quick."""
         self.backups = Backups(settings.backup_dir, keep=settings.max_backups)
         self.copies = Copies(self.backups, self._path)
         self.backups.clear_partial()
@@ -153,6 +155,7 @@ class Database:
             queue_max=self._settings.write_queue_max,
             timeout_s=self._settings.write_timeout_s,
             instruments=self._instruments,
+            on_commit=self.on_commit,
         )
 
     def _prepare(self, connection: apsw.Connection) -> None:

@@ -263,6 +263,7 @@ def _advance_namespace(connection: apsw.Connection, target: Target, now: datetim
         "messages": partial(removal.messages, namespace_id=namespace_id),
         "memories": partial(removal.memories, namespace_id=namespace_id, keep_history=False),
         "history": removal.history,
+        "events": removal.events,
         "blocks": partial(removal.blocks, namespace_id=namespace_id),
         "sessions": partial(removal.sessions, namespace_id=namespace_id),
         "users": removal.users,

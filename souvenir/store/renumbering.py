@@ -17,7 +17,7 @@ import apsw
 
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import utc_now
-from souvenir.store.admin import jobs
+from souvenir.store.admin import events, jobs
 from souvenir.store.memories.reads import MERGED_FROM
 from souvenir.store.rows import select
 
@@ -102,6 +102,7 @@ def renumber(connection: apsw.Connection, *, above: int = 0) -> dict[int, int]:
     _rename_rows(connection)
     _rename_json(connection, new_of_old)
     jobs.cancel_unfinished(connection, utc_now(), reason="the ids of memories were repaired")
+    events.begin_again(connection)
     last = max(last, *new_of_old.values()) if new_of_old else last
     connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'memories'", (last,))
     return new_of_old

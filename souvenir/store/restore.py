@@ -26,7 +26,7 @@ from souvenir.core.service_warnings import ServiceWarnings
 from souvenir.core.settings import Settings
 from souvenir.core.timestamps import utc_now
 from souvenir.store import checksums, generations, losses, renumbering, tombstones, vectors
-from souvenir.store.admin import jobs
+from souvenir.store.admin import events, jobs
 from souvenir.store.backups import Backup, Backups
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.connections import open_reader, open_writer, require_sound
@@ -35,7 +35,7 @@ from souvenir.store.locks import StoreLock
 from souvenir.store.memories import reads
 from souvenir.store.permissions import REPLACED
 from souvenir.store.rows import select
-from souvenir.store.schema import has_table, meta, migrate, require_known
+from souvenir.store.schema import has_table, meta, migrate, register_functions, require_known
 from souvenir.store.tombstones import Tombstone
 
 CARRIED_OVER = ("api_keys", "key_days", "audit_events", "renumbered_memories")
@@ -165,10 +165,13 @@ def forget_again(path: Path) -> None:
 def repair_copy(path: Path, *, above: int) -> None:
     """Renumber the memories of a copy if its id counter was moved too far; its tombstones are of the old ids.
 
+    The feed of changes begins again.
+
     :param above: The new ids are greater.
     """
     with closing(open_copy(path)) as copy, copy:
         renumbering.renumber(copy, above=above)
+        events.begin_again(copy)
 
 
 def migrate_and_record_loss(connection: apsw.Connection, settings: Settings, newest: Backup | None) -> None:
@@ -185,6 +188,8 @@ def migrate_and_record_loss(connection: apsw.Connection, settings: Settings, new
         losses.record(connection, loss, newest)
         present = sequences(connection)
         raise_sequences(connection, {**{table: seq + ID_GAP for table, seq in present.items()}, **loss.issued})
+        with connection:
+            events.begin_again(connection)
         path = generations.marker_path(settings.database_path)
         generations.CommitLog(connection, path, ServiceWarnings()).close()
 
@@ -237,7 +242,7 @@ def open_copy(path: Path) -> apsw.Connection:
     try:
         connection.pragma("foreign_keys", True)
         connection.pragma("secure_delete", True)
-        checksums.register(connection)
+        register_functions(connection)
     except BaseException:
         connection.close()
         raise

@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 
 from souvenir.core.errors import StoreUnusable
-from souvenir.store import checksums
+from souvenir.store import checksums, place_digests
 from souvenir.store.rows import first
 
 APPLICATION_ID = 0x534F5556
@@ -55,9 +55,15 @@ def require_known(connection: apsw.Connection, path: Path) -> None:
         raise StoreUnusable(f"{path} holds tables of another program; set DATA_DIR or DB_PATH to another place")
 
 
+def register_functions(connection: apsw.Connection) -> None:
+    """Define the functions that triggers of the schema call."""
+    checksums.register(connection)
+    place_digests.register(connection)
+
+
 def migrate(connection: apsw.Connection) -> None:
     """Migrate the database to `SCHEMA_VERSION`."""
-    checksums.register(connection)
+    register_functions(connection)
     for number in range(schema_version(connection) + 1, SCHEMA_VERSION + 1):
         with connection:
             connection.execute(MIGRATIONS[number])

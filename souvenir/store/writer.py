@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from queue import Empty, Full, Queue
@@ -65,7 +65,10 @@ class Writer:
         queue_max: int,
         timeout_s: float,
         instruments: Instruments | None = None,
+        on_commit: Sequence[Callable[[], None]] = (),
     ) -> None:
+        """:param on_commit: Called after every commit of changes, when the indexes have applied it; must be quick."""
+        self._on_commit = on_commit
         self._connection = connection
         self._commits = commits
         self._reserve = reserve
@@ -218,7 +221,16 @@ class Writer:
             return []
         for job, result in done:
             self._publish(job, result)
+        if is_changed:
+            self._notify()
         return full
+
+    def _notify(self) -> None:
+        try:
+            for notify in self._on_commit:
+                notify()
+        except Exception:  # the boundary of a thread: the commit is durable, and the next one notifies again
+            log.exception("commit_not_announced")
 
     def _run_in_savepoint(self, job: _Job, done: list[tuple[_Job, Any]], full: list[_Job]) -> None:
         """Let a failing write fail alone, unless SQLite ended the whole transaction for it (disk full, I/O error)."""

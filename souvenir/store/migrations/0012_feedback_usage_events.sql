@@ -49,16 +49,132 @@ CREATE TABLE usage_days (
     PRIMARY KEY (day, namespace, operation, dimension, name)
 ) STRICT, WITHOUT ROWID;
 
--- The feed of changes, in the order of their commits, without stored text.
+-- The feed of changes, in the order of their commits, without stored text (`souvenir.store.admin.events`). `memory_id` is
+-- the changed memory, and `history_id` the entry of the change, or the last one of all before the deletion. `places` are
+-- digests of the paths that a source was in which the memory is not in any more. `actor` is that of a job.
 CREATE TABLE events (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     namespace_id INTEGER NOT NULL REFERENCES namespaces (id) ON DELETE CASCADE,
     type         TEXT NOT NULL,
-    at           INTEGER NOT NULL,
-    source       TEXT,
-    data         TEXT NOT NULL CHECK (json_valid(data))
+    at           INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+    memory_id    INTEGER,
+    history_id   INTEGER,
+    data         TEXT CHECK (data IS NULL OR json_valid(data)),
+    places       BLOB,
+    actor        TEXT
 ) STRICT;
 CREATE INDEX events_of_namespace ON events (namespace_id, id);
+
+-- The id up to which the events of a namespace are not kept, or were those of another namespace of its name.
+CREATE TABLE forgotten_events (
+    namespace_id INTEGER PRIMARY KEY REFERENCES namespaces (id) ON DELETE CASCADE,
+    last_id      INTEGER NOT NULL
+) STRICT;
+CREATE TRIGGER namespace_feed AFTER INSERT ON namespaces BEGIN
+    INSERT INTO forgotten_events
+    VALUES (NEW.id, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0));
+END;
+
+CREATE TRIGGER memory_event AFTER INSERT ON history WHEN NEW.after IS NOT NULL AND NEW.imported = 0 BEGIN
+    INSERT INTO events (namespace_id, type, at, memory_id, history_id, places)
+    VALUES (
+        NEW.namespace_id,
+        CASE WHEN NEW.before IS NULL THEN 'memory.added'
+            WHEN (NEW.after ->> 'archived') > (NEW.before ->> 'archived') THEN 'memory.archived'
+            ELSE 'memory.updated' END,
+        NEW.at, NEW.memory_id, NEW.id,
+        CASE WHEN NEW.before IS NOT NULL AND (NEW.after ->> 'source') <> (NEW.before ->> 'source')
+            THEN place_digests(CAST(NEW.before ->> 'source' AS BLOB)) END
+    );
+END;
+-- A namespace whose name begins with / is being removed with everything in it.
+CREATE TRIGGER memory_deletion_event AFTER DELETE ON memories BEGIN
+    INSERT INTO events (namespace_id, type, memory_id, history_id, places)
+    SELECT id, 'memory.deleted', OLD.id, (SELECT seq FROM sqlite_sequence WHERE name = 'history'),
+        place_digests(CAST(OLD.source AS BLOB))
+    FROM namespaces WHERE id = OLD.namespace_id AND substr(name, 1, 1) <> '/';
+END;
+-- A conflict is open between two active memories.
+CREATE TRIGGER conflict_event AFTER UPDATE OF archived ON memories WHEN NEW.archived <> OLD.archived BEGIN
+    INSERT INTO events (namespace_id, type, data)
+    SELECT NEW.namespace_id, iif(NEW.archived, 'conflict.resolved', 'conflict.found'),
+        json_object('id', l.from_id, 'conflicts_with', l.to_id)
+    FROM links l JOIN memories o ON o.id = iif(l.from_id = NEW.id, l.to_id, l.from_id)
+    WHERE (l.from_id = NEW.id OR l.to_id = NEW.id) AND l.type = 'conflicts_with' AND o.archived = 0;
+END;
+CREATE TRIGGER link_event AFTER INSERT ON links BEGIN
+    INSERT INTO events (namespace_id, type, data)
+    SELECT f.namespace_id, iif(NEW.type = 'conflicts_with', 'conflict.found', 'memory.linked'),
+        iif(NEW.type = 'conflicts_with', json_object('id', NEW.from_id, 'conflicts_with', NEW.to_id),
+            json_object('from_id', NEW.from_id, 'to_id', NEW.to_id,
+                'type', iif(substr(NEW.type, 1, 9) = 'relation/', 'relation', NEW.type)))
+    FROM memories f JOIN memories t ON t.id = NEW.to_id
+    WHERE f.id = NEW.from_id AND (NEW.type <> 'conflicts_with' OR (f.archived = 0 AND t.archived = 0));
+END;
+CREATE TRIGGER link_deletion_event AFTER DELETE ON links BEGIN
+    INSERT INTO events (namespace_id, type, data)
+    SELECT n.id, iif(OLD.type = 'conflicts_with', 'conflict.resolved', 'memory.unlinked'),
+        iif(OLD.type = 'conflicts_with', json_object('id', OLD.from_id, 'conflicts_with', OLD.to_id),
+            json_object('from_id', OLD.from_id, 'to_id', OLD.to_id,
+                'type', iif(substr(OLD.type, 1, 9) = 'relation/', 'relation', OLD.type)))
+    FROM memories f JOIN memories t ON t.id = OLD.to_id JOIN namespaces n ON n.id = f.namespace_id
+    WHERE f.id = OLD.from_id AND substr(n.name, 1, 1) <> '/'
+        AND (OLD.type <> 'conflicts_with' OR (f.archived = 0 AND t.archived = 0));
+END;
+
+CREATE TRIGGER message_event AFTER INSERT ON messages BEGIN
+    INSERT INTO events (namespace_id, type, data)
+    VALUES (NEW.namespace_id, 'message.added', json_object('id', NEW.uid));
+END;
+CREATE TRIGGER message_change_event AFTER UPDATE OF content, metadata ON messages BEGIN
+    INSERT INTO events (namespace_id, type, data)
+    VALUES (NEW.namespace_id, 'message.updated', json_object('id', NEW.uid));
+END;
+CREATE TRIGGER message_deletion_event AFTER DELETE ON messages BEGIN
+    INSERT INTO events (namespace_id, type, data)
+    SELECT id, 'message.deleted', json_object('id', iif(OLD.uid GLOB '*[^ -~]*', NULL, OLD.uid)) FROM namespaces
+    WHERE id = OLD.namespace_id AND substr(name, 1, 1) <> '/';
+END;
+CREATE TRIGGER block_event AFTER INSERT ON blocks BEGIN
+    INSERT INTO events (namespace_id, type, data)
+    VALUES (NEW.namespace_id, 'block.added', json_object('id', NEW.uid, 'version', NEW.version));
+END;
+CREATE TRIGGER block_change_event AFTER UPDATE OF version ON blocks BEGIN
+    INSERT INTO events (namespace_id, type, data)
+    VALUES (NEW.namespace_id, 'block.updated', json_object('id', NEW.uid, 'version', NEW.version));
+END;
+CREATE TRIGGER block_deletion_event AFTER DELETE ON blocks BEGIN
+    INSERT INTO events (namespace_id, type, data)
+    SELECT id, 'block.deleted', json_object('id', iif(OLD.uid GLOB '*[^ -~]*', NULL, OLD.uid)) FROM namespaces
+    WHERE id = OLD.namespace_id AND substr(name, 1, 1) <> '/';
+END;
+
+-- A job can be the first thing in its namespace. One that covers the whole store names a namespace without using it.
+CREATE TRIGGER job_event AFTER INSERT ON jobs BEGIN
+    INSERT INTO namespaces (name, created_at, changed_at)
+    SELECT NEW.namespace, NEW.created_at, NEW.created_at WHERE NEW.kind NOT IN ('erase', 'reembed')
+    ON CONFLICT (name) DO NOTHING;
+    INSERT INTO events (namespace_id, type, data, actor)
+    SELECT id, iif(NEW.kind = 'extract', 'extraction.', 'job.') || NEW.status,
+        json_object('job_id', NEW.id, 'kind', NEW.kind), NEW.actor
+    FROM namespaces WHERE name = NEW.namespace;
+END;
+-- A job that is tried again, or goes on after a restart, is neither queued nor started again.
+CREATE TRIGGER job_change_event AFTER UPDATE OF status ON jobs
+WHEN NEW.status <> OLD.status AND CASE NEW.status WHEN 'queued' THEN OLD.finished_at IS NOT NULL
+    WHEN 'running' THEN OLD.started_at IS NULL ELSE TRUE END
+BEGIN
+    INSERT INTO events (namespace_id, type, data, actor)
+    SELECT id,
+        iif(NEW.kind = 'extract', 'extraction.', 'job.') || iif(NEW.status = 'running', 'started', NEW.status),
+        iif(NEW.kind = 'extract' AND NEW.status = 'completed',
+            json_object('job_id', NEW.id, 'kind', NEW.kind, 'extracted_count', NEW.result -> 'extracted_count',
+                'stored_count', NEW.result -> 'stored_count', 'updated_count', NEW.result -> 'updated_count',
+                'deleted_count', NEW.result -> 'deleted_count'),
+            json_object('job_id', NEW.id, 'kind', NEW.kind)),
+        NEW.actor
+    FROM namespaces WHERE name = NEW.namespace;
+END;
 
 CREATE TABLE webhooks (
     id            TEXT PRIMARY KEY,
