@@ -1,4 +1,4 @@
-"""Feedback: judgements of callers that a memory was useful for a query, or was not.
+"""Feedback: judgements that a memory was useful for a query, or was not, and reports of memories that were not found.
 
 A search with `feedback_weight` ranks by them. They belong to the memory: they are deleted and erased with it, and
 exports do not contain them. Feedback changes no memory: no text, no history, no `updated_at`.
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from souvenir.core.errors import FeedbackNotFound, MemoryNotFound
-from souvenir.core.types import Scope
+from souvenir.core.types import MemoryDraft, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import audit
 from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.memories import feedback, reads
 from souvenir.store.memories.feedback import FeedbackEntry, NewFeedback
-from souvenir.store.transaction import Transaction
+from souvenir.store.transaction import Transaction, require_writable
 
 
 class Feedback:
@@ -69,3 +69,28 @@ class Feedback:
             audit.record(tx.connection, [event])
 
         self._engine.write(scope, work)
+
+    def report_missed(self, scope: Scope, draft: MemoryDraft, context: str | None) -> tuple[int, int]:
+        """Store a memory that a search missed, unless its source has an active one with the same text, and a report.
+
+        :return: The id of the memory, and the number of reports of it.
+        :raises SourceForbidden: If the scope may not write to the draft's source.
+        """
+        require_writable(scope, draft.source)
+        draft = self._engine.screening.draft(scope, draft)
+        context = None if context is None else self._engine.screening.query(scope, context)
+        [passages] = self._engine.prepare_drafts([draft])
+        with self._engine.namespace(scope) as (connection, namespace):
+            # The writer then reads only what was added since.
+            first_id = feedback.next_id(connection)
+            if namespace is not None:
+                first_id = feedback.identical(connection, namespace.id, draft.source, draft.text) or first_id
+
+        def work(tx: Transaction) -> tuple[int, int]:
+            memory_id = feedback.identical(tx.connection, tx.namespace_id, draft.source, draft.text, first_id=first_id)
+            if memory_id is None:
+                memory_id = tx.insert(draft, passages).id
+            count = feedback.insert_missed(tx.connection, tx.namespace_id, memory_id, context, scope.actor, tx.now)
+            return memory_id, count
+
+        return self._engine.write(scope, work)

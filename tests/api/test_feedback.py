@@ -175,3 +175,42 @@ def test_many_judgements_of_one_caller_are_one_vote_which_is_the_latest(start: S
     assert found(client, 1.0)[one] == pytest.approx(before * (1 + 1 / 5))
     judge(client, one, "useful", **keys[0])
     assert found(client, 1.0)[one] == pytest.approx(before * (1 + 3 / 5))
+
+
+# --- missed memories -----------------------------------------------------------------------------------------------
+
+
+def missed(client: TestClient, text: str, source: str = "notes", **fields: Any) -> Any:
+    return client.post("/memory/missed", json={"text": text, "source": source, **fields})
+
+
+def test_a_missed_memory_is_stored_once_for_each_source_and_counted(client: TestClient, add: Add):
+    known = add("red apple")
+    assert missed(client, "red apple").json() == {"id": known, "source": "notes", "missed_count": 1}
+    assert missed(client, "red apple", context="fruit?").json()["missed_count"] == 2
+    new = missed(client, "green pear").json()
+    assert new["missed_count"] == 1
+    assert client.get(f"/memory/{new['id']}").json()["text"] == "green pear"
+    other = missed(client, "red apple", "elsewhere").json()
+    assert (other["id"] not in (known, new["id"]), other["missed_count"]) == (True, 1)
+    assert client.get("/memories/count").json() == {"count": 3}
+    client.patch(f"/memory/{known}", json={"archived": True})
+    again = missed(client, "red apple").json()
+    assert (again["id"] != known, again["missed_count"]) == (True, 1)
+
+
+def test_reports_of_missed_memories_are_validated_redacted_and_deleted_with_the_memory(client: TestClient):
+    assert missed(client, "").status_code == 422
+    assert missed(client, "x", context="c" * 10_001).status_code == 422
+    one = missed(client, "red apple", context="who is ghp_" + "a1B2" * 9).json()["id"]
+    engine = client.app.state.service.engine  # type: ignore[attr-defined]
+
+    def contexts() -> list[str]:
+        with engine.namespace(Scope()) as (connection, _):
+            return [context for (context,) in connection.execute("SELECT context FROM missed_memories")]
+
+    [context] = contexts()
+    assert "ghp_" not in context
+    client.delete(f"/memory/{one}")
+    assert contexts() == []
+    assert list(engine.check()) == []

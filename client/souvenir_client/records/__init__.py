@@ -201,6 +201,7 @@ if TYPE_CHECKING:
         FeedbackRecord,
         FeedbackResponse,
         GraphUse,
+        MissedMemoryResponse,
         RetractedFeedbackResponse,
         ScoringWeights,
         SearchBatchResponse,
@@ -254,14 +255,14 @@ __all__ = [
     "LocritRelated", "LocritRelatedConcepts", "LocritResult", "LocritSearchResponse", "LocritSession",
     "LocritSessionAnswer", "LocritSessions", "LocritStatistics", "LocritStats", "LocritSummary", "LongTermHit",
     "MemoryBlock", "MemoryChange", "MemoryMetrics", "MemoryPage", "MemoryRecord", "MemoryTrend", "MergeResponse",
-    "MergedRecord", "MessageBatch", "MessageRecord", "MetricsResponse", "ModelClaim", "NamedConcept",
-    "NearMemory", "NeighbourRecord", "NeighbourShift", "NetworkRecord", "NewKeyResponse", "OwnKeyResponse",
-    "PatchMemoryResponse", "PolicyAction", "PolicyCounts", "PolicyRecord", "PolicyResponse", "PolicySummary",
-    "PreferencePage", "PreferenceRecord", "ProcessMemory", "ProfileDeleted", "ProfileRecord", "PruneResponse",
-    "PurgeResponse", "ReadyResponse", "RecallResponse", "RecallSearchResponse", "ReembedResponse",
-    "RelatedConcept", "RelatedConcepts", "RelationRecord", "ReloadResponse", "RememberResponse",
-    "RemoveLinkResponse", "RemovedCounts", "RemovedResponse", "RequestMetrics", "RescanResponse",
-    "ResolveConflictsResponse", "RestoreResponse", "RetractedFeedbackResponse", "ReviewRecord",
+    "MergedRecord", "MessageBatch", "MessageRecord", "MetricsResponse", "MissedMemoryResponse", "ModelClaim",
+    "NamedConcept", "NearMemory", "NeighbourRecord", "NeighbourShift", "NetworkRecord", "NewKeyResponse",
+    "OwnKeyResponse", "PatchMemoryResponse", "PolicyAction", "PolicyCounts", "PolicyRecord", "PolicyResponse",
+    "PolicySummary", "PreferencePage", "PreferenceRecord", "ProcessMemory", "ProfileDeleted", "ProfileRecord",
+    "PruneResponse", "PurgeResponse", "ReadyResponse", "RecallResponse", "RecallSearchResponse",
+    "ReembedResponse", "RelatedConcept", "RelatedConcepts", "RelationRecord", "ReloadResponse",
+    "RememberResponse", "RemoveLinkResponse", "RemovedCounts", "RemovedResponse", "RequestMetrics",
+    "RescanResponse", "ResolveConflictsResponse", "RestoreResponse", "RetractedFeedbackResponse", "ReviewRecord",
     "RevokeKeyResponse", "RouteMetrics", "RulesRecord", "SaidInTime", "ScoringWeights", "SearchBatchResponse",
     "SearchExplanation", "SearchHit", "SearchResponse", "SessionContextResponse", "SessionLengths", "SessionPage",
     "SessionRecord", "SetFactsResponse", "SettledRecord", "SimilarMemory", "SkippedRecord", "SnapshotRecord",
@@ -332,7 +333,7 @@ _RECORDS = {
     "replace": ("ArchiveBatchResponse MergeResponse SupersedeResponse"),
     "search": (
         "Candidate EvidenceConfidence EvidenceItem EvidencePacket EvidenceResponse ExplainResponse "
-        "ExplainedHit FeedbackHistoryResponse FeedbackRecord FeedbackResponse GraphUse "
+        "ExplainedHit FeedbackHistoryResponse FeedbackRecord FeedbackResponse GraphUse MissedMemoryResponse "
         "RetractedFeedbackResponse ScoringWeights SearchBatchResponse SearchExplanation SearchResponse"
     ),
     "tags": ("ChangedTagResponse TagsResponse UsedTag"),

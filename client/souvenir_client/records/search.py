@@ -151,6 +151,13 @@ class GraphUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MissedMemoryResponse:
+    id: int
+    source: str
+    missed_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetractedFeedbackResponse:
     status: Literal["retracted"]
     id: int

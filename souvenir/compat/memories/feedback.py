@@ -1,4 +1,4 @@
-"""Feedback on search results."""
+"""Feedback on search results, and reports of memories that searches missed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.fields import MAX_ID, Clean, MemoryId, wire_time
+from souvenir.api.fields import MAX_ID, Clean, MemoryId, Source, StoredText, wire_time
+from souvenir.core.types import MemoryDraft
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import OF_MEMORY, REMEMBERED, Admin, Reader, RunningService, Writer
 from souvenir.server.routing import Routes
@@ -121,3 +122,33 @@ def retract_feedback(
     """Delete a judgement; searches rank without it from then on."""
     service.feedback.retract(scope, feedback_id)
     return RetractedFeedbackResponse(status="retracted", id=feedback_id)
+
+
+class MissedMemoryRequest(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "Billing runs on PostgreSQL", "source": "claude-code/billing"}]}
+    )
+
+    text: StoredText = Field(description="The memory that a search should have found.")
+    source: Source = Field(description="The source to store it in.", examples=["claude-code/billing"])
+    context: Annotated[str, StringConstraints(max_length=10_000), Clean] | None = Field(
+        default=None, description="The search that did not find it; redacted as the privacy policy demands."
+    )
+
+
+class MissedMemoryResponse(BaseModel):
+    id: int = Field(description="The id of the stored memory, or of the one that has the same text.")
+    source: str = Field(examples=["claude-code/billing"])
+    missed_count: int = Field(description="The number of reports of this memory.")
+
+
+@routes.post(
+    "/memory/missed",
+    summary="Report a missed memory",
+    cost=CostClass.WRITE,
+    sdk="memories.report_missed",
+)
+def report_missed(body: MissedMemoryRequest, scope: Writer, service: RunningService) -> MissedMemoryResponse:
+    """Report that searches did not find a memory; it is stored unless its source has an active one of the same text."""
+    memory_id, count = service.feedback.report_missed(scope, MemoryDraft(body.text, body.source), body.context)
+    return MissedMemoryResponse(id=memory_id, source=body.source, missed_count=count)

@@ -1,6 +1,7 @@
-"""Rows of feedback: judgements of search results, each by a caller about one memory.
+"""Rows of feedback: judgements of search results, and reports of memories that searches missed.
 
-Every judgement is a row; of one caller's judgements on a memory, the latest counts, and the latest `KEPT` are kept.
+Every judgement is a row; of one caller's judgements on a memory, the latest counts, and the latest `KEPT` are kept, as
+of reports.
 Each function takes a connection inside a transaction.
 """
 
@@ -16,7 +17,7 @@ from souvenir.core.timestamps import to_us
 from souvenir.store.rows import ids_parameter, readable, select
 
 KEPT = 50
-"""Judgements kept per caller and memory: a search reads all of them of the memories that it found."""
+"""Judgements and reports kept per caller and memory; a search reads all judgements of the memories that it found."""
 
 PRIOR = 2
 """Votes for neither side that `balances` adds: with it, one vote is a third of full agreement and ten are 5 in 6."""
@@ -99,3 +100,42 @@ def balances(connection: apsw.Connection, memory_ids: Sequence[int]) -> dict[int
         (ids_parameter(memory_ids),),
     )
     return {memory_id: (2 * useful - votes) / (votes + PRIOR) for memory_id, useful, votes in rows}
+
+
+# --- missed memories -----------------------------------------------------------------------------------------------
+
+
+def insert_missed(
+    connection: apsw.Connection, namespace_id: int, memory_id: int, context: str | None, actor: str, now: datetime
+) -> int:
+    """Store a report, and delete the oldest of the same caller on the same memory if there are too many.
+
+    :return: The number of reports of the memory.
+    """
+    connection.execute(
+        "INSERT INTO missed_memories (namespace_id, memory_id, context, actor, created_at) VALUES (?, ?, ?, ?, ?)",
+        (namespace_id, memory_id, context, actor, to_us(now)),
+    )
+    connection.execute(
+        "DELETE FROM missed_memories WHERE id IN (SELECT id FROM missed_memories WHERE memory_id = ? AND actor = ? "
+        "ORDER BY id DESC LIMIT -1 OFFSET ?)",
+        (memory_id, actor, KEPT),
+    )
+    return int(connection.execute("SELECT count(*) FROM missed_memories WHERE memory_id = ?", (memory_id,)).get)
+
+
+def identical(
+    connection: apsw.Connection, namespace_id: int, source: str, text: str, *, first_id: int = 0
+) -> int | None:
+    """Return the first active memory of a source with exactly this text, from an id on; reads all of the source."""
+    found: int | None = connection.execute(
+        "SELECT id FROM memories WHERE namespace_id = ? AND source = ? AND id >= ? AND text = ? AND archived = 0 "
+        "ORDER BY id LIMIT 1",
+        (namespace_id, source, first_id, text),
+    ).get
+    return found
+
+
+def next_id(connection: apsw.Connection) -> int:
+    """Return an id that no memory has yet, and below which none will be added."""
+    return 1 + int(connection.execute("SELECT coalesce(max(id), 0) FROM memories").get)

@@ -130,6 +130,8 @@ class Garden:
         self.memory_ids.append(engine.supersede(scope, self.memory_ids[-1], text=self.text("memory")).new_id)
         judged = NewFeedback(self.memory_ids[-1], useful=True, query=self.text("memory"), search_id=self.word("memory"))
         self.service.feedback.record(scope, judged)
+        missed = MemoryDraft(self.text("source"), "diary/missed")
+        self.service.feedback.report_missed(scope, missed, context=self.text("source"))
         below = f"diary/{next(self._keys)}"
         merged = engine.add_batch(
             scope, [MemoryDraft(self.text("source"), below, **self.owned("source")) for _ in range(2)]

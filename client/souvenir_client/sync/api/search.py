@@ -13,6 +13,7 @@ from souvenir_client.records.search import (
     ExplainResponse,
     FeedbackHistoryResponse,
     FeedbackResponse,
+    MissedMemoryResponse,
     RetractedFeedbackResponse,
     SearchBatchResponse,
     SearchResponse,
@@ -23,6 +24,25 @@ from souvenir_client.sync.transport import Transport
 class MemoriesOfSearch:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+
+    def report_missed(
+        self, *, text: str, source: str, context: str | NotSent | None = NOT_SENT
+    ) -> MissedMemoryResponse:
+        """Report a missed memory.
+
+        Report that searches did not find a memory; it is stored unless its source has an active one of the same
+        text.
+
+        `POST /memory/missed`.
+        """
+        return self._transport.send(
+            Call(
+                "POST",
+                "/memory/missed",
+                {200: MissedMemoryResponse},
+                body={"text": text, "source": source, "context": context},
+            )
+        )
 
     def search(
         self,
