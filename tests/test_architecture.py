@@ -31,7 +31,7 @@ ARROWS: Mapping[str, str] = {
     "souvenir.retrieval": "core index store",
     "souvenir.jobs": "core store",
     "souvenir.memories": "core index jobs models privacy retrieval store",
-    "souvenir.transfer": "core jobs memories store",
+    "souvenir.transfer": "core jobs memories models store",
     "souvenir.access": "core memories store",
     "souvenir.learning": "core jobs memories models privacy store",
     "souvenir.knowledge": "core index jobs learning memories models privacy store",

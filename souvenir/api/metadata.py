@@ -46,7 +46,7 @@ def _readable_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 def _readable_fields(metadata: dict[str, Any]) -> dict[str, Any]:
     """Metadata whose keys that are fields of the memory can be read as such."""
     match metadata.get("document_at"):
-        case None:
+        case None | "":
             pass
         case str(text):
             moment(text)
@@ -135,7 +135,7 @@ def read_fields(metadata: Mapping[str, Any] | None) -> MemoryFields:
     if ORIGIN_CLIENT in kept:
         kept[ORIGIN_CLIENT] = client_named(kept[ORIGIN_CLIENT])
     return MemoryFields(
-        document_at=None if document_at is None else moment(document_at),
+        document_at=moment(document_at) if document_at else None,
         pinned=kept.pop("pinned", None),
         archived=kept.pop("archived", None),
         key=kept.pop("entity_key", None),

@@ -50,8 +50,8 @@ class ImportResponse(BaseModel):
     error_count: int = Field(description="The total number.")
     links: int = Field(description="The number of links created between imported memories.")
     links_dropped: int = Field(
-        description="The number of links that were skipped because their other end was not imported, or because only "
-        "an admin can import their type."
+        description="The number of links that are not in the store, because one of their ends is not in the file or "
+        "was not imported, because their memory existed already, or because only an admin can import their type."
     )
     changed_id_count: int = Field(description="The number of ids of the file whose memories have other ids here.")
     changed_ids: list[ChangedId] = Field(
@@ -116,12 +116,16 @@ class BuildResponse(BaseModel):
         )
 
 
-def strategy_named(name: str) -> Strategy:
-    """:raises UnknownStrategy: If there is none of that name."""
-    if name == "smart+extract":
-        raise UnknownStrategy(name, "no language model is configured that could extract facts")
+def strategy_named(name: str, *, with_model: bool) -> Strategy:
+    """Return a strategy; a `+` in a URL may arrive as a space.
+
+    :raises UnknownStrategy: If there is none of that name, or it needs a language model.
+    """
+    name = name.replace(" ", "+")
     if name not in set(Strategy):
         raise UnknownStrategy(name, "there is none of that name")
+    if name == Strategy.SMART_EXTRACT and not with_model:
+        raise UnknownStrategy(name, "it needs a language model; set EXTRACT_PROVIDER")
     return Strategy(name)
 
 
@@ -204,7 +208,12 @@ async def import_memories(
     scope: Writer,
     service: RunningService,
     strategy: Annotated[
-        str, Query(max_length=50, description="`add`, or `smart`, which skips memories that already exist.")
+        str,
+        Query(
+            max_length=50,
+            description="`add`; `smart`, which skips memories that already exist and updates similar older ones; or "
+            "`smart+extract`, where a language model decides about the similar ones.",
+        ),
     ] = "add",
     source_remap: _Remap = None,
     no_backup: Annotated[bool, Query(description="Skip the backup before the import.")] = False,
@@ -214,7 +223,9 @@ async def import_memories(
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != NDJSON:
         # A page of another site can send any type that a form can, without asking first.
         raise UnsupportedMediaType(NDJSON)
-    order = ImportOrder(strategy_named(strategy), remap_of(source_remap), back_up=not no_backup)
+    order = ImportOrder(
+        strategy_named(strategy, with_model=service.provider is not None), remap_of(source_remap), back_up=not no_backup
+    )
     await run_in_threadpool(service.jobs.require_quota, ImportHandler.kind, scope)
     spool = await service.transfer.spools.receive(request.stream(), scope.actor)
     return await run_in_threadpool(_import, service, scope, sent_key(request.state.headers), spool, order, wait_s)

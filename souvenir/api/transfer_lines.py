@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, TypeAdapter, ValidationError
 
 from souvenir.api.fields import Clean, Key, Moment, Source, Text, optional_wire_time, wire_time
 from souvenir.api.metadata import OF_THE_RECORD, Metadata, read_fields
@@ -41,6 +42,9 @@ LINE_EXAMPLE = (
 
 TAGS, FACTS = "tags", "facts"
 """Fields of a line and of a history entry."""
+
+OptionalMoment = Annotated[Moment | None, BeforeValidator(lambda value: None if value == "" else value)]
+"""A time that a file may leave empty."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), Clean]
 
@@ -140,13 +144,16 @@ ForeignId = Annotated[int, Field(ge=0, le=2**63 - 1)]
 class _Link(BaseModel):
     to_id: ForeignId
     type: Name
-    created_at: Moment
+    created_at: OptionalMoment = None
+
+
+_LINK = TypeAdapter(_Link)
 
 
 class _Fact(BaseModel):
     text: Text
     made_by: FactsBy = FactsBy.CALLER
-    created_at: Moment | None = None
+    created_at: OptionalMoment = None
 
 
 Facts = Annotated[list[_Fact], Field(max_length=MAX_FACTS)]
@@ -157,13 +164,13 @@ class _HistoryState(BaseModel):
     source: Source
     key: Key | None = None
     metadata: Metadata = Field(default_factory=dict)
-    document_at: Moment | None = None
+    document_at: OptionalMoment = None
     pinned: bool = False
     archived: bool = False
     origin_class: OriginClass = OriginClass.USER
-    valid_to: Moment | None = None
-    created_at: Moment | None = None
-    updated_at: Moment | None = None
+    valid_to: OptionalMoment = None
+    created_at: OptionalMoment = None
+    updated_at: OptionalMoment = None
     tags: list[str] = Field(default_factory=list)
     facts: Facts = Field(default_factory=list)
 
@@ -199,16 +206,16 @@ class _HistoryEntry(BaseModel):
 class _Line(BaseModel):
     text: Text
     source: Source
-    created_at: Moment | None = None
-    updated_at: Moment | None = None
+    created_at: OptionalMoment = None
+    updated_at: OptionalMoment = None
     custom_fields: Metadata | None = None
     id: ForeignId | None = None
     key: Key | None = None
-    document_at: Moment | None = None
+    document_at: OptionalMoment = None
     pinned: bool | None = None
     archived: bool | None = None
     origin_class: OriginClass | None = None
-    valid_to: Moment | None = None
+    valid_to: OptionalMoment = None
     links: list[_Link] = Field(default_factory=list)
     history: list[_HistoryEntry] | None = None
     tags: list[str] = Field(default_factory=list)
@@ -238,7 +245,20 @@ class _Line(BaseModel):
         history = tuple(entry.entry() for entry in self.history or ())
         split = {fact.text: (fact.made_by, fact.created_at or created_at) for fact in self.facts}
         origin = Origin(created_at, self.updated_at or created_at, self.id, history, split)
-        return ImportLine(draft, origin, tuple(LineLink(it.to_id, it.type, it.created_at) for it in self.links))
+        links, dropped = self._all_links()
+        found = tuple(LineLink(it.to_id, it.type, it.created_at or created_at) for it in links)
+        return ImportLine(draft, origin, found, dropped)
+
+    def _all_links(self) -> tuple[list[_Link], int]:
+        """Return the links, also those that other services keep in the metadata, and the number of unusable ones."""
+        given = (self.custom_fields or {}).get("links")
+        if self.links or not isinstance(given, list):
+            return self.links, 0
+        found = []
+        for one in given:
+            with suppress(ValidationError):
+                found.append(_LINK.validate_python(one))
+        return found, len(given) - len(found)
 
 
 class ReadAs:

@@ -155,7 +155,7 @@ class Service:
         keys, authenticator = _keys_and_authenticator(engine, settings)
         model = ModelOwner(engine, make, ModelSpec.of(settings), own)
         deduplication, reembedding = Deduplication(engine), Reembedding(engine, make, model.adopt)
-        transfer = TransferServices.open(engine, settings, import_format)
+        transfer = TransferServices.open(engine, settings, import_format, provider)
         maintenance = MaintenanceServices.open(engine, provider, settings)
         erasure = Erasure(engine, on_jobs_gone=lambda: _notify_removed(jobs, *own_lanes))
         memory = MemoryTrim(cooldown_s=settings.memory_trim_cooldown_sec, enabled=settings.memory_trim_enabled)

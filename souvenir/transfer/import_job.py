@@ -20,18 +20,27 @@ from typing import Any
 
 import apsw
 
-from souvenir.core.errors import Conflict, Forbidden, InvalidRequest, KeyTaken, PersonalDataRejected
+from souvenir.core.errors import (
+    Conflict,
+    ExtractionNotConfigured,
+    Forbidden,
+    InvalidRequest,
+    KeyTaken,
+    LLMError,
+    PersonalDataRejected,
+)
 from souvenir.core.labels import AUTHORSHIP
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.stored_json import StoredJson
 from souvenir.core.types import JsonObject, Link, LinkType, MemoryPatch
-from souvenir.jobs.handler import RunningJob
+from souvenir.jobs.handler import TRANSIENT, RunningJob
 from souvenir.memories.engine import MemoryEngine
+from souvenir.models.llm.provider import LLMProvider
 from souvenir.store.admin import transfers
 from souvenir.store.admin.transfers import ChangedId, StoredLine
 from souvenir.store.memories.reads import MERGED_FROM
 from souvenir.store.transaction import Transaction, require_writable
-from souvenir.transfer.lines import ImportFormat, ImportLine, SourceRemap
+from souvenir.transfer.lines import ImportFormat, ImportLine, LineLink, SourceRemap
 from souvenir.transfer.smart_import import Decision, Verdict, decide, decide_in
 from souvenir.transfer.spool import MAX_LINE_BYTES, Spool, SpooledLine, Spools, spooled_lines
 
@@ -50,10 +59,14 @@ MAX_IDS_SHOWN = 1_000
 
 
 class Strategy(StrEnum):
-    """`add` stores every line; `smart` skips existing memories and updates similar ones."""
+    """`add` stores every line; `smart` skips existing memories and updates similar ones.
+
+    With `SMART_EXTRACT` a language model decides which of the similar ones are updated.
+    """
 
     ADD = "add"
     SMART = "smart"
+    SMART_EXTRACT = "smart+extract"
 
 
 class Phase(StrEnum):
@@ -129,13 +142,21 @@ class ImportHandler:
 
     kind = "import"
 
-    def __init__(self, engine: MemoryEngine, spools: Spools, read_as: ImportFormat) -> None:
+    def __init__(
+        self, engine: MemoryEngine, spools: Spools, read_as: ImportFormat, provider: LLMProvider | None = None
+    ) -> None:
+        """:param provider: Compares similar texts, where the strategy asks for it; closed by its owner."""
         self._engine = engine
         self._spools = spools
         self._format = read_as
+        self._provider = provider
 
     def run(self, job: RunningJob) -> JsonObject:
-        run = _Run(self._engine, self._format, self._spools, job)
+        """:raises ExtractionNotConfigured: If the strategy needs a language model and none is configured any more."""
+        extracts = Strategy(job.parameters["strategy"]) is Strategy.SMART_EXTRACT
+        if extracts and self._provider is None:
+            raise ExtractionNotConfigured
+        run = _Run(self._engine, self._format, self._spools, job, self._provider if extracts else None)
         run.store_memories()
         run.make_links()
         run.report_ids()
@@ -149,14 +170,22 @@ class _BackupMissing(Exception):
 class _Run:
     """One import, from its saved position to its end."""
 
-    def __init__(self, engine: MemoryEngine, read_as: ImportFormat, spools: Spools, job: RunningJob) -> None:
+    def __init__(
+        self,
+        engine: MemoryEngine,
+        read_as: ImportFormat,
+        spools: Spools,
+        job: RunningJob,
+        provider: LLMProvider | None,
+    ) -> None:
         self._engine = engine
+        self._provider = provider
         self._format = read_as
         self._path = spools.path(job.id)
         self._job = job
         remap = job.parameters["remap"]
         self._remap = None if remap is None else SourceRemap(**remap)
-        self._smart = Strategy(job.parameters["strategy"]) is Strategy.SMART
+        self._smart = Strategy(job.parameters["strategy"]) is not Strategy.ADD
         # A job queued by an earlier release does not state the role.
         self._by_admin = bool(job.parameters.get("by_admin", False))
         # The file says which client wrote a memory; and an admin's who did.
@@ -170,7 +199,7 @@ class _Run:
             prepared = self._prepared(batch)
             # Individually if a line must be compared with the results of the previous lines.
             for part in _single(prepared) if self._smart else [prepared]:
-                verdicts = [self._verdict(entry) for entry in part]
+                part, verdicts = self._decided(part)
                 store = partial(self._store, part, verdicts)
                 try:
                     self._write(part[-1].raw, store)
@@ -270,10 +299,27 @@ class _Run:
         origin = replace(origin, history=history, split=split)
         return replace(entry, line=replace(entry.line, draft=draft, origin=origin))
 
-    def _verdict(self, entry: _Entry) -> Verdict:
-        if entry.line is None or not self._smart:
-            return Verdict(Decision.ADD)
-        return decide(self._engine, self._job.scope, entry.line, entry.passages)
+    def _decided(self, part: Sequence[_Entry]) -> tuple[list[_Entry], list[Verdict]]:
+        """Return the entries with their verdicts; a line that the model cannot compare becomes an error.
+
+        :raises LLMUnavailable: If the model may answer later; the job is then repeated from here.
+        """
+        entries, verdicts = [], []
+        for entry in part:
+            verdict = Verdict(Decision.ADD)
+            if entry.line is not None and self._smart:
+                try:
+                    verdict = decide(self._engine, self._job.scope, entry.line, entry.passages, self._provider)
+                except LLMError as error:
+                    if isinstance(error, TRANSIENT) and not self._job.last_try:
+                        raise
+                    sentence = (
+                        f"The model could not compare it with a similar memory ({error.message}); import it again"
+                    )
+                    entry = replace(entry, line=None, error=sentence)
+            entries.append(entry)
+            verdicts.append(verdict)
+        return entries, verdicts
 
     def _store(self, entries: Sequence[_Entry], verdicts: Sequence[Verdict], tx: Transaction, state: _State) -> None:
         named = {id_ for entry in entries if entry.line is not None for id_ in _ids_of(entry.line)}
@@ -284,6 +330,8 @@ class _Run:
                 state.add_error(entry.raw.number, entry.error)
             if entry.line is None:
                 continue
+            state.linking |= bool(entry.line.links)
+            state.links_dropped += entry.line.links_dropped
             old_id = entry.line.origin.id
             if old_id in known:
                 state.add_error(entry.raw.number, f"An earlier line has the id {old_id}; leave it out to store both")
@@ -300,7 +348,6 @@ class _Run:
                 continue
             if self._job.parameters["back_up"] and state.backup is None and state.imported + state.updated:
                 raise _BackupMissing
-            state.linking |= bool(entry.line.links)
             if old_id is not None:
                 known[old_id] = stored[old_id] = line
         transfers.remember_ids(tx.connection, self._job.id, stored)
@@ -352,6 +399,8 @@ class _Run:
                 state.links_dropped += len(line.links)
             elif own.added:
                 self._link_memory(tx, state, line, own.memory_id, known)
+            else:
+                state.links_dropped += sum(not _is_linked(tx, own.memory_id, link, known) for link in line.links)
 
     def _link_memory(
         self, tx: Transaction, state: _State, line: ImportLine, memory_id: int, known: Mapping[int, StoredLine]
@@ -367,6 +416,12 @@ class _Run:
                 state.links_dropped += 1
             elif transfers.insert_link(tx.connection, Link(memory_id, target.memory_id, link.type, link.created_at)):
                 state.links += 1
+
+
+def _is_linked(tx: Transaction, memory_id: int, link: LineLink, known: Mapping[int, StoredLine]) -> bool:
+    """Return whether a memory that was there before has the link of its line."""
+    target = known.get(link.to_id)
+    return target is not None and transfers.has_link(tx.connection, memory_id, target.memory_id, link.type)
 
 
 def _without(metadata: JsonObject, names: Collection[str]) -> JsonObject:

@@ -43,11 +43,15 @@ class LineLink:
 
 @dataclass(frozen=True, slots=True)
 class ImportLine:
-    """A memory in a file; `origin.id` and the ids of links are those of the file."""
+    """A memory in a file; `origin.id` and the ids of links are those of the file.
+
+    :param links_dropped: The number of its links whose ends the file does not name.
+    """
 
     draft: MemoryDraft
     origin: Origin
     links: tuple[LineLink, ...] = ()
+    links_dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,17 +104,17 @@ def test_only_an_admin_imports_who_made_a_memory(admin: TestClient, writer):
     for headers, source in ((writer, "written"), ({"X-API-Key": KEY}, "administered")):
         imported(admin, ndjson({"text": source, "source": source, "custom_fields": forged}), headers)
     written, administered = (one["custom_fields"] for one in exported(admin)[1:])
-    assert written == {"kept": 1}
+    assert written == {"kept": 1, "author": "writer"}
     assert administered == forged
 
 
-def test_a_smart_import_with_a_read_write_key_keeps_authorship(admin: TestClient, writer):
+def test_a_smart_import_with_a_read_write_key_adds_its_principal_only(admin: TestClient, writer):
     forged = {"author": {"auth_key_id": VICTIM}}
     body = {"text": "the plan is A", "source": "notes", "key": "plan", "custom_fields": {"kept": 1}}
     imported(admin, ndjson(body))
     changed = {**body, "text": "the plan is B", "custom_fields": forged}
     assert imported(admin, ndjson(changed), writer, strategy="smart")["updated"] == 1
-    assert [one["custom_fields"] for one in exported(admin)[1:]] == [{"kept": 1}]
+    assert [one["custom_fields"] for one in exported(admin)[1:]] == [{"kept": 1, "contributors": ["writer"]}]
 
 
 def test_a_read_write_key_imports_only_links_that_callers_can_make(admin: TestClient, writer):

@@ -34,7 +34,7 @@ def test_an_import_of_nothing_but_line_feeds_writes_nothing(store: Store):
         assert namespace is None
 
 
-@pytest.mark.parametrize("strategy", list(Strategy))
+@pytest.mark.parametrize("strategy", [Strategy.ADD, Strategy.SMART])
 def test_lines_that_cannot_be_stored_cost_few_writes(store: Store, strategy: Strategy):
     report = store.import_(b"x\n" * 10_000 + ndjson(line("last")), strategy=strategy)
     assert (report["imported"], report["error_count"]) == (1, 10_000)

@@ -111,7 +111,7 @@ def test_a_backup_is_made_first_unless_nobody_wants_one(store: Store):
     assert (report["backup"], backup.reason, backup.memories) == (backup.name, "pre_import", 1)
 
 
-@pytest.mark.parametrize("strategy", list(Strategy))
+@pytest.mark.parametrize("strategy", [Strategy.ADD, Strategy.SMART])
 @pytest.mark.parametrize(
     "body",
     [
@@ -128,7 +128,7 @@ def test_an_import_that_stores_nothing_makes_no_backup(store: Store, strategy: S
     assert store.engine.backups() == []
 
 
-@pytest.mark.parametrize("strategy", list(Strategy))
+@pytest.mark.parametrize("strategy", [Strategy.ADD, Strategy.SMART])
 def test_a_backup_is_made_once_before_the_first_line_that_is_stored(store: Store, strategy: Strategy):
     add(store.engine, "before")
     lines = [line(f"{number} {'abcdefgh'[number % 8] * 20}") for number in range(100)]

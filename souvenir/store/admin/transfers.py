@@ -158,6 +158,11 @@ def insert_link(connection: apsw.Connection, link: Link) -> bool:
     return connection.changes() > 0
 
 
+def has_link(connection: apsw.Connection, from_id: int, to_id: int, link_type: str) -> bool:
+    query = "SELECT 1 FROM links WHERE from_id = ? AND to_id = ? AND type = ?"
+    return connection.execute(query, (from_id, to_id, link_type)).fetchone() is not None
+
+
 def remember_ids(connection: apsw.Connection, job_id: str, stored: Mapping[int, StoredLine]) -> None:
     connection.executemany(
         "INSERT OR REPLACE INTO import_ids (job_id, old_id, new_id, added) VALUES (?, ?, ?, ?)",
