@@ -203,6 +203,9 @@ def erase(
     selection = body.selection()
     with frees_space(), service.removals.working() as work:
         parameters = service.erasure.begin(selection, work, backups=body.backups)
+        if selection.chooses in (Chooses.AGENT, Chooses.SOURCE):
+            is_source = selection.chooses is Chooses.SOURCE
+            service.usage.forget(selection.namespace, str(selection.value) if is_source else None)
         service.audit.act(scope, "erase", work, detail=selection.chooses.value)
         result = service.erasure_work.run(Erasure.kind, scope, parameters, wait_s=wait_s, job_id=work)
     return result if isinstance(result, JSONResponse) else EraseResponse.model_validate(result)

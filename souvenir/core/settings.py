@@ -109,6 +109,10 @@ class Settings(NetworkSettings):
         description="Days that actions of admins and denied requests are kept in the audit; changes are kept with "
         "their memories.",
     )
+    usage_tracking: bool = Field(
+        default=True,
+        description="Count calls by day, operation, key, source and client for `GET /usage`, and keep them 400 days.",
+    )
     otel_exporter_otlp_endpoint: str | None = Field(
         default=None,
         description="Address of an OpenTelemetry collector (OTLP over HTTP, without `/v1/traces`) that receives "

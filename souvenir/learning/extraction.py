@@ -8,7 +8,7 @@ job leaves nothing in memory; a failing model changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -70,7 +70,7 @@ class ExtractionRequest:
     session: str | None = None
 
 
-def _nothing() -> None:
+def _nothing(*_: object) -> None:
     return None
 
 
@@ -86,17 +86,20 @@ class Extraction:
         settings: Settings,
         *,
         on_end: Callable[[], None] = _nothing,
+        on_calls: Callable[[Scope, Sequence[JsonObject]], None] = _nothing,
         named: Callable[[Settings], LLMProvider | None] = provider_of,
     ) -> None:
         """:param provider: Closed by its owner before this object, so that closing waits for no call.
 
         :param on_end: Called after jobs end.
+        :param on_calls: Called with the scope of a job and its calls of a model, after they were stored.
         :param named: Creates the provider of a job that uses another model.
         """
         self._engine = engine
         self._provider = provider
         self._settings = settings
         self._named = named
+        self._on_calls = on_calls
         self._applying = Applying(engine, settings)
         self.jobs = Jobs(
             engine,
@@ -302,6 +305,7 @@ class Extraction:
         guidance = GUIDANCE_JSON.load(found.options[GUIDANCE])
         step = decide_again(self._engine, provider, scope, guidance, rows)
         self._engine.write_rows(lambda connection: extractions.add_calls(connection, job_id, step.calls))
+        self._on_calls(scope, step.calls)
         return settled(self._engine, scope, step.rows)
 
     # --- the ledger --------------------------------------------------------------------------------------------
@@ -319,7 +323,7 @@ class Extraction:
         self,
         job: RunningJob,
         rows: Sequence[FactRow],
-        calls: Iterable[JsonObject],
+        calls: Sequence[JsonObject],
         phase: Phase,
         *,
         done: int,
@@ -341,13 +345,16 @@ class Extraction:
             extractions.set_phase(connection, job.id, phase)
 
         self._engine.write_rows(work)
+        self._on_calls(job.scope, calls)
         job.state = state
 
     def _failed(self, job: RunningJob, error: LLMError) -> JsonObject:
         found, ledger = self._read(job.scope.namespace, job.id)
         stage = EXTRACT_STAGE if found.phase is Phase.PROPOSING else AUDN
-        call = {"stage": stage, **spent(error), "error": error.code}
+        model = found.options.get(MODEL) or (self._provider and self._provider.model)
+        call = {"stage": stage, "model": model, **spent(error), "error": error.code}
         self._engine.write_rows(lambda connection: extractions.add_calls(connection, job.id, [call]))
+        self._on_calls(job.scope, [call])
         return results.failed_result(found, ledger, stage, error)
 
     def _queue_full(self, waiting: int) -> ExtractQueueFull:

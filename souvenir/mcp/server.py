@@ -171,6 +171,7 @@ class McpServer:
             self._service.metrics.tool_called(tool.name, Outcome.FAILED)
             return _tool_error(_internal(request))
         self._service.metrics.tool_called(tool.name, Outcome.OK)
+        request.state.operation, request.state.arguments = tool.name, params.arguments or {}
         text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
         return wire.CallToolResult(content=[wire.TextContent(type="text", text=text)], structured_content=answer)
 

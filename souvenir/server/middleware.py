@@ -48,6 +48,7 @@ from souvenir.server.origins import SAFE_METHODS, HostCheck, OriginCheck
 from souvenir.server.request_guards import presumed_caller
 from souvenir.server.route import JsonRoute
 from souvenir.server.service import Service
+from souvenir.server.usage import AnsweredCall
 
 UNMATCHED = "unmatched"
 HEALTH_PATHS = frozenset({"/health", "/health/ready"})
@@ -154,6 +155,8 @@ class RequestMiddleware:
         method, template = method_of(scope), template_of(scope)
         status, code = state.get("status", CLIENT_LEFT), state.get("error_code")
         service.metrics.finish(method, template, status, duration_s, code)
+        if status < 400 and code is None and "caller" in state and "namespace" in state:
+            _note_call(service, state, state.get("operation") or scope["route"].name)
         if status in _DENIED or code == TooManyAttempts.code:
             _note_denial(service, scope, method, template, status, str(code))
         fields: dict[str, Any] = {"method": method, "route": template, "status": status}
@@ -323,3 +326,21 @@ def _note_denial(service: Service, scope: Scope, method: str, template: str, sta
     caller: Caller | None = state.get("caller")
     actor, address = caller.actor if caller else "unknown", client[0] if client else "unknown"
     service.audit.deny(Denial(actor, state.get("namespace"), method, template, status, address, code))
+
+
+def _note_call(service: Service, state: Mapping[str, Any], operation: str) -> None:
+    """Count a call in the usage, by the source that its body or its parameters name."""
+    arguments, header = state.get("arguments", {}), state["headers"].get
+    body, get = arguments.get("body"), arguments.get
+    source = getattr(body, "source_prefix", None) or getattr(body, "source", None)
+    service.usage.answered.append(
+        AnsweredCall(
+            state["namespace"],
+            operation,
+            state["caller"].actor,
+            source or get("source_prefix") or get("source"),
+            header(b"x-memories-client"),
+            header(b"x-memories-session-id"),
+            header(b"x-memories-invocation"),
+        )
+    )

@@ -334,6 +334,7 @@ class JsonRoute(APIRoute):
             arguments[name] = request
         if errors:
             raise RequestValidationError(errors)
+        request.scope["state"]["arguments"] = arguments
         for name, given in self._given.items():
             arguments[name] = given(request.scope["state"])
         if self._is_async:

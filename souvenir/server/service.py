@@ -53,6 +53,7 @@ from souvenir.server.admission import Admission
 from souvenir.server.job_responses import LongWork
 from souvenir.server.load_shedding import BodyMemory, WorkerThreads
 from souvenir.server.metrics import AdmissionCollector, Metrics, StoreCollector, add_collectors
+from souvenir.server.usage import Usage
 from souvenir.store.admin.jobs import lane_of
 from souvenir.transfer.lines import ImportFormat
 from souvenir.transfer.services import TransferServices
@@ -73,6 +74,7 @@ class Service:
     settings: Settings
     engine: MemoryEngine
     metrics: Metrics
+    usage: Usage
     instruments: Instruments
     deduplication: Deduplication
     transfer: TransferServices
@@ -162,17 +164,19 @@ class Service:
         common: list[JobHandler] = [deduplication, PrivacyRescan(engine), *transfer.handlers, *maintenance.handlers]
         lane = partial(_lane, engine, settings, lambda: _after_jobs(transfer, memory))
         jobs, erasure_jobs, reembedding_jobs = lane(*common), lane(erasure), lane(reembedding)
-        extraction = _watched(instruments, jobs, Extraction(engine, provider, settings, on_end=memory.ask))
+        usage = Usage(engine, enabled=settings.usage_tracking)
+        extraction = Extraction(engine, provider, settings, on_end=memory.ask, on_calls=usage.count_model_calls)
+        _watch_queues(instruments, jobs=jobs, extract=extraction.jobs)
         model_claims = ModelClaims(engine, provider, settings)
         own_lanes = extraction.jobs, maintenance.consolidation.jobs, engine.facts.queue.jobs, model_claims.jobs
         admission, bodies = Admission(settings), BodyMemory(settings.body_memory_mb * 1024 * 1024)
-        metrics = Metrics(instruments.registry)
         add_collectors(instruments.registry, (StoreCollector(engine), AdmissionCollector(admission, bodies)))
         conversations = Conversations(engine, idle=timedelta(minutes=settings.session_idle_minutes))
         service = cls(
             settings=settings,
             engine=engine,
-            metrics=metrics,
+            metrics=Metrics(instruments.registry),
+            usage=usage,
             instruments=instruments,
             deduplication=deduplication,
             transfer=transfer,
@@ -206,9 +210,7 @@ class Service:
             extraction=extraction,
             model_claims=model_claims,
         )
-        service.removals.start()
-        service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
-        service.loading.start()
+        service._start()
         return service
 
     def stop_admitting(self) -> None:
@@ -236,12 +238,18 @@ class Service:
             self.loading.join(LOADING_TIMEOUT_S)
         self.keys.close()
         self.audit.close()
+        self.usage.close()
         self.engine.close()
         self.model.close()
         if self.reranker is not None:
             self.reranker.close()
         self.threads.close()
         self.instruments.tracing.close()
+
+    def _start(self) -> None:
+        self.removals.start()
+        self.loading = Thread(target=self._load, name="souvenir-loading", daemon=True)
+        self.loading.start()
 
     def _load(self) -> None:
         loaded = self._load_model(FIRST_RETRY_S)
@@ -316,11 +324,10 @@ def _lane(engine: MemoryEngine, settings: Settings, on_end: Callable[[], None], 
     return Jobs(engine, handlers, queue_max=queue_max, retention_days=retention_days, on_end=on_end, lane=lane)
 
 
-def _watched(instruments: Instruments, jobs: Jobs, extraction: Extraction) -> Extraction:
-    """Register the extraction, its queue and that of the other jobs in the metrics."""
-    instruments.watch_queue("jobs", lambda: jobs.waiting, capacity=jobs.figures.waiting_max)
-    instruments.watch_queue("extract", lambda: extraction.jobs.waiting, capacity=extraction.jobs.figures.waiting_max)
-    return extraction
+def _watch_queues(instruments: Instruments, **queues: Jobs) -> None:
+    """Register the queues in the metrics, under these names."""
+    for name, jobs in queues.items():
+        instruments.watch_queue(name, partial(getattr, jobs, "waiting"), capacity=jobs.figures.waiting_max)
 
 
 def _notify_removed(*lanes: Jobs) -> None:

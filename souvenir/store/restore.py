@@ -38,7 +38,7 @@ from souvenir.store.rows import select
 from souvenir.store.schema import has_table, meta, migrate, register_functions, require_known
 from souvenir.store.tombstones import Tombstone
 
-CARRIED_OVER = ("api_keys", "key_days", "audit_events", "renumbered_memories")
+CARRIED_OVER = ("api_keys", "key_days", "audit_events", "usage_days", "renumbered_memories")
 """Tables that a restore keeps as they are now."""
 
 
@@ -128,7 +128,7 @@ def raise_sequences(connection: apsw.Connection, least: Mapping[str, int]) -> No
 
 
 def carry_over(present: apsw.Connection, restored: apsw.Connection) -> None:
-    """Replace the restored keys and audit events by the current ones, if there are any; add the tombstones.
+    """Replace the restored keys, audit events and usage by the current ones, if there are any; add the tombstones.
 
     A restore brings memories back; it neither reactivates a revoked key nor drops a new one, and the audit log stays
     complete. A database that never had a key is new and gets those of the backup. Erased data stays erased

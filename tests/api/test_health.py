@@ -87,11 +87,6 @@ def test_stats_count_the_contents_of_the_namespace(client: TestClient, add: Add)
     assert stats["last_updated"] >= stats["created_at"]
 
 
-def test_use_is_not_tracked_and_the_service_says_so(client: TestClient):
-    assert client.get("/usage", params={"period": "today"}).json()["enabled"] is False
-    assert client.get("/usage", params={"period": "yesterday"}).status_code == 422
-
-
 def test_metrics_count_requests_by_route(client: TestClient, add: Add):
     stored = add("red")
     client.get(f"/memory/{stored}")

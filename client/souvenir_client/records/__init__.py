@@ -120,9 +120,12 @@ if TYPE_CHECKING:
     from souvenir_client.records.facts import FactRecord, FactsResponse, ListedFact, SetFactsResponse, SplitResponse
     from souvenir_client.records.figures import (
         ExtractFigures,
+        ExtractionUsage,
         MemoryMetrics,
         MemoryTrend,
         MetricsResponse,
+        ModelUsage,
+        OperationUsage,
         ProcessMemory,
         RequestMetrics,
         RouteMetrics,
@@ -191,17 +194,12 @@ if TYPE_CHECKING:
     from souvenir_client.records.replace import ArchiveBatchResponse, MergeResponse, SupersedeResponse
     from souvenir_client.records.search import (
         Candidate,
-        EvidenceConfidence,
-        EvidenceItem,
-        EvidencePacket,
-        EvidenceResponse,
         ExplainedHit,
         ExplainResponse,
         FeedbackHistoryResponse,
         FeedbackRecord,
         FeedbackResponse,
         GraphUse,
-        MissedMemoryResponse,
         RetractedFeedbackResponse,
         ScoringWeights,
         SearchBatchResponse,
@@ -242,37 +240,37 @@ __all__ = [
     "ContextResponse", "ConversationStored", "CountResponse", "DeduplicateResponse", "DeleteBatchResponse",
     "DeleteManyResponse", "DeleteResponse", "DeletedBlock", "DescribeJob", "DescribeResponse", "DiffResponse",
     "DroppedClaims", "DroppedCounts", "DuplicatePairRecord", "EntityRecord", "EraseResponse",
-    "EvidenceConfidence", "EvidenceItem", "EvidencePacket", "EvidenceResponse", "ExplainMessagesResponse",
-    "ExplainResponse", "ExplainedHit", "ExplainedMessage", "Explanation", "ExtractAccepted", "ExtractFigures",
-    "ExtractJob", "ExtractResult", "ExtractStatus", "FactPair", "FactRecord", "FactsResponse",
-    "FeedbackHistoryResponse", "FeedbackRecord", "FeedbackResponse", "FileError", "FlagRecord", "ForgetResponse",
-    "FoundMessage", "GetBatchResponse", "GraphDocument", "GraphNode", "GraphRelation", "GraphResponse",
-    "GraphUse", "HealthResponse", "HistoryResponse", "ImportResponse", "InsightsRecord", "IsNovelResponse",
-    "JobAccepted", "JobRecord", "JobsResponse", "KeyQuotas", "KeyRecord", "KeysResponse", "LineError",
-    "LinkRecord", "LinksResponse", "ListedFact", "ListedLink", "LocritAiResult", "LocritAiSearchResponse",
-    "LocritConcept", "LocritConceptDetails", "LocritConcepts", "LocritContext", "LocritDone", "LocritHistory",
-    "LocritMemories", "LocritMemory", "LocritMemoryAdded", "LocritMessage", "LocritMessageAnswer",
-    "LocritRelated", "LocritRelatedConcepts", "LocritResult", "LocritSearchResponse", "LocritSession",
-    "LocritSessionAnswer", "LocritSessions", "LocritStatistics", "LocritStats", "LocritSummary", "LongTermHit",
-    "MemoryBlock", "MemoryChange", "MemoryMetrics", "MemoryPage", "MemoryRecord", "MemoryTrend", "MergeResponse",
-    "MergedRecord", "MessageBatch", "MessageRecord", "MetricsResponse", "MissedMemoryResponse", "ModelClaim",
-    "NamedConcept", "NearMemory", "NeighbourRecord", "NeighbourShift", "NetworkRecord", "NewKeyResponse",
-    "OwnKeyResponse", "PatchMemoryResponse", "PolicyAction", "PolicyCounts", "PolicyRecord", "PolicyResponse",
-    "PolicySummary", "PreferencePage", "PreferenceRecord", "ProcessMemory", "ProfileDeleted", "ProfileRecord",
-    "PruneResponse", "PurgeResponse", "ReadyResponse", "RecallResponse", "RecallSearchResponse",
-    "ReembedResponse", "RelatedConcept", "RelatedConcepts", "RelationRecord", "ReloadResponse",
-    "RememberResponse", "RemoveLinkResponse", "RemovedCounts", "RemovedResponse", "RequestMetrics",
-    "RescanResponse", "ResolveConflictsResponse", "RestoreResponse", "RetractedFeedbackResponse", "ReviewRecord",
-    "RevokeKeyResponse", "RouteMetrics", "RulesRecord", "SaidInTime", "ScoringWeights", "SearchBatchResponse",
-    "SearchExplanation", "SearchHit", "SearchResponse", "SessionContextResponse", "SessionLengths", "SessionPage",
-    "SessionRecord", "SetFactsResponse", "SettledRecord", "SimilarMemory", "SkippedRecord", "SnapshotRecord",
-    "SnapshotResponse", "SnapshotRestoreResponse", "SnapshotsResponse", "SplitResponse", "SpreadRecord",
-    "StateConceptsResponse", "StatsResponse", "StoreGraphResponse", "StoredDetails", "StoredTurns",
-    "SummaryResponse", "SummaryStatistics", "SupersedeResponse", "TagsResponse", "Term", "TimePeriod",
-    "TimeReading", "TopicDetailsRecord", "TopicMessage", "TopicPage", "TopicRecord", "TopicSession", "TopicTerm",
-    "TotalSample", "UndoDescribeResponse", "UndoResponse", "UpdateKeyResponse", "UpsertBatchResponse",
-    "UpsertResponse", "UsageRecord", "UsageResponse", "UsedQuotas", "UsedTag", "UserPage", "UserRecord",
-    "WarningResponse", "WindowRecord", "WindowResponse",
+    "ExplainMessagesResponse", "ExplainResponse", "ExplainedHit", "ExplainedMessage", "Explanation",
+    "ExtractAccepted", "ExtractFigures", "ExtractJob", "ExtractResult", "ExtractStatus", "ExtractionUsage",
+    "FactPair", "FactRecord", "FactsResponse", "FeedbackHistoryResponse", "FeedbackRecord", "FeedbackResponse",
+    "FileError", "FlagRecord", "ForgetResponse", "FoundMessage", "GetBatchResponse", "GraphDocument", "GraphNode",
+    "GraphRelation", "GraphResponse", "GraphUse", "HealthResponse", "HistoryResponse", "ImportResponse",
+    "InsightsRecord", "IsNovelResponse", "JobAccepted", "JobRecord", "JobsResponse", "KeyQuotas", "KeyRecord",
+    "KeysResponse", "LineError", "LinkRecord", "LinksResponse", "ListedFact", "ListedLink", "LocritAiResult",
+    "LocritAiSearchResponse", "LocritConcept", "LocritConceptDetails", "LocritConcepts", "LocritContext",
+    "LocritDone", "LocritHistory", "LocritMemories", "LocritMemory", "LocritMemoryAdded", "LocritMessage",
+    "LocritMessageAnswer", "LocritRelated", "LocritRelatedConcepts", "LocritResult", "LocritSearchResponse",
+    "LocritSession", "LocritSessionAnswer", "LocritSessions", "LocritStatistics", "LocritStats", "LocritSummary",
+    "LongTermHit", "MemoryBlock", "MemoryChange", "MemoryMetrics", "MemoryPage", "MemoryRecord", "MemoryTrend",
+    "MergeResponse", "MergedRecord", "MessageBatch", "MessageRecord", "MetricsResponse", "ModelClaim",
+    "ModelUsage", "NamedConcept", "NearMemory", "NeighbourRecord", "NeighbourShift", "NetworkRecord",
+    "NewKeyResponse", "OperationUsage", "OwnKeyResponse", "PatchMemoryResponse", "PolicyAction", "PolicyCounts",
+    "PolicyRecord", "PolicyResponse", "PolicySummary", "PreferencePage", "PreferenceRecord", "ProcessMemory",
+    "ProfileDeleted", "ProfileRecord", "PruneResponse", "PurgeResponse", "ReadyResponse", "RecallResponse",
+    "RecallSearchResponse", "ReembedResponse", "RelatedConcept", "RelatedConcepts", "RelationRecord",
+    "ReloadResponse", "RememberResponse", "RemoveLinkResponse", "RemovedCounts", "RemovedResponse",
+    "RequestMetrics", "RescanResponse", "ResolveConflictsResponse", "RestoreResponse",
+    "RetractedFeedbackResponse", "ReviewRecord", "RevokeKeyResponse", "RouteMetrics", "RulesRecord", "SaidInTime",
+    "ScoringWeights", "SearchBatchResponse", "SearchExplanation", "SearchHit", "SearchResponse",
+    "SessionContextResponse", "SessionLengths", "SessionPage", "SessionRecord", "SetFactsResponse",
+    "SettledRecord", "SimilarMemory", "SkippedRecord", "SnapshotRecord", "SnapshotResponse",
+    "SnapshotRestoreResponse", "SnapshotsResponse", "SplitResponse", "SpreadRecord", "StateConceptsResponse",
+    "StatsResponse", "StoreGraphResponse", "StoredDetails", "StoredTurns", "SummaryResponse", "SummaryStatistics",
+    "SupersedeResponse", "TagsResponse", "Term", "TimePeriod", "TimeReading", "TopicDetailsRecord",
+    "TopicMessage", "TopicPage", "TopicRecord", "TopicSession", "TopicTerm", "TotalSample",
+    "UndoDescribeResponse", "UndoResponse", "UpdateKeyResponse", "UpsertBatchResponse", "UpsertResponse",
+    "UsageRecord", "UsageResponse", "UsedQuotas", "UsedTag", "UserPage", "UserRecord", "WarningResponse",
+    "WindowRecord", "WindowResponse",
 ]  # fmt: skip
 
 _RECORDS = {
@@ -308,8 +306,8 @@ _RECORDS = {
     "extraction_profiles": ("ProfileDeleted ProfileRecord RulesRecord"),
     "facts": ("FactRecord FactsResponse ListedFact SetFactsResponse SplitResponse"),
     "figures": (
-        "ExtractFigures MemoryMetrics MemoryTrend MetricsResponse ProcessMemory RequestMetrics RouteMetrics "
-        "StatsResponse TotalSample UsageResponse UsedQuotas"
+        "ExtractFigures ExtractionUsage MemoryMetrics MemoryTrend MetricsResponse ModelUsage OperationUsage "
+        "ProcessMemory RequestMetrics RouteMetrics StatsResponse TotalSample UsageResponse UsedQuotas"
     ),
     "graph": ("EntityRecord GraphResponse RelationRecord StoreGraphResponse"),
     "health": ("HealthResponse ReadyResponse WarningResponse"),
@@ -332,9 +330,9 @@ _RECORDS = {
     "read": ("GetBatchResponse HistoryResponse MemoryChange MemoryPage"),
     "replace": ("ArchiveBatchResponse MergeResponse SupersedeResponse"),
     "search": (
-        "Candidate EvidenceConfidence EvidenceItem EvidencePacket EvidenceResponse ExplainResponse "
-        "ExplainedHit FeedbackHistoryResponse FeedbackRecord FeedbackResponse GraphUse MissedMemoryResponse "
-        "RetractedFeedbackResponse ScoringWeights SearchBatchResponse SearchExplanation SearchResponse"
+        "Candidate ExplainResponse ExplainedHit FeedbackHistoryResponse FeedbackRecord FeedbackResponse "
+        "GraphUse RetractedFeedbackResponse ScoringWeights SearchBatchResponse SearchExplanation "
+        "SearchResponse"
     ),
     "tags": ("ChangedTagResponse TagsResponse UsedTag"),
     "tiers": (

@@ -21,6 +21,17 @@ class ExtractFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionUsage:
+    """Calls of language models by extractions, of all sessions."""
+
+    total_calls: int
+    total_input_tokens: int
+    total_output_tokens: int
+    by_model: Mapping[str, ModelUsage]
+    estimated_cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryMetrics:
     current_total: int
     trend: MemoryTrend
@@ -43,6 +54,25 @@ class MetricsResponse:
     extract: ExtractFigures
     embedder_reload: Mapping[str, int]
     promotion: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUsage:
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    estimated_cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationUsage:
+    """Calls of one operation. Only calls that name a source, client, session or invocation are in those lists."""
+
+    total: int
+    by_source: Mapping[str, int]
+    by_client: Mapping[str, int]
+    by_session: Mapping[str, int]
+    by_invocation: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +120,12 @@ class TotalSample:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageResponse:
     enabled: bool
+    period: str | None = None
+    session_id: str | None = None
+    operations: Mapping[str, OperationUsage] | None = None
+    extraction: ExtractionUsage | None = None
+    by_key: Mapping[str, int] | None = None
+    by_day: Mapping[str, int] | None = None
     key_id: str | None
     quotas: KeyQuotas
     used: UsedQuotas

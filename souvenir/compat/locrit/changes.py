@@ -151,6 +151,7 @@ def clear_locrit(body: ClearLocrit, scope: LocritWriter, service: RunningService
     """Delete all data of a Locrit except its settings; a backup is made first."""
     service.agents.get(scope)
     service.engine.back_up(reason="pre_clear")
+    service.usage.forget(scope.namespace)
     removed = service.removals.clear(scope)
     service.audit.act(scope, "agent.clear", detail=f"{removed.messages} messages, {removed.memories} memories")
     return LocritDone.saying(f"Deleted {removed.messages} messages and {removed.memories} memories")

@@ -36,18 +36,27 @@ CREATE TABLE retrievals (
     last_at   INTEGER NOT NULL
 ) STRICT;
 
--- Calls per day and operation: in total (dimension and name are empty), and by each dimension for itself.
+-- Calls per day (days since 1970, UTC), namespace and operation: in total (dimension and name are empty), and by each
+-- dimension for itself. The cost is null where the price of a model is unknown.
 CREATE TABLE usage_days (
     day           INTEGER NOT NULL,
     namespace     TEXT NOT NULL,
-    operation     TEXT NOT NULL,
     dimension     TEXT NOT NULL,
+    operation     TEXT NOT NULL,
     name          TEXT NOT NULL,
     calls         INTEGER NOT NULL,
     input_tokens  INTEGER NOT NULL DEFAULT 0,
     output_tokens INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (day, namespace, operation, dimension, name)
+    cost_usd      REAL DEFAULT 0,
+    PRIMARY KEY (day, namespace, dimension, operation, name)
 ) STRICT, WITHOUT ROWID;
+-- A namespace is renamed when its removal starts.
+CREATE TRIGGER usage_of_renamed AFTER UPDATE OF name ON namespaces WHEN NEW.name IS NOT OLD.name BEGIN
+    DELETE FROM usage_days WHERE namespace = OLD.name;
+END;
+CREATE TRIGGER usage_of_deleted AFTER DELETE ON namespaces BEGIN
+    DELETE FROM usage_days WHERE namespace = OLD.name;
+END;
 
 -- The feed of changes, in the order of their commits, without stored text (`souvenir.store.admin.events`). `memory_id` is
 -- the changed memory, and `history_id` the entry of the change, or the last one of all before the deletion. `places` are

@@ -30,7 +30,10 @@ class AsyncFiguresOperations:
         period: str | NotSent = NOT_SENT,
         session_id: str | NotSent = NOT_SENT,
     ) -> UsageResponse:
-        """Get the quotas of a key and what it has used of them. `GET /usage`."""
+        """Get the calls of a period (of all callers for an admin) and a key's quotas with what it has used of them.
+
+        `GET /usage`.
+        """
         return await self._transport.send(
             Call(
                 "GET",
