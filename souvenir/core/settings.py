@@ -21,7 +21,8 @@ from pydantic_settings import (
 )
 
 from souvenir.core.files import resource
-from souvenir.core.network_settings import NetworkSettings, parted
+from souvenir.core.load_settings import LoadSettings
+from souvenir.core.network_settings import parted
 from souvenir.core.quotas import quotas_of_text
 from souvenir.core.saved_settings import DEFAULT_PATH, SavedSource, expanded, saved_settings, unknown
 from souvenir.core.types import DEFAULT_NAMESPACE, Fusion
@@ -78,7 +79,7 @@ def _checked_quotas(text: str | None) -> str | None:
     return text
 
 
-class Settings(NetworkSettings):
+class Settings(LoadSettings):
     """Every setting of the service. The name in the environment is the field's name in capitals, or an alias of it.
 
     :raises SavedSettingsUnusable: If the saved file cannot be used.
@@ -394,45 +395,6 @@ class Settings(NetworkSettings):
     )
     workspace_dir: UserPath | None = Field(
         default=None, description="Folder whose Markdown files `POST /index/build` reads; unset, the route answers 409."
-    )
-
-    request_timeout_s: float = Field(
-        default=60.0, gt=0, description="Seconds from a request's arrival until it is answered 503."
-    )
-    queue_wait_s: float = Field(
-        default=1.0,
-        gt=0,
-        description="Maximum expected wait of a request before it is processed, in seconds; above, it is refused at "
-        "once (429).",
-    )
-    max_request_tokens: int = Field(
-        default=150_000,
-        ge=1,
-        description="Maximum tokens of the texts of one request (413 above); jobs such as imports are not limited.",
-    )
-    max_searches: int = Field(
-        default=0,
-        ge=0,
-        description="Maximum concurrent searches; 0 takes one per core, more where another server embeds.",
-    )
-    max_writes: int = Field(default=0, ge=0, description="Maximum concurrent writes; 0 takes as many as for searches.")
-    max_reads: int = Field(
-        default=0, ge=0, description="Maximum other concurrent reads; 0 takes two per core, at least 8."
-    )
-    max_long: int = Field(
-        default=6, ge=1, description="Maximum concurrent long requests: backups, exports, deletions by source."
-    )
-    max_connections: int = Field(
-        default=512, ge=1, description="Maximum open connections; on further ones only health is answered (503)."
-    )
-    stall_timeout_s: float = Field(
-        default=20.0,
-        gt=0,
-        description="Seconds until a client is disconnected that sends neither a further 64 KiB of its body nor its "
-        "end, or does not read its answer.",
-    )
-    body_memory_mb: int = Field(
-        default=128, ge=1, description="Memory for the bodies of requests in progress, in MiB (429 above)."
     )
 
     @field_validator("embed_provider", mode="before")

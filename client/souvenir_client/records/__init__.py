@@ -194,12 +194,17 @@ if TYPE_CHECKING:
     from souvenir_client.records.replace import ArchiveBatchResponse, MergeResponse, SupersedeResponse
     from souvenir_client.records.search import (
         Candidate,
+        EvidenceConfidence,
+        EvidenceItem,
+        EvidencePacket,
+        EvidenceResponse,
         ExplainedHit,
         ExplainResponse,
         FeedbackHistoryResponse,
         FeedbackRecord,
         FeedbackResponse,
         GraphUse,
+        MissedMemoryResponse,
         RetractedFeedbackResponse,
         ScoringWeights,
         SearchBatchResponse,
@@ -240,19 +245,20 @@ __all__ = [
     "ContextResponse", "ConversationStored", "CountResponse", "DeduplicateResponse", "DeleteBatchResponse",
     "DeleteManyResponse", "DeleteResponse", "DeletedBlock", "DescribeJob", "DescribeResponse", "DiffResponse",
     "DroppedClaims", "DroppedCounts", "DuplicatePairRecord", "EntityRecord", "EraseResponse",
-    "ExplainMessagesResponse", "ExplainResponse", "ExplainedHit", "ExplainedMessage", "Explanation",
-    "ExtractAccepted", "ExtractFigures", "ExtractJob", "ExtractResult", "ExtractStatus", "ExtractionUsage",
-    "FactPair", "FactRecord", "FactsResponse", "FeedbackHistoryResponse", "FeedbackRecord", "FeedbackResponse",
-    "FileError", "FlagRecord", "ForgetResponse", "FoundMessage", "GetBatchResponse", "GraphDocument", "GraphNode",
-    "GraphRelation", "GraphResponse", "GraphUse", "HealthResponse", "HistoryResponse", "ImportResponse",
-    "InsightsRecord", "IsNovelResponse", "JobAccepted", "JobRecord", "JobsResponse", "KeyQuotas", "KeyRecord",
-    "KeysResponse", "LineError", "LinkRecord", "LinksResponse", "ListedFact", "ListedLink", "LocritAiResult",
-    "LocritAiSearchResponse", "LocritConcept", "LocritConceptDetails", "LocritConcepts", "LocritContext",
-    "LocritDone", "LocritHistory", "LocritMemories", "LocritMemory", "LocritMemoryAdded", "LocritMessage",
-    "LocritMessageAnswer", "LocritRelated", "LocritRelatedConcepts", "LocritResult", "LocritSearchResponse",
-    "LocritSession", "LocritSessionAnswer", "LocritSessions", "LocritStatistics", "LocritStats", "LocritSummary",
-    "LongTermHit", "MemoryBlock", "MemoryChange", "MemoryMetrics", "MemoryPage", "MemoryRecord", "MemoryTrend",
-    "MergeResponse", "MergedRecord", "MessageBatch", "MessageRecord", "MetricsResponse", "ModelClaim",
+    "EvidenceConfidence", "EvidenceItem", "EvidencePacket", "EvidenceResponse", "ExplainMessagesResponse",
+    "ExplainResponse", "ExplainedHit", "ExplainedMessage", "Explanation", "ExtractAccepted", "ExtractFigures",
+    "ExtractJob", "ExtractResult", "ExtractStatus", "ExtractionUsage", "FactPair", "FactRecord", "FactsResponse",
+    "FeedbackHistoryResponse", "FeedbackRecord", "FeedbackResponse", "FileError", "FlagRecord", "ForgetResponse",
+    "FoundMessage", "GetBatchResponse", "GraphDocument", "GraphNode", "GraphRelation", "GraphResponse",
+    "GraphUse", "HealthResponse", "HistoryResponse", "ImportResponse", "InsightsRecord", "IsNovelResponse",
+    "JobAccepted", "JobRecord", "JobsResponse", "KeyQuotas", "KeyRecord", "KeysResponse", "LineError",
+    "LinkRecord", "LinksResponse", "ListedFact", "ListedLink", "LocritAiResult", "LocritAiSearchResponse",
+    "LocritConcept", "LocritConceptDetails", "LocritConcepts", "LocritContext", "LocritDone", "LocritHistory",
+    "LocritMemories", "LocritMemory", "LocritMemoryAdded", "LocritMessage", "LocritMessageAnswer",
+    "LocritRelated", "LocritRelatedConcepts", "LocritResult", "LocritSearchResponse", "LocritSession",
+    "LocritSessionAnswer", "LocritSessions", "LocritStatistics", "LocritStats", "LocritSummary", "LongTermHit",
+    "MemoryBlock", "MemoryChange", "MemoryMetrics", "MemoryPage", "MemoryRecord", "MemoryTrend", "MergeResponse",
+    "MergedRecord", "MessageBatch", "MessageRecord", "MetricsResponse", "MissedMemoryResponse", "ModelClaim",
     "ModelUsage", "NamedConcept", "NearMemory", "NeighbourRecord", "NeighbourShift", "NetworkRecord",
     "NewKeyResponse", "OperationUsage", "OwnKeyResponse", "PatchMemoryResponse", "PolicyAction", "PolicyCounts",
     "PolicyRecord", "PolicyResponse", "PolicySummary", "PreferencePage", "PreferenceRecord", "ProcessMemory",
@@ -330,9 +336,9 @@ _RECORDS = {
     "read": ("GetBatchResponse HistoryResponse MemoryChange MemoryPage"),
     "replace": ("ArchiveBatchResponse MergeResponse SupersedeResponse"),
     "search": (
-        "Candidate ExplainResponse ExplainedHit FeedbackHistoryResponse FeedbackRecord FeedbackResponse "
-        "GraphUse RetractedFeedbackResponse ScoringWeights SearchBatchResponse SearchExplanation "
-        "SearchResponse"
+        "Candidate EvidenceConfidence EvidenceItem EvidencePacket EvidenceResponse ExplainResponse "
+        "ExplainedHit FeedbackHistoryResponse FeedbackRecord FeedbackResponse GraphUse MissedMemoryResponse "
+        "RetractedFeedbackResponse ScoringWeights SearchBatchResponse SearchExplanation SearchResponse"
     ),
     "tags": ("ChangedTagResponse TagsResponse UsedTag"),
     "tiers": (
