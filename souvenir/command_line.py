@@ -6,6 +6,7 @@
     souvenir-server accept-loss     confirm that writes are missing, so that it is no longer reported
     souvenir-server repair-ids      renumber memories whose ids an import moved too far, while no service runs on it
     souvenir-server restore NAME    replace the database with a backup, while no service runs on it
+    souvenir-server import-memories FOLDER   import the data folder of a Memories service, while no service runs
 
 `python app.py` is the same command.
 """
@@ -16,6 +17,8 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -24,15 +27,19 @@ from souvenir.application import Application
 from souvenir.core.errors import SouvenirError
 from souvenir.core.files import PRIVATE_UMASK
 from souvenir.core.settings import Settings
+from souvenir.core.stored_json import to_json
+from souvenir.core.types import DEFAULT_NAMESPACE
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import chosen_model
 from souvenir.server.connections import ServerConfig, serve_until_stopped
 from souvenir.server.logs import configure_logging
 from souvenir.server.middleware import EarlyRefusal
+from souvenir.server.request_guards import namespace_name
 from souvenir.server.service import Service
 from souvenir.store.losses import MISSING
 from souvenir.store.repair import rebuild_indexes
 from souvenir.store.restore import accept_losses, repair_ids, require_store, restore_offline
+from souvenir.transfer.folder_import import FolderOrder, import_folder
 
 SWITCH_INTERVAL_S = 0.001
 """The switch interval: a request needs the interpreter several times, and waits this long while others compute."""
@@ -119,6 +126,15 @@ def restore(settings: Settings, name: str) -> int:
     return 0
 
 
+def import_memories(settings: Settings, order: FolderOrder) -> int:
+    """Import the data of a service of the Memories family, and print the report."""
+    embedder, spec = chosen_model(settings)
+    with closing(embedder):
+        embedder.load()
+        import_folder(settings, embedder, order, ReadAs(), model_spec=to_json(spec.to_json()), say=_say)
+    return 0
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="souvenir-server", description="Souvenir, a memory service for agents.")
     commands = parser.add_subparsers(dest="command", metavar="command")
@@ -128,6 +144,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("accept-loss", help="confirm that writes are missing, while no service runs")
     commands.add_parser("repair-ids", help="renumber memories whose ids an import moved too far, while no service runs")
     commands.add_parser("restore", help="go back to a backup, while no service runs").add_argument("name")
+    importing = commands.add_parser(
+        "import-memories", help="import the data folder of a Memories service, while no service runs"
+    )
+    importing.add_argument("path", type=Path, help="the folder with metadata.json, or a SQLite or Qdrant file of it")
+    importing.add_argument("--namespace", type=namespace_name, default=DEFAULT_NAMESPACE, help="where they are stored")
+    importing.add_argument("--embed", action="store_true", help="embed all texts again, whatever vectors there are")
+    importing.add_argument("--dry-run", action="store_true", help="store nothing, and say what would be done")
+    importing.add_argument("--no-backup", action="store_true", help="make no backup first")
     command = parser.parse_args(arguments)
     os.umask(PRIVATE_UMASK)
     try:
@@ -141,6 +165,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return repair(settings)
             case "restore":
                 return restore(settings, command.name)
+            case "import-memories":
+                order = FolderOrder(
+                    command.path, command.namespace, command.embed, command.dry_run, back_up=not command.no_backup
+                )
+                return import_memories(settings, order)
             case _:
                 return serve(settings)
     except ValidationError as error:

@@ -43,7 +43,7 @@ ARROWS: Mapping[str, str] = {
     "souvenir.compat": "api conversations core knowledge server store",
     "souvenir.mcp": "access api conversations core knowledge memories retrieval server store",
     "souvenir.application": "api compat core mcp memories server",
-    "souvenir.command_line": "api application core memories server store",
+    "souvenir.command_line": "api application core memories server store transfer",
     # The front doors that the design names.
     "app": "application command_line",
     "memory_engine": "memories",

@@ -37,7 +37,7 @@ from souvenir.jobs.handler import TRANSIENT, RunningJob
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.llm.provider import LLMProvider
 from souvenir.store.admin import transfers
-from souvenir.store.admin.transfers import ChangedId, StoredLine
+from souvenir.store.admin.transfers import IMPORT_ID, ChangedId, StoredLine
 from souvenir.store.memories.reads import MERGED_FROM
 from souvenir.store.transaction import Transaction, require_writable
 from souvenir.transfer.lines import ImportFormat, ImportLine, LineLink, SourceRemap
@@ -126,12 +126,14 @@ class ImportOrder:
     """The options of an import.
 
     :param by_admin: Whether the file may keep its ids, histories and authors, according to the caller's role.
+    :param skip_imported: Whether lines are skipped whose `import_id` a stored memory has.
     """
 
     strategy: Strategy = Strategy.ADD
     remap: SourceRemap | None = None
     back_up: bool = True
     by_admin: bool = False
+    skip_imported: bool = False
 
     def parameters(self, spool: Spool) -> JsonObject:
         return {**asdict(self), "line_count": spool.line_count}
@@ -191,6 +193,10 @@ class _Run:
         # The file says which client wrote a memory; and an admin's who did.
         self._scope = replace(job.scope, client=None, author=None if self._by_admin else job.scope.author)
         self.state = _STATE.load(job.state)
+        self._imported: Mapping[str, int] = {}
+        if job.parameters.get("skip_imported"):
+            with engine.namespace(job.scope) as (connection, namespace):
+                self._imported = {} if namespace is None else transfers.imported_ids(connection, namespace.id)
 
     def store_memories(self) -> None:
         if self.state.phase is not Phase.MEMORIES:
@@ -306,7 +312,8 @@ class _Run:
         """
         entries, verdicts = [], []
         for entry in part:
-            verdict = Verdict(Decision.ADD)
+            held = None if entry.line is None else self._imported.get(str(entry.line.draft.metadata.get(IMPORT_ID)))
+            verdict = Verdict(Decision.ADD) if held is None else Verdict(Decision.SKIP, held)
             if entry.line is not None and self._smart:
                 try:
                     verdict = decide(self._engine, self._job.scope, entry.line, entry.passages, self._provider)

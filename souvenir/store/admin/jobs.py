@@ -30,7 +30,8 @@ STORE_WIDE = (ERASE, REEMBED)
 CONSOLIDATE = "consolidate"
 SPLIT = "split"
 DESCRIBE = "describe"
-OWN_LANES = (ERASE, REEMBED, EXTRACT, CONSOLIDATE, SPLIT, DESCRIBE)
+IMPORT_FOLDER = "import_folder"
+OWN_LANES = (ERASE, REEMBED, EXTRACT, CONSOLIDATE, SPLIT, DESCRIBE, IMPORT_FOLDER)
 """Kinds with a queue and workers of their own; all others share one queue."""
 
 

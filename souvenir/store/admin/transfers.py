@@ -158,6 +158,19 @@ def insert_link(connection: apsw.Connection, link: Link) -> bool:
     return connection.changes() > 0
 
 
+IMPORT_ID = "import_id"
+"""Metadata key of a memory: its identity in the store that it was imported from."""
+
+
+def imported_ids(connection: apsw.Connection, namespace_id: int) -> dict[str, int]:
+    """Return the memories with an identity of an import; of several with one, the newest."""
+    query = (
+        f"SELECT metadata ->> '{IMPORT_ID}', id FROM memories WHERE namespace_id = ? "
+        f"AND json_type(metadata, '$.{IMPORT_ID}') = 'text' ORDER BY id"
+    )
+    return dict(select(connection, tuple[str, int], query, (namespace_id,)))
+
+
 def has_link(connection: apsw.Connection, from_id: int, to_id: int, link_type: str) -> bool:
     query = "SELECT 1 FROM links WHERE from_id = ? AND to_id = ? AND type = ?"
     return connection.execute(query, (from_id, to_id, link_type)).fetchone() is not None
