@@ -360,7 +360,9 @@ def _scores(request: SearchRequest, hit: Hit, rrf_score: float) -> dict[str, Any
 )
 def search(body: VerifiableSearchRequest, scope: Reader, service: RunningService, request: Request) -> SearchResponse:
     """Find the memories that best match a query, by meaning and by words; filters apply before ranking."""
-    result = service.engine.search(scope, _query(body, scope, request), body.as_of)
+    query = _query(body, scope, request)
+    result = service.engine.search(scope, query, body.as_of)
+    service.searches.note(scope, query, result)
     return SearchResponse.of(body, result, _verdict(body, scope, service, result) if body.verify else None)
 
 
@@ -385,7 +387,10 @@ async def search_batch(
 
 
 def _part(body: SearchRequest, scope: Scope, service: Service, request: Request) -> SearchResponse:
-    return SearchResponse.of(body, service.engine.search(scope, _query(body, scope, request), body.as_of))
+    query = _query(body, scope, request)
+    result = service.engine.search(scope, query, body.as_of)
+    service.searches.note(scope, query, result)
+    return SearchResponse.of(body, result)
 
 
 def _verdict(body: VerifiableSearchRequest, scope: Scope, service: Service, result: SearchResult) -> Verdict:

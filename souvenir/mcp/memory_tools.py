@@ -104,6 +104,7 @@ def _search(call: Call, asked: SearchMemoryArguments) -> SearchMemoryResult:
     tags = clean_tags(asked.context_tags)
     query = SearchQuery(asked.query, call.result_limit(asked.limit), filters=Filters(tags=tags))
     result = call.service.engine.search(call.scope, query)
+    call.service.searches.note(call.scope, query, result)
     note = next((sentence for arm, sentence in _LEFT_OUT.items() if arm in result.degraded), None)
     if tags and not result.hits and not _page(call, tags, 0, 1).total:
         note = _nothing_has(tags)

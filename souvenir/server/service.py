@@ -53,6 +53,7 @@ from souvenir.server.admission import Admission
 from souvenir.server.job_responses import LongWork
 from souvenir.server.load_shedding import BodyMemory, WorkerThreads
 from souvenir.server.metrics import AdmissionCollector, Metrics, StoreCollector, add_collectors
+from souvenir.server.search_statistics import SearchStatistics
 from souvenir.server.usage import Usage
 from souvenir.store.admin.jobs import lane_of
 from souvenir.transfer.lines import ImportFormat
@@ -108,6 +109,7 @@ class Service:
     extraction: Extraction
     model_claims: ModelClaims
     feedback: Feedback = field(init=False)
+    searches: SearchStatistics = field(init=False)
     verification: Verification = field(init=False)
     long_work: LongWork = field(init=False)
     erasure_work: LongWork = field(init=False)
@@ -121,6 +123,7 @@ class Service:
 
     def __post_init__(self) -> None:
         self.feedback = Feedback(self.engine)
+        self.searches = SearchStatistics(self.engine, self.usage)
         candidates = self.settings.rerank_candidates
         self.verification = Verification(self.engine, self.provider, self.reranker, candidates=candidates)
         self.long_work = LongWork(self.jobs)
@@ -238,6 +241,7 @@ class Service:
             self.loading.join(LOADING_TIMEOUT_S)
         self.keys.close()
         self.audit.close()
+        self.searches.close()
         self.usage.close()
         self.engine.close()
         self.model.close()

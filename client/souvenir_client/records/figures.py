@@ -10,6 +10,16 @@ from souvenir_client.records.common import KeyQuotas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DayFigures:
+    total: int
+    without_results: int
+    mean_results: float | None
+    evidence: Mapping[str, int]
+    with_time: int
+    date: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractFigures:
     """Counts of extractions of all namespaces."""
 
@@ -21,6 +31,26 @@ class ExtractFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionFigures:
+    """Counts of the jobs that were submitted in the period and are still stored."""
+
+    jobs: Mapping[str, int]
+    success_share: float | None
+    facts: Mapping[str, int]
+    verdicts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionQualityResponse:
+    jobs: Mapping[str, int]
+    success_share: float | None
+    facts: Mapping[str, int]
+    verdicts: Mapping[str, int]
+    period: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionUsage:
     """Calls of language models by extractions, of all sessions."""
 
@@ -29,6 +59,50 @@ class ExtractionUsage:
     total_output_tokens: int
     by_model: Mapping[str, ModelUsage]
     estimated_cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRecord:
+    kind: str
+    at: str
+    source: str
+    memory_id: int | None
+    job_id: str | None
+    text: str | None = None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailuresResponse:
+    type: str
+    failures: list[FailureRecord]
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackFigures:
+    useful: int
+    not_useful: int
+    useful_share: float | None
+    memories: int
+    missed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphSearchResponse:
+    period: str
+    since: str
+    user_links: int
+    searches: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFigures:
+    active: int
+    archived: int
+    retrieved: int
+    never_retrieved: int
+    dated: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +150,35 @@ class OperationUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemQueriesResponse:
+    queries: list[ProblemQueryRecord]
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemQueryRecord:
+    query: str
+    votes: int
+    not_useful: int
+    not_useful_share: float
+    memories: int
+    last_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessMemory:
     rss_kb: int
     max_rss_kb: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualitySummaryResponse:
+    period: str
+    since: str
+    feedback: FeedbackFigures
+    searches: SearchFigures | None
+    extraction: ExtractionFigures
+    memories: MemoryFigures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +201,44 @@ class RouteMetrics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFigures:
+    """Searches by `/search`, `/search/batch`, `/search/evidence` and the tools of MCP."""
+
+    total: int
+    without_results: int
+    mean_results: float | None
+    evidence: Mapping[str, int]
+    with_time: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchQualityResponse:
+    period: str
+    since: str
+    source_prefix: str | None
+    feedback: FeedbackFigures
+    searches: SearchFigures | None
+    by_day: list[DayFigures] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleMemoriesResponse:
+    memories: list[StaleMemoryRecord]
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleMemoryRecord:
+    id: int
+    text: str
+    source: str
+    updated_at: str
+    retrievals: int
+    last_retrieved_at: str
+    not_useful: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatsResponse:
     total_memories: int
     dimension: int
@@ -109,6 +247,17 @@ class StatsResponse:
     last_updated: str | None
     index_size_bytes: int
     backup_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemporalSearchResponse:
+    period: str
+    since: str
+    searches: int | None
+    with_time: int | None
+    with_time_share: float | None
+    memories: int
+    dated_memories: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

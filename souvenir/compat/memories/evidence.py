@@ -278,6 +278,7 @@ def search_evidence(body: SearchRequest, scope: Reader, service: RunningService,
         with_archived = replace(query.filters, include_archived=True)
         wider = replace(query, filters=with_archived, top_k=max(query.top_k, ARCHIVED_SEARCHED))
         past = service.engine.search(scope, wider, body.as_of)
+    service.searches.note(scope, query, result)
     response = SearchResponse.of(body, result)
     fields = {name: getattr(response, name) for name in response.model_fields_set}
     return EvidenceResponse.model_validate({**fields, "evidence_packet": packet_of(result, past)})

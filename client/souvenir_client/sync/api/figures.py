@@ -3,8 +3,22 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat
-from souvenir_client.records.figures import MetricsResponse, StatsResponse, UsageResponse
+from souvenir_client.records.figures import (
+    ExtractionQualityResponse,
+    FailuresResponse,
+    GraphSearchResponse,
+    MetricsResponse,
+    ProblemQueriesResponse,
+    QualitySummaryResponse,
+    SearchQualityResponse,
+    StaleMemoriesResponse,
+    StatsResponse,
+    TemporalSearchResponse,
+    UsageResponse,
+)
 from souvenir_client.sync.transport import Transport
 
 
@@ -18,6 +32,118 @@ class FiguresOperations:
         `GET /metrics`.
         """
         return self._transport.send(Call("GET", "/metrics", {200: MetricsResponse}, repeat=Repeat.SAFE))
+
+    def extraction_quality(self, *, period: str | NotSent = NOT_SENT) -> ExtractionQualityResponse:
+        """Count extraction jobs of a period, their facts and the decisions about them.
+
+        `GET /metrics/extraction-quality`.
+        """
+        return self._transport.send(
+            Call(
+                "GET",
+                "/metrics/extraction-quality",
+                {200: ExtractionQualityResponse},
+                query={"period": period},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def failures(
+        self, *, type: Literal["retrieval", "extraction"] | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT
+    ) -> FailuresResponse:
+        """List the newest failures of searches, as callers reported them, or of extractions.
+
+        `GET /metrics/failures`.
+        """
+        return self._transport.send(
+            Call(
+                "GET",
+                "/metrics/failures",
+                {200: FailuresResponse},
+                query={"type": type, "limit": limit},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def graph_search(self, *, period: str | NotSent = NOT_SENT) -> GraphSearchResponse:
+        """Count the links between memories, and the searches of a period. `GET /metrics/graph-search`."""
+        return self._transport.send(
+            Call(
+                "GET", "/metrics/graph-search", {200: GraphSearchResponse}, query={"period": period}, repeat=Repeat.SAFE
+            )
+        )
+
+    def problem_queries(
+        self, *, min_feedback: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT
+    ) -> ProblemQueriesResponse:
+        """List queries whose results were judged not useful, the worst first. `GET /metrics/problem-queries`."""
+        return self._transport.send(
+            Call(
+                "GET",
+                "/metrics/problem-queries",
+                {200: ProblemQueriesResponse},
+                query={"min_feedback": min_feedback, "limit": limit},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def quality_summary(self, *, period: str | NotSent = NOT_SENT) -> QualitySummaryResponse:
+        """Count judgements, searches, extractions and retrieved memories of the namespace.
+
+        `GET /metrics/quality-summary`.
+        """
+        return self._transport.send(
+            Call(
+                "GET",
+                "/metrics/quality-summary",
+                {200: QualitySummaryResponse},
+                query={"period": period},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def search_quality(
+        self, *, period: str | NotSent = NOT_SENT, source_prefix: str | NotSent | None = NOT_SENT
+    ) -> SearchQualityResponse:
+        """Count judgements, missed memories and searches of a period, as far as the key may see them.
+
+        `GET /metrics/search-quality`.
+        """
+        return self._transport.send(
+            Call(
+                "GET",
+                "/metrics/search-quality",
+                {200: SearchQualityResponse},
+                query={"period": period, "source_prefix": source_prefix},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def stale_memories(
+        self, *, min_retrievals: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT
+    ) -> StaleMemoriesResponse:
+        """List memories that searches return and nobody found useful. `GET /metrics/stale-memories`."""
+        return self._transport.send(
+            Call(
+                "GET",
+                "/metrics/stale-memories",
+                {200: StaleMemoriesResponse},
+                query={"min_retrievals": min_retrievals, "limit": limit},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def temporal_search(self, *, period: str | NotSent = NOT_SENT) -> TemporalSearchResponse:
+        """Count searches of a period that had a time, and memories that have one. `GET /metrics/temporal-search`."""
+        return self._transport.send(
+            Call(
+                "GET",
+                "/metrics/temporal-search",
+                {200: TemporalSearchResponse},
+                query={"period": period},
+                repeat=Repeat.SAFE,
+            )
+        )
 
     def stats(self) -> StatsResponse:
         """Get counts and settings of the namespace. `GET /stats`."""
