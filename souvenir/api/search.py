@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
+from enum import StrEnum
 from functools import partial
 from itertools import accumulate, islice
 from typing import Annotated, Any, Self
@@ -43,7 +44,17 @@ from souvenir.conversations.verification import Verdict, passages_of
 from souvenir.core.errors import SourceForbidden
 from souvenir.core.labels import is_visible
 from souvenir.core.timestamps import utc_now
-from souvenir.core.types import Filters, Hit, Scope, SearchQuery, SearchResult, SourceFilter, SourceMatch, Weights
+from souvenir.core.types import (
+    Filters,
+    Hit,
+    LinkSupport,
+    Scope,
+    SearchQuery,
+    SearchResult,
+    SourceFilter,
+    SourceMatch,
+    Weights,
+)
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import SEARCHING, Reader, RunningService, charged_caller, result_limit
 from souvenir.server.routing import Routes
@@ -131,7 +142,9 @@ class SearchRequest(WarningBody):
     feedback_weight: Share = Field(default=0.0, description=FEEDBACK_WEIGHT)
     graph_weight: Share = Field(
         default=0.1,
-        description="Above 0, the graph's fields are included. It changes no score: benchmarks showed no gain.",
+        description="Share of its score that a result passes to the memories that a user linked with it, in either "
+        "direction; docs/retrieval.md has the formula. 0: links are not followed, and the graph's fields left out. Not "
+        "applied with `hybrid` false.",
     )
     auto_intent: bool = Field(default=True, description=AUTO_INTENT)
     include_archived: bool = Field(default=False, description="Include archived and superseded memories.")
@@ -182,6 +195,7 @@ class SearchRequest(WarningBody):
             weights=self.weights(),
             explain=explain,
             auto_intent=self.auto_intent,
+            link_weight=self.graph_weight,
             filters=Filters(
                 sources=self._sources(),
                 since=self.since,
@@ -215,6 +229,14 @@ class VerifiableSearchRequest(SearchRequest):
     deadline_ms: ReadingMs = DEFAULT_READING_MS
 
 
+class MatchType(StrEnum):
+    """How a result was found: by the query, or by a link that a user made to a memory that was."""
+
+    DIRECT = "direct"
+    BOTH = "direct+graph"
+    GRAPH = "graph"
+
+
 class SearchBatchRequest(WarningBody):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"queries": [{"query": "database of billing"}, {"query": "who is on call"}]}]}
@@ -237,10 +259,18 @@ class SearchHit(MemoryRecord):
         description="Reciprocal rank fusion of the two arms, k = 60, in [0, 1/60]: the greatest of this result and "
         "those after it, so that it never rises from one result to the next.",
     )
-    base_rrf_score: float | None = Field(default=None, description="Equal to `rrf_score`; the graph adds nothing.")
-    match_type: str | None = Field(default=None, description="Always `direct`: found by the query.")
-    graph_support: float | None = Field(default=None, description="Always 0: the graph does not affect scores.")
-    graph_via: list[int] | None = Field(default=None, description="Always empty.")
+    base_rrf_score: float | None = Field(default=None, description="Equal to `rrf_score`; links add nothing to it.")
+    match_type: MatchType | None = Field(
+        default=None,
+        description="`direct`: found by the query; `direct+graph`: also linked with another result that the query "
+        "found; `graph`: returned because of such a link.",
+    )
+    graph_support: float | None = Field(
+        default=None, description="The probability that the links add: `score` is 1 - (1 - p) * (1 - this)."
+    )
+    graph_via: list[int] | None = Field(
+        default=None, description="The ids of the memories found by the query that it is linked with, best first."
+    )
     relative_score: float | None = Field(
         default=None,
         description="The score before calibration, or in vector mode the similarity, of this result or a later one, "
@@ -346,8 +376,15 @@ def _scores(request: SearchRequest, hit: Hit, rrf_score: float) -> dict[str, Any
     rrf_score = round(rrf_score, 6)
     scores: dict[str, Any] = {"score": hit.score, "rrf_score": rrf_score}
     if request.graph_weight > 0:
-        scores |= {"base_rrf_score": rrf_score, "match_type": "direct", "graph_support": 0.0, "graph_via": []}
+        scores |= {"base_rrf_score": rrf_score, **_link_fields(hit.support)}
     return scores
+
+
+def _link_fields(support: LinkSupport | None) -> dict[str, Any]:
+    if support is None:
+        return {"match_type": MatchType.DIRECT, "graph_support": 0.0, "graph_via": []}
+    match_type = MatchType.BOTH if support.direct else MatchType.GRAPH
+    return {"match_type": match_type, "graph_support": support.share, "graph_via": list(support.via)}
 
 
 @routes.post(

@@ -9,7 +9,17 @@ from pydantic import BaseModel, Field
 
 from souvenir.api.fields import EvidenceOfAnswer, RelevanceShare, UnheardShare, optional_wire_time
 from souvenir.api.search import SearchHit, SearchRequest, Warnings, hit_fields, warning_fields
-from souvenir.core.types import ArmCandidate, Fusion, Memory, ScoreParts, SearchResult, TimeSpan, TimeUse, Weights
+from souvenir.core.types import (
+    ArmCandidate,
+    Fusion,
+    LinkUse,
+    Memory,
+    ScoreParts,
+    SearchResult,
+    TimeSpan,
+    TimeUse,
+    Weights,
+)
 from souvenir.retrieval.ranking import RRF_K, rrf_shares
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import Admin, RunningService
@@ -90,16 +100,30 @@ class ScoringWeights(BaseModel):
 
 
 class GraphUse(BaseModel):
-    """The effect of the graph on the search, which is none: benchmarks showed no gain (docs/benchmarks.md)."""
+    """The effect of links that users made on the search; that of concepts is none (docs/benchmarks.md)."""
 
-    enabled: bool
+    enabled: bool = Field(description="False with `graph_weight` 0 and with `hybrid` false.")
     graph_weight: float
-    seeds: int
-    neighbors_found: int
-    neighbors_filtered: int
-    neighbors_added: int
-    ppr_iterations: int
-    ppr_alpha: float
+    seeds: list[int] = Field(description="The ids of the memories that the query found, whose links were followed.")
+    neighbors_found: int = Field(description="Number of memories that are linked with these and are none of them.")
+    neighbors_filtered: int = Field(description="Those of them that filters, `threshold` or `min_score` exclude.")
+    neighbors_added: int = Field(description="Those of them that are results.")
+    ppr_iterations: int = Field(description="Steps along links: 1, or 0 if it is not enabled.")
+    ppr_alpha: float = Field(description="Share of its score that a result passes on: `graph_weight`, or 0.")
+
+    @classmethod
+    def of(cls, request: SearchRequest, result: SearchResult) -> GraphUse:
+        use, enabled = result.links or LinkUse(()), request.hybrid and request.graph_weight > 0
+        return cls(
+            enabled=enabled,
+            graph_weight=request.graph_weight,
+            seeds=list(use.seeds),
+            neighbors_found=use.found,
+            neighbors_filtered=use.filtered,
+            neighbors_added=use.added,
+            ppr_iterations=int(enabled),
+            ppr_alpha=request.graph_weight if enabled else 0.0,
+        )
 
 
 class TimePeriod(BaseModel):
@@ -201,16 +225,7 @@ def _search_explanation(
         repairs=dict(result.repairs),
         unheard=result.unheard,
         time=None if result.time is None else TimeReading.of(result.time),
-        graph=GraphUse(
-            enabled=False,
-            graph_weight=request.graph_weight,
-            seeds=0,
-            neighbors_found=0,
-            neighbors_filtered=0,
-            neighbors_added=0,
-            ppr_iterations=0,
-            ppr_alpha=0.0,
-        ),
+        graph=GraphUse.of(request, result),
     )
 
 

@@ -271,6 +271,7 @@ class FormerText:
 class PastPassages:
     """The passages of one kind at a past time: ids of the owners that have not changed, and the others as they were."""
 
+    at: datetime
     unchanged: Sequence[int]
     former: Sequence[FormerText]
 

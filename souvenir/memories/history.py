@@ -53,7 +53,7 @@ def search_at(store: IndexedStore, scope: Scope, query: SearchQuery, at: datetim
     then = _then(store, scope, query, at)
     query = replace(query, now=query.now or at, filters=replace(query.filters, include_archived=True))
     former, degraded = _prepared(store, then)
-    past_passages = PastPassages([one.id for one in then.stood if one.same], former)
+    past_passages = PastPassages(at, [one.id for one in then.stood if one.same], former)
     found = store.recall(scope, PassageKind.MEMORY, query, owner_ids=then.may_be_found, past_passages=past_passages)
     if found is None:
         return SearchResult(query.text, ())

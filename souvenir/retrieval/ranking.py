@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from souvenir.core.passages import FieldScores, PassageColumns, TurnFlag
-from souvenir.core.types import Fusion, Profile, Weights
+from souvenir.core.types import Fusion, LinkSupport, Profile, Weights
 from souvenir.retrieval.profiles import Constants, Profiles
 from souvenir.retrieval.query_framing import asks_the_assistant
 from souvenir.retrieval.time_intent import TimeIntent
@@ -111,7 +111,7 @@ class Ranked:
     """One owner's best passage: its index in the evidence, the score, the score's parts and the arms' ranks.
 
     `rerank_score` is a cross-encoder's raw score, if it scored the passage. `passages` are the owner's best passages
-    with their scores, best first. `probability` is how likely it answers.
+    with their scores, best first. `probability` is how likely it answers. `support` is that by links of users.
     """
 
     index: int
@@ -124,6 +124,7 @@ class Ranked:
     rerank_score: float | None = None
     passages: tuple[tuple[int, float], ...] = ()
     probability: float = 0.0
+    support: LinkSupport | None = None
 
 
 def half_life(age_us: NDArray[np.int64], half_life_days: float) -> Floats:

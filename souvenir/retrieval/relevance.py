@@ -26,6 +26,7 @@ from souvenir.core.types import (
     EvidenceLevel,
     FoundFact,
     Hit,
+    LinkUse,
     Memory,
     Profile,
     ScoreParts,
@@ -276,6 +277,7 @@ class Found:
     :param legible: Whether the embedding model knows enough of the query's words.
     :param probabilities: Those of the candidates; None: there are none.
     :param judgement: How likely it is that the results answer the query.
+    :param linked: The search that found those results that only links of users support; None: there are none.
     """
 
     query: SearchQuery
@@ -286,6 +288,8 @@ class Found:
     judgement: Judgement
     probabilities: Probabilities | None
     time: TimeUse | None = None
+    linked: Found | None = None
+    links: LinkUse | None = None
 
     @property
     def owner_ids(self) -> list[int]:
@@ -302,8 +306,9 @@ class Found:
             Hit(
                 memories[ranked.owner_id],
                 ranked.probability,
-                self.score_parts(ranked),
-                self._facts(ranked, memories[ranked.owner_id]),
+                (origin := self._origin(ranked)).score_parts(ranked),
+                origin._facts(ranked, memories[ranked.owner_id]),
+                ranked.support,
             )
             for ranked in self.ranked
             if ranked.owner_id in memories
@@ -325,7 +330,12 @@ class Found:
             repairs=self.candidates.repairs,
             unheard=self.unheard,
             time=self.time,
+            links=self.links,
         )
+
+    def _origin(self, ranked: Ranked) -> Found:
+        """Return the search among whose candidates a result is."""
+        return self if self.linked is None or ranked.support is None or ranked.support.direct else self.linked
 
     def _facts(self, ranked: Ranked, memory: Memory) -> tuple[FoundFact, ...]:
         """Return the found facts of a memory, best first; for its text, the fact that equals the text."""

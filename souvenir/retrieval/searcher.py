@@ -19,6 +19,7 @@ from souvenir.core.telemetry import Instruments, Stage
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import (
     Filters,
+    LinkUse,
     Memory,
     PassageKind,
     Reranker,
@@ -28,6 +29,7 @@ from souvenir.core.types import (
 )
 from souvenir.index.candidates import PastState
 from souvenir.index.registry import IndexKey
+from souvenir.retrieval.links import MAX_LINKS, with_links
 from souvenir.retrieval.preparation import PassageAnalyser
 from souvenir.retrieval.recall import Balances, Recall, Tagged
 from souvenir.retrieval.relevance import Found
@@ -35,7 +37,7 @@ from souvenir.retrieval.reranking import Reranking
 from souvenir.retrieval.serving_model import Models, Serving
 from souvenir.store import namespaces
 from souvenir.store.database import Database
-from souvenir.store.memories import feedback, reads
+from souvenir.store.memories import feedback, links, reads
 
 ANY = Filters()
 
@@ -149,10 +151,24 @@ class Searcher:
         past = None if past_passages is None else _past_state(serving, past_passages, former)
         now = query.now or utc_now()
         if self._reranking is None or not query.hybrid or query.words_only:
-            return recall.find(query, owner_ids, now, past, tagged, balances)
-        found = recall.find(self._reranking.enlarged(query), owner_ids, now, past, tagged, balances)
-        texts = {added.passage.id: added.passage.text for added in former}
-        return self._reranking.reordered(found, query, key.namespace_id, texts)
+            found = recall.find(query, owner_ids, now, past, tagged, balances)
+        else:
+            found = recall.find(self._reranking.enlarged(query), owner_ids, now, past, tagged, balances)
+            texts = {added.passage.id: added.passage.text for added in former}
+            found = self._reranking.reordered(found, query, key.namespace_id, texts)
+        if not query.link_weight or not query.hybrid or not found.ranked:
+            return found
+        with self._database.read() as connection:
+            at = None if past_passages is None else past_passages.at
+            pairs = links.linked_with(connection, scope.sources, found.owner_ids, at=at, limit=MAX_LINKS)
+        if not pairs:
+            return replace(found, links=LinkUse(tuple(found.owner_ids))) if query.explain else found
+
+        def find_among(query: SearchQuery, ids: Sequence[int]) -> Found:
+            allowed = ids if owner_ids is None else sorted({*ids} & {*owner_ids})
+            return recall.find(query, allowed, now, past, tagged, balances)
+
+        return with_links(found, pairs, query, find_among)
 
     def _tagged(self, named: Collection[str], owner_ids: Sequence[int]) -> Collection[int]:
         with self._database.read() as connection:

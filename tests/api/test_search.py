@@ -249,7 +249,7 @@ def test_an_explanation_shows_the_results_of_each_arm(client: TestClient, add: A
     assert {candidate["id"] for candidate in explain["vector_candidates"]} <= set(ids)
     assert (explain["rrf_k"], explain["fusion"], explain["filtered_by_auth"]) == (60, "sum", 0)
     assert explain["scoring_weights"]["vector"] == pytest.approx(0.7)
-    assert explain["graph"]["enabled"] is False
+    assert (explain["graph"]["enabled"], explain["graph"]["seeds"]) == (True, ids)
     assert explain["unheard"] == 0.0
     some = client.post("/search/explain", json={"query": "red zzyzx"}).json()["explain"]
     assert 0.0 < some["unheard"] < 1.0

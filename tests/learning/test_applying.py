@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from souvenir.core.ledger import DecidedBy, FactStage, Phase, Seen, Verdict
-from souvenir.core.types import MemoryPatch, OriginClass, SearchQuery
+from souvenir.core.types import LinkType, MemoryPatch, OriginClass, SearchQuery
 from souvenir.jobs.worker import Jobs
 from souvenir.learning.application import MAX_ROUNDS
 from souvenir.memories.engine import MemoryEngine
+from souvenir.memories.links import Links
 from souvenir.store.admin.jobs import JobStatus
 from tests.learning.conftest import OpenLane, Remember
 from tests.learning.ledgers import (
@@ -128,6 +129,25 @@ def test_a_new_memory_is_linked_to_related_memories(engine: MemoryEngine, jobs: 
     assert outcome(engine, job.id)["links"] == near[1:4]
     new = memory(engine, row_of(engine, job.id).memory_id or 0, ANN)
     assert [(link.type, link.to_id) for link in new.links] == [("related_to", one) for one in near[1:4]]
+
+
+def test_a_search_follows_links_of_users_and_not_those_of_an_extraction(
+    engine: MemoryEngine, jobs: Jobs, remember: Remember
+):
+    near, other = remember("Tea is green"), remember("Tea is black")
+    row = replace(decided("Tea is drunk at five", Verdict.ADD), outcome={"related": [[near, 0.7], [other, 0.7]]})
+    new = row_of(engine, applied(jobs, [row]).id).memory_id or 0
+    assert len(memory(engine, new, ANN).links) == 2
+
+    def supported() -> set[int]:
+        hits = engine.search(ANN, SearchQuery("tea", link_weight=1.0)).hits
+        return {hit.memory.id for hit in hits if hit.support is not None}
+
+    assert supported() == set()
+    Links(engine).add(ANN, near, other, LinkType.RELATED_TO)
+    assert supported() == {near, other}
+    Links(engine).add(ANN, new, other, LinkType.CAUSED_BY)
+    assert supported() == {near, other, new}
 
 
 def test_a_fact_added_without_a_decision_is_marked(engine: MemoryEngine, jobs: Jobs):

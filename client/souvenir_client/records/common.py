@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from souvenir_client.records.enums import JobStatus, MessageRole, OriginClass
+from souvenir_client.records.enums import JobStatus, MatchType, MessageRole, OriginClass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +198,7 @@ class SearchHit:
     score: float | None = None
     rrf_score: float | None = None
     base_rrf_score: float | None = None
-    match_type: str | None = None
+    match_type: MatchType | None = None
     graph_support: float | None = None
     graph_via: list[int] | None = None
     relative_score: float | None = None

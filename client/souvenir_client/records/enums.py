@@ -20,6 +20,7 @@ FactStage = Literal["proposed", "decided", "applied", "skipped", "failed", "undo
 FactsBy = Literal["caller", "model", "sentences"]
 GraphFileFormat = Literal["json", "graphml"]
 JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
+MatchType = Literal["direct", "direct+graph", "graph"]
 MessageRole = Literal["user", "assistant", "system"]
 NotMerged = Literal["changed", "too_long", "declined", "unusable", "longer", "numbers_differ"]
 OnDuplicate = Literal["add", "skip", "supersede"]

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from souvenir_client.records.common import Explanation, LinkRecord, SearchHit, TimeReading
-from souvenir_client.records.enums import Answered, ConfidenceLevel, EvidenceLevel, OriginClass, Relation, Signal
+from souvenir_client.records.enums import (
+    Answered,
+    ConfidenceLevel,
+    EvidenceLevel,
+    MatchType,
+    OriginClass,
+    Relation,
+    Signal,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +114,7 @@ class ExplainedHit:
     score: float | None = None
     rrf_score: float | None = None
     base_rrf_score: float | None = None
-    match_type: str | None = None
+    match_type: MatchType | None = None
     graph_support: float | None = None
     graph_via: list[int] | None = None
     relative_score: float | None = None
@@ -138,11 +146,11 @@ class FeedbackResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphUse:
-    """The effect of the graph on the search, which is none: benchmarks showed no gain (docs/benchmarks.md)."""
+    """The effect of links that users made on the search; that of concepts is none (docs/benchmarks.md)."""
 
     enabled: bool
     graph_weight: float
-    seeds: int
+    seeds: list[int]
     neighbors_found: int
     neighbors_filtered: int
     neighbors_added: int

@@ -100,6 +100,8 @@ class SearchQuery:
     `threshold` is the minimum cosine of a hit; in a hybrid search, of one that the words did not find. `min_score` is
     the minimum score of every hit.
     `explain` adds the terms of each hit and the results of each arm alone; `auto_intent` uses times in the text.
+    `link_weight`, in [0, 1], is the share of its score that a hit passes to memories that a user linked with it; hybrid
+    searches of memories only.
 
     :param hybrid: Both arms; False: the vectors' arm alone. :param words_only: With `hybrid`, the words' arm alone.
     """
@@ -115,6 +117,7 @@ class SearchQuery:
     explain: bool = False
     auto_intent: bool = True
     words_only: bool = False
+    link_weight: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +176,30 @@ class FoundFact:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkSupport:
+    """The support of a hit by links of users.
+
+    :param share: The score that it gets from them, in [0, 1]. :param via: The linked hits, best first.
+    :param direct: Whether the search found it without the links.
+    """
+
+    share: float
+    via: tuple[int, ...]
+    direct: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
-    """:param score: How likely it answers the query, in [0, 1]. :param facts: The found facts, best first."""
+    """:param score: How likely it answers the query, in [0, 1]. :param facts: The found facts, best first.
+
+    :param support: None: no user linked it with another hit, or links do not count.
+    """
 
     memory: Memory
     score: float
     parts: ScoreParts
     facts: tuple[FoundFact, ...] = ()
+    support: LinkSupport | None = None
 
 
 class EvidenceLevel(StrEnum):
@@ -230,10 +250,26 @@ class TimeUse:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkUse:
+    """The effect of links on a search, for explain.
+
+    :param seeds: Ids of the hits whose links were followed. :param found: Memories linked with them that are no seeds.
+    :param filtered: Those of them that the filters, `threshold` or `min_score` exclude. :param added: Those of them
+        that are hits.
+    """
+
+    seeds: tuple[int, ...]
+    found: int = 0
+    filtered: int = 0
+    added: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     """`degraded` names the arms that could not run, and `rerank`; empty means that the search was complete.
 
-    `time` is None if the text names no time, or was not to be analysed for one.
+    `time` is None if the text names no time, or was not to be analysed for one, and `links` if none were followed, or
+    nothing is explained.
 
     :param relevance: The share of queries with such `signals` that were answered in labelled data sets, in [0, 1]. A
         query about a mentioned subject without an answer is mostly not recognised.
@@ -253,3 +289,4 @@ class SearchResult:
     repairs: Mapping[str, str] = field(default_factory=dict)
     unheard: float = 0.0
     time: TimeUse | None = None
+    links: LinkUse | None = None

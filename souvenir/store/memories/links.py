@@ -6,12 +6,17 @@ with their rows (`souvenir.store.transaction`). Each function takes a connection
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import islice
+
 import apsw
 
-from souvenir.core.types import Link
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import Link, LinkType
 from souvenir.store.memories.reads import CONFLICTS_WITH
 from souvenir.store.namespaces import Namespace, visible_condition
-from souvenir.store.rows import readable, select
+from souvenir.store.rows import ids_parameter, readable, select
 
 _COLUMNS = "l.from_id, l.to_id, l.type, l.created_at"
 
@@ -38,6 +43,41 @@ def _links(
             table="links",
         )
     )
+
+
+USER_TYPES = tuple(one.value for one in LinkType if one is not LinkType.SUPERSEDES)
+"""Types of the links that a search follows: a superseded memory is out of date."""
+
+
+def linked_with(
+    connection: apsw.Connection, sources: tuple[str, ...] | None, ids: Iterable[int], *, at: datetime | None, limit: int
+) -> list[tuple[int, int]]:
+    """Return pairs of one of the memories and a visible one that a user linked with it in any direction.
+
+    An extraction relates a memory to similar ones in the transaction that stores it, a user relates memories that
+    exist: these links differ in whether they are as old as the memory. Those of extractions do not improve a ranking
+    (`python -m benchmarks.retrieval.links`), which has the similarity already.
+
+    :param at: Only links that existed at this time and still do. :param limit: Maximum number of links.
+    """
+    visible, parameters = visible_condition(sources, "m.source")
+    chosen = ids_parameter(ids)
+    types = ", ".join(f"'{one}'" for one in USER_TYPES)
+    ends = [
+        f"SELECT {one} AS here, {other} AS there, l.created_at FROM json_each(?) j CROSS JOIN links l "
+        f"ON l.{one} = j.value JOIN memories f ON f.id = l.from_id "
+        f"WHERE l.type IN ({types}) AND NOT (l.type = '{LinkType.RELATED_TO}' AND l.created_at = f.created_at)"
+        for one, other in (("from_id", "to_id"), ("to_id", "from_id"))
+    ]
+    # Sorting or limiting them in SQL takes eight times as long as finding that there are none.
+    found = select(
+        connection,
+        tuple[int, int],
+        f"SELECT here, there FROM ({' UNION ALL '.join(ends)}) l JOIN memories m ON m.id = l.there "
+        f"WHERE (? IS NULL OR l.created_at <= ?) AND {visible}",
+        (chosen, chosen, *[None if at is None else to_us(at)] * 2, *parameters),
+    )
+    return list(dict.fromkeys(islice(found, limit)))
 
 
 def remove_link(connection: apsw.Connection, from_id: int, to_id: int, link_type: str) -> bool:
