@@ -17,11 +17,17 @@ from souvenir.api.transfer_lines import ReadAs
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.settings import Settings
 from souvenir.core.types import FloatVector, Scope, SearchQuery
+from souvenir.jobs.worker import Jobs
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin.jobs import IMPORT_FOLDER
 from souvenir.store.rows import select
-from souvenir.transfer.folder_import import FolderOrder, import_folder
+from souvenir.transfer.folder_import import ACTOR, FolderImportHandler, FolderOrder, _lines, import_folder
+from souvenir.transfer.import_job import ImportOrder
+from souvenir.transfer.reference_store import read
+from souvenir.transfer.spool import Spools
 from tests.fake_embedder import FakeEmbedder
 from tests.memories.engine.verbs import stored
+from tests.transfer.stores import drain, in_pieces
 
 AT = "2023-05-08T09:30:00+00:00"
 TEXTS = ["Ann plays the violin", "Ben bakes bread", "Cleo climbs rocks", "Ann plays the viola"]
@@ -328,3 +334,24 @@ def test_two_stores_in_one_folder_are_not_chosen_from(imported: Imported, tmp_pa
     with pytest.raises(InvalidRequest, match=r"has metadata.json, points.jsonl; name the file that is current"):
         imported(path)
     assert "4 memories imported" in imported(path / "metadata.json")
+
+
+def test_an_import_that_was_interrupted_is_finished_by_the_next(imported: Imported, tmp_path: Path):
+    held = records(links=[{"to_id": 0, "type": "related_to", "created_at": AT}])
+    path = folder(tmp_path / "old", held)
+    lines = _lines(read(path))
+    with closing(imported.open()) as engine:
+        spools = Spools(engine, imported.settings.import_dir, max_bytes=10**6)
+        handler = FolderImportHandler(engine, spools, ReadAs())
+        with closing(Jobs(engine, [handler], queue_max=1, retention_days=1.0, lane=IMPORT_FOLDER)) as jobs:
+            spool = drain(spools.receive(in_pieces(b"\n".join(lines)), ACTOR))
+            parameters = ImportOrder(by_admin=True, skip_imported=True).parameters(spool)
+            with spools.until_submitted(spool.job_id):
+                jobs.submit(IMPORT_FOLDER, Scope("brought", ACTOR), parameters, job_id=spool.job_id)
+    said = imported(path)
+    assert "0 memories imported, 4 were there already" in said
+    assert "0 links made, 0 not" in said
+    found = imported.memories()
+    assert [one.text for one in found] == TEXTS
+    assert [it.to_id for it in found[3].links] == [found[0].id]
+    assert list(imported.settings.import_dir.iterdir()) == []
