@@ -43,6 +43,7 @@ TAGS = {
     "read": "Reading memories",
     "facts": "Facts",
     "tags": "Tags",
+    "folders": "Folders",
     "links": "Links",
     "graph": "Knowledge graph",
     "concepts": "Concepts",

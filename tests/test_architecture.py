@@ -40,7 +40,7 @@ ARROWS: Mapping[str, str] = {
     "souvenir.server": "access conversations core jobs knowledge learning memories models store transfer",
     "souvenir.api": "access conversations core jobs knowledge learning memories models privacy retrieval server store "
     "transfer",
-    "souvenir.compat": "api conversations core knowledge server store",
+    "souvenir.compat": "api conversations core jobs knowledge server store",
     "souvenir.mcp": "access api conversations core knowledge memories retrieval server store",
     "souvenir.application": "api compat core mcp memories server",
     "souvenir.command_line": "api application core memories server store transfer",

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints
 
-from souvenir.api.fields import MAX_SOURCE_CHARS, Clean
+from souvenir.api.fields import Clean
+from souvenir.core.labels import MAX_SOURCE_CHARS
 from souvenir.core.types import JsonObject
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import Admin, RunningService

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from fastapi import Response
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StringConstraints, WithJsonSchema
 
+from souvenir.core.labels import MAX_SOURCE_CHARS as MAX_SOURCE_CHARS
 from souvenir.core.labels import MAX_TAG_CHARS, MAX_TAGS
 from souvenir.core.text import is_blank
 from souvenir.core.timestamps import utc_now
@@ -28,7 +29,6 @@ class TagMatch(StrEnum):
 
 
 MAX_TEXT_CHARS = 50_000
-MAX_SOURCE_CHARS = 500
 MAX_ID = 2**53 - 1
 """The largest integer that every JSON client reads exactly; the ids of the store stay far below."""
 

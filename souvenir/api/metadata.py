@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from souvenir.api.fields import MAX_SOURCE_CHARS, moment, without_nul
-from souvenir.core.labels import AUTHORSHIP, ORIGIN_CLIENT, client_named
+from souvenir.api.fields import moment, without_nul
+from souvenir.core.labels import AUTHORSHIP, MAX_SOURCE_CHARS, ORIGIN_CLIENT, client_named
 from souvenir.core.types import MemoryDraft, OriginClass
 
 MAX_METADATA_BYTES = 64 * 1024

@@ -12,6 +12,7 @@ from souvenir.core.errors import InvalidRequest, SourceReserved
 from souvenir.core.types import JsonObject, Memory, Scope
 
 SEPARATOR, PARENT = "/", ".."
+MAX_SOURCE_CHARS = 500
 
 
 def lies_in(source: str, path: str) -> bool:

@@ -12,6 +12,7 @@ from souvenir.memories.consolidation import Consolidation
 from souvenir.memories.deduplication import Compaction
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.extraction_profiles import ExtractionProfiles
+from souvenir.memories.folders import FolderRenaming
 from souvenir.memories.retention import PolicyEnforcement, Pruning
 from souvenir.models.llm.provider import LLMProvider
 
@@ -24,6 +25,7 @@ class MaintenanceServices:
     pruning: Pruning
     policies: PolicyEnforcement
     consolidation: Consolidation
+    folders: FolderRenaming
 
     @classmethod
     def open(cls, engine: MemoryEngine, provider: LLMProvider | None, settings: Settings) -> MaintenanceServices:
@@ -34,9 +36,10 @@ class MaintenanceServices:
             Pruning(engine),
             PolicyEnforcement(engine),
             Consolidation(engine, provider, settings),
+            FolderRenaming(engine),
         )
 
     @property
     def handlers(self) -> Sequence[JobHandler]:
         """The handlers without a queue of their own."""
-        return self.compaction, self.pruning, self.policies
+        return self.compaction, self.pruning, self.policies, self.folders

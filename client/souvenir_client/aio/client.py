@@ -54,6 +54,7 @@ class AsyncSouvenir(AsyncMemoryMethods):
         self.extraction_profiles = groups.AsyncExtractionProfiles(transport)
         self.facts = groups.AsyncFacts(transport)
         self.figures = groups.AsyncFigures(transport)
+        self.folders = groups.AsyncFolders(transport)
         self.graph = groups.AsyncGraph(transport)
         self.locrits = groups.AsyncLocrits(transport)
         self.health = groups.AsyncHealth(transport)

@@ -20,6 +20,7 @@ from souvenir_client.aio.api import (
     extraction_profiles,
     facts,
     figures,
+    folders,
     graph,
     health,
     jobs,
@@ -110,6 +111,10 @@ class AsyncExtractionProfiles(extraction_profiles.AsyncExtractionProfilesOperati
 
 class AsyncFacts(facts.AsyncFactsOperations):
     """The facts of memories: one statement each."""
+
+
+class AsyncFolders(folders.AsyncFoldersOperations):
+    """Folders of memories: the first segments of their sources."""
 
 
 class AsyncFigures(figures.AsyncFiguresOperations):

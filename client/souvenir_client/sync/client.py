@@ -55,6 +55,7 @@ class Souvenir(MemoryMethods):
         self.extraction_profiles = groups.ExtractionProfiles(transport)
         self.facts = groups.Facts(transport)
         self.figures = groups.Figures(transport)
+        self.folders = groups.Folders(transport)
         self.graph = groups.Graph(transport)
         self.locrits = groups.Locrits(transport)
         self.health = groups.Health(transport)

@@ -23,6 +23,7 @@ from souvenir_client.sync.api import (
     extraction_profiles,
     facts,
     figures,
+    folders,
     graph,
     health,
     jobs,
@@ -111,6 +112,10 @@ class ExtractionProfiles(extraction_profiles.ExtractionProfilesOperations):
 
 class Facts(facts.FactsOperations):
     """The facts of memories: one statement each."""
+
+
+class Folders(folders.FoldersOperations):
+    """Folders of memories: the first segments of their sources."""
 
 
 class Figures(figures.FiguresOperations):

@@ -28,6 +28,7 @@
     |  +- FactNotFound               404  fact_not_found
     |  +- TagNotFound                404  tag_not_found
     |  +- FeedbackNotFound           404  feedback_not_found
+    |  +- FolderNotFound             404  folder_not_found    no source in this folder
     |  +- EntityNotFound             404  entity_not_found    of the knowledge graph
     |  +- BackupNotFound             404  backup_not_found
     |  +- KeyNotFound                404  key_not_found
@@ -115,6 +116,7 @@ from souvenir.core.errors.missing import (
     EntityNotFound,
     FactNotFound,
     FeedbackNotFound,
+    FolderNotFound,
     JobNotFound,
     KeyNotFound,
     MemoryNotFound,
@@ -205,6 +207,7 @@ __all__ = [
     "ExtractionQuotaExceeded",
     "FactNotFound",
     "FeedbackNotFound",
+    "FolderNotFound",
     "Forbidden",
     "HostNotAllowed",
     "IdempotencyKeyReused",

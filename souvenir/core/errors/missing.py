@@ -44,6 +44,14 @@ class FeedbackNotFound(NotFound):
         self.feedback_id = feedback_id
 
 
+class FolderNotFound(NotFound):
+    code = "folder_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"No memory has a source in {name!r}; GET /folders lists those that exist")
+        self.name = name
+
+
 class EntityNotFound(NotFound):
     code = "entity_not_found"
 
