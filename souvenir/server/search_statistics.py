@@ -27,17 +27,22 @@ MAX_QUEUED = 100_000
 
 SEARCH = "search"
 """The operation in the usage, with these dimensions:"""
-EVIDENCE, RETURNED, TIMED = "evidence", "returned", "timed"
+EVIDENCE, RETURNED, TIMED, LINKED = "evidence", "returned", "timed", "linked"
 SOME, NONE = "some", "none"
 
 
 class Searched(NamedTuple):
-    """A search that was answered. :param timed: It had a time filter, or names a time."""
+    """A search that was answered.
+
+    :param timed: It had a time filter, or names a time.
+    :param linked: Results that were found only by a link with another result.
+    """
 
     namespace: str
     memory_ids: tuple[int, ...]
     evidence: str
     timed: bool
+    linked: int
 
 
 class SearchStatistics:
@@ -61,7 +66,8 @@ class SearchStatistics:
         filters = query.filters
         timed = result.time is not None or filters.since is not None or filters.until is not None
         ids = tuple(hit.memory.id for hit in result.hits)
-        self._queue.append(Searched(scope.namespace, ids, result.evidence.value, timed))
+        linked = sum(hit.support is not None and not hit.support.direct for hit in result.hits)
+        self._queue.append(Searched(scope.namespace, ids, result.evidence.value, timed, linked))
 
     def flush(self) -> None:
         """Write what is queued.
@@ -89,4 +95,6 @@ def _facts_of(taken: list[Searched]) -> Counter[tuple[str, str, str]]:
         found[one.namespace, RETURNED, SOME if one.memory_ids else NONE] += len(one.memory_ids) or 1
         if one.timed:
             found[one.namespace, TIMED, SOME] += 1
+        if one.linked:
+            found[one.namespace, LINKED, SOME] += 1
     return found

@@ -87,6 +87,20 @@ def test_searches_are_counted_by_evidence_results_and_time(client: TestClient, a
     assert report(client, "graph-search")["searches"] == 5
 
 
+def test_searches_with_a_result_that_only_a_link_brought_are_counted(client: TestClient, add: Add):
+    loaded(client)
+    one, other = add("red green blue"), add("violin harbour")
+    # So many have a word of the query that the other memory is found by its link alone.
+    others = [{"text": f"red item{number} word{number} text{number}", "source": "s"} for number in range(300)]
+    client.post("/memory/add-batch", json={"memories": others}).raise_for_status()
+    client.post(f"/memory/{one}/link", json={"to_id": other, "type": "related_to"}).raise_for_status()
+    for weight in (0.0, 1.0):
+        client.post("/search", json={"query": "red green blue", "graph_weight": weight, "k": 3}).raise_for_status()
+    found = report(client, "graph-search")
+    assert (found["user_links"], found["searches"]) == (1, 2)
+    assert (found["with_linked_results"], found["with_linked_results_share"]) == (1, 0.5)
+
+
 def test_retrievals_are_written_at_close_and_change_no_later_search(start: Start):
     first = loaded(start())
     for text in ("red apple", "red pear", "blue sea"):

@@ -16,6 +16,7 @@ class DayFigures:
     mean_results: float | None
     evidence: Mapping[str, int]
     with_time: int
+    with_linked_results: int
     date: str
 
 
@@ -94,6 +95,8 @@ class GraphSearchResponse:
     since: str
     user_links: int
     searches: int | None
+    with_linked_results: int | None
+    with_linked_results_share: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +212,7 @@ class SearchFigures:
     mean_results: float | None
     evidence: Mapping[str, int]
     with_time: int
+    with_linked_results: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from souvenir.core.types import EvidenceLevel, Scope, SourceFilter
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import NOTHING, OF_MEMORY, Admin, Reader, RunningService
 from souvenir.server.routing import Routes
-from souvenir.server.search_statistics import EVIDENCE, NONE, RETURNED, SEARCH, SOME, TIMED
+from souvenir.server.search_statistics import EVIDENCE, LINKED, NONE, RETURNED, SEARCH, SOME, TIMED
 from souvenir.server.service import Service
 from souvenir.store.admin.jobs import JobStatus
 from souvenir.store.admin.usage import UsageRow
@@ -73,6 +73,7 @@ class SearchFigures(BaseModel):
         description="Searches by `evidence`.", examples=[{"strong": 7, "weak": 2, "none": 1}]
     )
     with_time: int = Field(description="Searches that had a time filter, or whose query names a time.")
+    with_linked_results: int = Field(description="Searches with a result that only a link with another one brought.")
 
     @classmethod
     def of(cls, rows: Iterable[UsageRow]) -> SearchFigures:
@@ -87,6 +88,7 @@ class SearchFigures(BaseModel):
             mean_results=round(calls[RETURNED, SOME] / total, 2) if total else None,
             evidence=evidence,
             with_time=calls[TIMED, SOME],
+            with_linked_results=calls[LINKED, SOME],
         )
 
 
@@ -249,6 +251,10 @@ class StaleMemoriesResponse(BaseModel):
 class GraphSearchResponse(_PeriodReport):
     user_links: int = Field(description="Links between memories, of the types that callers can make.")
     searches: int | None = Field(description="All searches of the period. Null if USAGE_TRACKING is off.")
+    with_linked_results: int | None = Field(
+        description="Searches with a result that only a link with another one brought."
+    )
+    with_linked_results_share: Share
 
 
 class TemporalSearchResponse(_PeriodReport):
@@ -382,12 +388,16 @@ def stale_memories(
     "/metrics/graph-search", summary="Report searches by links", cost=CostClass.LIGHT, sdk="figures.graph_search"
 )
 def graph_search(scope: Admin, service: RunningService, period: Period = "7d") -> GraphSearchResponse:
-    """Count the links between memories, and the searches of a period."""
+    """Count the links between memories, and the searches of a period that found something by them."""
     searches = _total(_searches(service, scope, period))
     with service.engine.namespace(scope) as (connection, namespace):
         links = 0 if namespace is None else quality.count_user_links(connection, namespace)
     return GraphSearchResponse(
-        **_of_period(period), user_links=links, searches=None if searches is None else searches.total
+        **_of_period(period),
+        user_links=links,
+        searches=None if searches is None else searches.total,
+        with_linked_results=None if searches is None else searches.with_linked_results,
+        with_linked_results_share=None if searches is None else _share(searches.with_linked_results, searches.total),
     )
 
 
@@ -443,7 +453,7 @@ def _searches(service: Service, scope: Scope, period: str) -> Mapping[str, list[
     days: dict[str, list[UsageRow]] = {}
     rows = service.usage.since((_since(period) - EPOCH).days, scope.namespace)
     for row in sorted(rows, key=lambda one: one.day):
-        if row.operation == SEARCH and row.dimension in (EVIDENCE, RETURNED, TIMED):
+        if row.operation == SEARCH and row.dimension in (EVIDENCE, RETURNED, TIMED, LINKED):
             date = datetime.fromtimestamp(row.day * 86_400, UTC).date().isoformat()
             days.setdefault(date, []).append(row)
     return days

@@ -66,7 +66,10 @@ class AsyncFiguresOperations:
         )
 
     async def graph_search(self, *, period: str | NotSent = NOT_SENT) -> GraphSearchResponse:
-        """Count the links between memories, and the searches of a period. `GET /metrics/graph-search`."""
+        """Count the links between memories, and the searches of a period that found something by them.
+
+        `GET /metrics/graph-search`.
+        """
         return await self._transport.send(
             Call(
                 "GET", "/metrics/graph-search", {200: GraphSearchResponse}, query={"period": period}, repeat=Repeat.SAFE
