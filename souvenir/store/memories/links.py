@@ -55,8 +55,8 @@ def linked_with(
     """Return pairs of one of the memories and a visible one that a user linked with it in any direction.
 
     An extraction relates a memory to similar ones in the transaction that stores it, a user relates memories that
-    exist: these links differ in whether they are as old as the memory. Those of extractions do not improve a ranking
-    (`python -m benchmarks.retrieval.links`), which has the similarity already.
+    exist: these links differ in whether they are as old as the memory. Those of extractions do not improve a ranking of
+    short memories (`python -m benchmarks.retrieval.links`).
 
     :param at: Only links that existed at this time and still do. :param limit: Maximum number of links.
     """
