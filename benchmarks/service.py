@@ -174,7 +174,8 @@ class Client:
 
     def text(self, method: str, path: str, *, namespace: str | None = None) -> str:
         """The body of an answer that is plain text."""
-        headers = self._headers if namespace is None else {**self._headers, "X-Namespace": namespace}
+        headers = {**self._headers, "Accept": "text/plain, */*"}
+        headers |= {} if namespace is None else {"X-Namespace": namespace}
         self._connection.request(method, path, headers=headers)
         return self._connection.getresponse().read().decode()
 

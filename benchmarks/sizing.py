@@ -78,9 +78,8 @@ def footprint(size: int, folder: Path) -> Footprint:
 
 def scraped(port: int) -> dict[str, float]:
     """The series without labels."""
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
-        f"http://127.0.0.1:{port}/metrics", timeout=60
-    ) as answer:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept": "text/plain"})
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
         families = text_string_to_metric_families(answer.read().decode())
         return {sample.name: sample.value for family in families for sample in family.samples if not sample.labels}
 

@@ -119,7 +119,7 @@ def _search(port: int, number: int, interval_s: float, seen: Seen, stopped: Even
 def _sample(port: int, seen: Seen, stopped: Event) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=STOP_TIMEOUT_S)
     while not stopped.wait(SAMPLE_S):
-        connection.request("GET", "/metrics")
+        connection.request("GET", "/metrics", headers={"Accept": "text/plain"})
         found = _RESIDENT.search(connection.getresponse().read().decode())
         if found is not None:
             seen.resident.append((time.monotonic(), float(found[1])))

@@ -126,7 +126,8 @@ class ExtractResult(BaseModel):
 
     actions: Annotated[list[dict[str, Any]], OF_BOTH] = Field(
         default_factory=list,
-        description="`action` is `add`, `update`, `delete`, `noop`, `conflict`, `fallback_add`, `skipped` or `error`.",
+        description="`action` is `add`, `update`, `delete`, `noop`, `conflict`, `fallback_add`, `skipped` or `error`; "
+        "of a dry run the verdict in capitals, with `fact_index`.",
         examples=[[{"action": "add", "text": "The billing service moves to Postgres 17 in May.", "id": 12}]],
     )
     extracted_count: int = Field(default=0, description="The number of facts that were found.", examples=[1])
@@ -134,6 +135,10 @@ class ExtractResult(BaseModel):
     updated_count: int = Field(default=0, description="The number of superseded memories.")
     deleted_count: int = Field(default=0, description="The number of archived memories.")
     noop_count: int = Field(default=0, description="The number of facts that a memory already states.")
+    conflict_count: int = Field(default=0, description="The number of facts that contradict a memory.")
+    promotion_candidates: list[Any] = Field(
+        default_factory=list, description="Always empty: promotion does not exist.", examples=[[]]
+    )
     dry_run: bool | None = Field(
         default=None, description="True: nothing was changed, and the counts are those of the planned changes."
     )
@@ -153,7 +158,7 @@ class ExtractResult(BaseModel):
     undone_at: str | None = Field(default=None, description="The time of the undo.")
     result_url: str | None = Field(
         default=None,
-        description="The URL of the extraction with its full id; append `/undo` to undo it. `job_id` is shortened.",
+        description="The URL of the extraction; append `/undo` to undo it.",
     )
     error: str | None = Field(
         default=None, description="`provider_runtime_failure`: the model failed, and nothing was changed."

@@ -37,9 +37,7 @@ class ExtractJob(BaseModel):
     created_at: str
     started_at: str | None = Field(default=None, description="Set when it has started.")
     completed_at: str | None = Field(default=None, description="Set when it has ended.")
-    queue_depth: int | None = Field(
-        default=None, description="The number of queued extractions, while it is queued itself."
-    )
+    queue_depth: int = Field(description="The number of queued extractions of all namespaces.")
     mode: str = Field(description="`llm`, or `fallback_add` without a model.", examples=["llm"])
     auth_key_id: str | None = Field(description="The id of the key of the request; null for API_KEY and without a key.")
     trusted_authorship: bool = Field(description="True if the request had a key.")
@@ -52,7 +50,6 @@ class ExtractJob(BaseModel):
         more: dict[str, Any] = {
             "started_at": optional_wire_time(job.started_at),
             "completed_at": optional_wire_time(job.finished_at),
-            "queue_depth": extraction.jobs.waiting if job.status is JobStatus.QUEUED else None,
             "result": extraction.result_of(job),
             "error": job.failure,
             "waits_for": job.waits_for,
@@ -65,6 +62,7 @@ class ExtractJob(BaseModel):
             context=row.context,
             message_length=row.message_length,
             created_at=wire_time(job.created_at),
+            queue_depth=extraction.jobs.waiting,
             mode=row.options[MODE],
             auth_key_id=None if key_id == job.actor else key_id,
             trusted_authorship=job.actor != ANONYMOUS,

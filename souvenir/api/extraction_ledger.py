@@ -37,6 +37,10 @@ _VERDICTS = {FALLBACK_ADD: Verdict.ADD, **{verdict.value.lower(): verdict for ve
 _TARGETS = {Verdict.UPDATE: "old_id", Verdict.DELETE: "old_id", Verdict.NOOP: "existing_id"}
 
 LedgerAction = dict[str, Any]
+AnyCase = Annotated[
+    str,
+    StringConstraints(pattern="^(decision|learning|detail|DECISION|LEARNING|DETAIL)$"),
+]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200), Clean]
 _Id = Annotated[int, Field(ge=0, le=MAX_ID)]
 
@@ -44,10 +48,10 @@ _Id = Annotated[int, Field(ge=0, le=MAX_ID)]
 class CommitFact(BaseModel):
     """The fact of an action."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"text": _TEXT, "category": "DECISION"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": _TEXT, "category": "decision"}]})
 
     text: Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARS), Clean] = ""
-    category: Category | None = None
+    category: AnyCase | None = Field(default=None, examples=["decision"])
 
 
 class CommitAction(BaseModel):
@@ -57,14 +61,18 @@ class CommitAction(BaseModel):
 
     approved: bool = Field(default=False, description="Only approved actions are applied.")
     action: str = Field(
-        default="", max_length=20, description="`add`, `update`, `delete`, `noop`, `conflict` or `fallback_add`."
+        default="",
+        max_length=20,
+        description="`add`, `update`, `delete`, `noop`, `conflict` or `fallback_add`, in any case.",
     )
     text: StoredText | None = Field(default=None, description="The text to store; the text of the dry run by default.")
     new_text: StoredText | None = Field(default=None, description="For `update`: the text that replaces the old text.")
     old_id: _Id | None = Field(default=None, description="The memory that is updated or deleted.")
     existing_id: _Id | None = Field(default=None, description="For `noop`: the memory that already states it.")
     conflicts_with: _Id | None = Field(default=None, description="For `conflict`: the memory that contradicts it.")
-    category: Category | None = Field(default=None, description="For an action made by the caller.")
+    category: AnyCase | None = Field(
+        default=None, description="For an action made by the caller.", examples=["decision"]
+    )
     fact: CommitFact | None = Field(
         default=None,
         description="For an action made by the caller: its text and category, unless they are given next to it.",
@@ -89,8 +97,11 @@ class CommitAction(BaseModel):
         if verdict is Verdict.UPDATE:
             # A dry run shows the data that it would have stored in two places.
             text = None if self.job_id is not None and self.new_text == self.text else self.new_text or text
+        category = self.category or made_up.category
         target: int | None = getattr(self, _TARGETS.get(verdict, "conflicts_with"))
-        return ChosenAction(verdict, text, target, self.category or made_up.category, self.job_id, self.ordinal)
+        return ChosenAction(
+            verdict, text, target, Category(category.upper()) if category else None, self.job_id, self.ordinal
+        )
 
 
 class CommitRequest(BaseModel):
@@ -109,7 +120,9 @@ class CommitRequest(BaseModel):
         return [one.chosen() for one in self.actions if one.approved]
 
 
-NOTHING_DONE = ExtractResult(actions=[], extracted_count=0, stored_count=0, updated_count=0, deleted_count=0)
+NOTHING_DONE = ExtractResult(
+    actions=[], extracted_count=0, stored_count=0, updated_count=0, deleted_count=0, conflict_count=0
+)
 """The answer if nothing is approved."""
 
 

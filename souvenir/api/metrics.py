@@ -154,9 +154,9 @@ def stats(scope: Admin, engine: Engine) -> StatsResponse:
     responses={200: {"content": dict.fromkeys(EXPOSITION_TYPES, EXPOSITION)}},
 )
 def metrics(scope: Admin, request: Request) -> MetricsResponse | Response:
-    """Get request counts and resource usage in the Prometheus format, or as JSON if `Accept` asks for it."""
+    """Get request counts and resource usage as JSON, or for Prometheus if `Accept` names text or OpenMetrics."""
     service, accept = service_of(request), request.headers.get("Accept", "")
-    if _asks_for_json(accept):
+    if not _names_exposition(accept):
         return _metrics_of(service, scope)
     text, content_type = exposition(service.instruments.registry, accept)
     return Response(text, media_type=content_type)
@@ -177,9 +177,9 @@ def _metrics_of(service: Service, scope: Scope) -> MetricsResponse:
     )
 
 
-def _asks_for_json(accept: str) -> bool:
-    """True if the Accept header names JSON; clients that accept anything get the text."""
-    return any(part.partition(";")[0].strip().lower() == "application/json" for part in accept.split(","))
+def _names_exposition(accept: str) -> bool:
+    """True if the Accept header names a format of Prometheus; clients that accept anything get JSON."""
+    return any(part.partition(";")[0].strip().lower() in EXPOSITION_TYPES for part in accept.split(","))
 
 
 def _request_metrics(figures: Collection[RouteFigures], active: int) -> RequestMetrics:

@@ -426,10 +426,10 @@ def _screened(policy: AppliedPolicy, text: str, metadata: JsonObject) -> Text:
 def _metadata(fact: LedgerFact, decision: Decision, extraction: ExtractionRecord) -> JsonObject:
     """Return the provenance metadata of a new memory; `mode` marks facts that were added without a model."""
     return {
-        "category": fact.category.value,
+        "category": fact.category.value.lower(),
         **({} if fact.speaker is None else {"speaker": fact.speaker}),
         **({} if fact.span is None else {"span": {"start": fact.span.start, "end": fact.span.end}}),
         **({"mode": FALLBACK_ADD} if decision.by is DecidedBy.FALLBACK else {}),
-        "extract_source": extraction.context,
+        "extract_source": source_of(extraction),
         "extraction_job_id": extraction.job_id,
     }

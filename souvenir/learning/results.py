@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from souvenir.core.errors import LLMError
-from souvenir.core.ledger import DECISION_JSON, FACT_JSON, DecidedBy, Decision, FactRow, FactStage, Verdict
+from souvenir.core.ledger import DECISION_JSON, FACT_JSON, DecidedBy, Decision, FactRow, FactStage, LedgerFact, Verdict
 from souvenir.core.timestamps import from_us
 from souvenir.core.types import JsonObject, LinkType, Scope
 from souvenir.learning.application import FALLBACK_ADD, UNDO
@@ -35,9 +35,6 @@ DRY_RUN, DEBUG, MODE, GUIDANCE = "dry_run", "debug", "mode", "guidance"
 
 COMPACTION_SIMILARITY = 0.75
 """Cosine from which two memories are candidates for a merge."""
-
-SHORT_ID_CHARS = 12
-"""Characters of the job's id in a result."""
 
 _OWN = (UNDO, FAULT, RELATED, "links")
 """Outcome keys that are not shown to clients."""
@@ -88,6 +85,7 @@ def waiting_result(extraction: ExtractionRecord, rows: Sequence[FactRow]) -> Jso
         "cost_usd": round(sum(known), 6) if known else None,
         "links_created": [],
         "compaction_candidates": [],
+        "promotion_candidates": [],
     }
 
 
@@ -108,8 +106,9 @@ def result_of(result: JsonObject, extraction: ExtractionRecord, rows: Sequence[F
     :param result: The stored result.
     :param rows: The ledger, in order.
     """
-    actions = [action_of(row, extraction.job_id) for row in rows]
-    named = {"job_id": extraction.job_id[:SHORT_ID_CHARS], "result_url": f"/memory/extract/{extraction.job_id}"}
+    planned = bool(extraction.options.get(DRY_RUN))
+    actions = [_planned_of(row, extraction.job_id) if planned else action_of(row, extraction.job_id) for row in rows]
+    named = {"job_id": extraction.job_id, "result_url": f"/memory/extract/{extraction.job_id}"}
     whole = {**result, "actions": actions, **named, **_undone(extraction)}
     return {**whole, "debug_trace": _trace(extraction, rows)} if extraction.options.get(DEBUG) else whole
 
@@ -120,15 +119,27 @@ def _undone(extraction: ExtractionRecord) -> JsonObject:
     return {} if at is None else {"undone": True, UNDONE_AT: from_us(at).isoformat(timespec="microseconds")}
 
 
+def _planned_of(row: FactRow, job_id: str) -> JsonObject:
+    """Return the decision of a dry run about a fact: a verdict in capitals, and the number of the fact."""
+    action = action_of(row, job_id)
+    if row.decision is None or "action" in row.outcome:
+        return {**action, "fact_index": row.ordinal}
+    return {**action, "action": row.decision.verdict.value, "fact_index": row.ordinal}
+
+
 def action_of(row: FactRow, job_id: str) -> JsonObject:
     """Return the outcome of a fact, or its decision if there is no outcome yet."""
     named = {"job_id": job_id, "ordinal": row.ordinal}
     if row.fact is None:
         return {"action": "forgotten", **named}
     came = {key: value for key, value in row.outcome.items() if key not in _OWN}
-    about = {"action": row.stage.value, "text": row.fact.text, "fact": FACT_JSON.dump(row.fact)}
+    about = {"action": row.stage.value, "text": row.fact.text, "fact": _shown_fact(row.fact)}
     decided = {} if row.decision is None else _decided(row.decision, row.fact.text, came=bool(came.get("action")))
     return {**about, **decided, **came, **named}
+
+
+def _shown_fact(fact: LedgerFact) -> JsonObject:
+    return {**FACT_JSON.dump(fact), "category": fact.category.value.lower()}
 
 
 def _decided(decision: Decision, text: str, *, came: bool) -> JsonObject:

@@ -53,6 +53,8 @@ def test_a_transcript_is_taken_at_once_and_learned_from_as_a_job(start: Start, v
     assert accepted["result_url"] == f"/memory/extract/{accepted['job_id']}"
     assert {"status", "queue_depth"} < accepted.keys()
     shown = ended(client, accepted["job_id"])
+    assert (shown["queue_depth"], shown["result"]["job_id"]) == (0, accepted["job_id"])
+    assert (shown["result"]["conflict_count"], shown["result"]["promotion_candidates"]) == (0, [])
     assert (shown["status"], shown["source"], shown["context"]) == ("completed", SOURCE, "session_end")
     assert (shown["message_length"], shown["mode"]) == (len(TALK), "llm")
     assert (shown["auth_key_id"], shown["trusted_authorship"]) == (None, False)
@@ -149,7 +151,7 @@ def test_extractions_over_the_queue_limit_are_refused_with_the_compatible_object
     figures = {"queue_depth": 1, "queue_max": 1, "queue_remaining": 0, "workers": 1, "jobs_tracked": 2}
     assert client.get("/metrics", headers=JSON).json()["extract"] == figures
     assert figures.items() <= client.get("/extract/status").json().items()
-    assert 'souvenir_queue_depth{queue="extract"} 1.0' in client.get("/metrics").text
+    assert 'souvenir_queue_depth{queue="extract"} 1.0' in client.get("/metrics", headers={"Accept": "text/plain"}).text
     vendor.go_on.set()
     for job_id in (first, second["job_id"]):
         assert ended(client, job_id)["status"] == "completed"

@@ -57,7 +57,8 @@ def commit(client: TestClient, actions: list[dict[str, Any]]) -> dict[str, Any]:
 def test_a_dry_run_changes_nothing_and_its_approved_actions_are_applied(client: TestClient):
     result = learned(client, TALK, source=SOURCE, dry_run=True)["result"]
     assert result["dry_run"] is True
-    assert [one["action"] for one in result["actions"]] == ["add", "add"]
+    assert [(one["action"], one["fact_index"]) for one in result["actions"]] == [("ADD", 0), ("ADD", 1)]
+    assert (result["conflict_count"], result["promotion_candidates"], result["links_created"]) == (0, [], [])
     assert texts(client) == []
     first, second = result["actions"]
     done = commit(client, [{**first, "approved": True}, second])
@@ -186,11 +187,11 @@ def test_a_rerun_of_an_undone_extraction_is_not_undone(client: TestClient):
 def test_a_noop_is_noted_without_a_text_and_a_fact_is_enough_for_an_add(client: TestClient):
     [known] = commit(client, [{"action": "add", "text": SAID, "approved": True}])["actions"]
     noop = {"action": "NOOP", "existing_id": known["id"], "approved": True}
-    add = {"action": "ADD", "fact": {"text": OTHER, "category": "DECISION"}, "approved": True}
+    add = {"action": "ADD", "fact": {"text": OTHER, "category": "decision"}, "approved": True}
     done = commit(client, [noop, add])
     assert (done["noop_count"], done["stored_count"]) == (1, 1)
     assert [(one["action"], one["ordinal"]) for one in done["actions"]] == [("noop", 0), ("add", 1)]
-    assert (done["actions"][0]["existing_id"], done["actions"][1]["fact"]["category"]) == (known["id"], "DECISION")
+    assert (done["actions"][0]["existing_id"], done["actions"][1]["fact"]["category"]) == (known["id"], "decision")
     assert texts(client) == [SAID, OTHER]
     body = {"actions": [noop, {"action": "ADD", "approved": True}], "source": SOURCE}
     refused = client.post("/memory/extract/commit", json=body)
@@ -200,7 +201,7 @@ def test_a_noop_is_noted_without_a_text_and_a_fact_is_enough_for_an_add(client: 
 def test_the_counts_of_a_dry_run_are_those_of_an_application(client: TestClient):
     commit(client, [{"action": "add", "text": SAID, "approved": True}])
     result = learned(client, TALK, source=SOURCE, dry_run=True)["result"]
-    assert [one["action"] for one in result["actions"]] == ["noop", "add"]
+    assert [one["action"] for one in result["actions"]] == ["NOOP", "ADD"]
     assert {name: result[name] for name in ("noop_count", "stored_count", "deleted_count")} == {
         "noop_count": 1,
         "stored_count": 1,

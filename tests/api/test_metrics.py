@@ -18,6 +18,7 @@ from tests.api.conftest import KEY, Add, Start, loaded
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
 TIMEOUT_S = 20
+TEXT = {"Accept": "text/plain"}
 
 PROMETHEUS_ACCEPT = (
     "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,"
@@ -26,7 +27,7 @@ PROMETHEUS_ACCEPT = (
 
 
 def scraped(client: TestClient) -> Samples:
-    answer = client.get("/metrics")
+    answer = client.get("/metrics", headers=TEXT)
     assert answer.status_code == 200
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -181,7 +182,7 @@ def test_no_metric_label_contains_user_input(start: Start):
     client.get("/secret/path", headers=headers)
     client.request("SECRET", "/search", headers=headers)
     client.get("/stats", headers={"X-API-Key": "secret-key"})
-    text = client.get("/metrics", headers=headers).text
+    text = client.get("/metrics", headers={**headers, **TEXT}).text
     assert "secret" not in text
     assert KEY not in text
     assert 'method="OTHER"' in text
@@ -191,12 +192,14 @@ def test_no_metric_label_contains_user_input(start: Start):
 @pytest.mark.parametrize(
     ("accept", "content_type"),
     [
-        (None, "text/plain; version="),
-        ("*/*", "text/plain; version="),
-        ("text/html,application/xhtml+xml,*/*;q=0.8", "text/plain; version="),
+        (None, "application/json"),
+        ("*/*", "application/json"),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", "application/json"),
+        ("text/plain", "text/plain; version="),
+        ("application/json;q=0.9, Text/Plain", "text/plain; version="),
         (PROMETHEUS_ACCEPT, "application/openmetrics-text; version=1.0.0"),
         ("application/json", "application/json"),
-        ("text/plain, Application/JSON;q=0.9", "application/json"),
+        ("Application/JSON, */*;q=0.5", "application/json"),
     ],
 )
 def test_the_answer_has_the_requested_format(client: TestClient, accept, content_type):

@@ -33,7 +33,7 @@ def families(client: TestClient, add: Add) -> list[Metric]:
     client.post("/search", json={"query": "red"})
     client.post("/backup")
     client.get("/memory/99")
-    return list(text_string_to_metric_families(client.get("/metrics").text))
+    return list(text_string_to_metric_families(client.get("/metrics", headers={"Accept": "text/plain"}).text))
 
 
 def series_of(families: list[Metric]) -> Mapping[str, set[str]]:

@@ -57,7 +57,7 @@ def test_an_added_fact_is_found_and_says_where_it_comes_from(engine: MemoryEngin
     new = memory(engine, row.memory_id, ANN)
     assert (new.text, new.source, new.document_at) == (said.text, SOURCE, MAY)
     assert new.origin_class is OriginClass.ASSISTANT
-    assert new.metadata == {"category": "DETAIL", "extract_source": "stop", "extraction_job_id": job.id}
+    assert new.metadata == {"category": "detail", "extract_source": "proj/a", "extraction_job_id": job.id}
     assert row.outcome == {"action": "add", "text": said.text, "id": new.id, "links": []}
     assert last_action(engine, new.id) == ("add", job.id)
     assert [hit.memory.id for hit in engine.search(ANN, SearchQuery("harbour office")).hits] == [new.id]
@@ -80,7 +80,7 @@ def test_an_update_supersedes_its_memory_and_keeps_key_and_metadata(
     [row] = ledger(engine, job.id)
     new, archived = memory(engine, row.memory_id or 0, ANN), memory(engine, old, ANN)
     assert (new.text, new.key, new.source) == ("Ann lives in Bergen, not Oslo", "home", f"{SOURCE}/people")
-    assert new.metadata == {"lang": "en", "category": "DETAIL", "extract_source": "stop", "extraction_job_id": job.id}
+    assert new.metadata == {"lang": "en", "category": "detail", "extract_source": "proj/a", "extraction_job_id": job.id}
     assert (archived.archived, archived.superseded_by, archived.valid_to) == (True, new.id, MAY)
     assert archived.text == before.text
     assert (row.outcome["action"], row.outcome["old_id"], row.outcome["new_id"]) == ("update", old, new.id)

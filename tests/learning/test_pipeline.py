@@ -30,11 +30,11 @@ def test_each_fact_becomes_a_memory_that_says_where_it_comes_from(
     first, second = engine.page(ANN, offset=0, limit=10).memories
     assert (first.text, first.source, first.origin_class) == ("Alice moved to Lisbon", "chat", OriginClass.USER)
     assert second.origin_class is OriginClass.ASSISTANT
-    assert first.metadata["category"] == "DETAIL"
-    assert first.metadata["extract_source"] == "stop"
+    assert first.metadata["category"] == "detail"
+    assert first.metadata["extract_source"] == "chat"
     assert first.metadata["span"] == {"start": 6, "end": 27}
     assert first.metadata["extraction_job_id"].startswith(result["job_id"])
-    assert (result["extracted_count"], result["stored_count"], len(result["job_id"])) == (2, 2, 12)
+    assert (result["extracted_count"], result["stored_count"], len(result["job_id"])) == (2, 2, 32)
     assert result["tokens"] == {"extract": {"input": 100, "output": 20}, "audn": {"input": 100, "output": 20}}
     assert result["cost_usd"] == 0.002
 
@@ -266,8 +266,8 @@ def test_a_dry_run_decides_and_changes_nothing(engine: MemoryEngine, open_extrac
     )
     assert result["dry_run"] is True
     update, add = result["actions"]
-    assert (update["action"], update["old_id"], update["new_text"]) == ("update", lives, "Alice lives in Lisbon")
-    assert (add["action"], add["text"], add["ordinal"]) == ("add", "Bob sings", 1)
+    assert (update["action"], update["old_id"], update["new_text"]) == ("UPDATE", lives, "Alice lives in Lisbon")
+    assert (add["action"], add["text"], add["ordinal"]) == ("ADD", "Bob sings", 1)
     assert add["fact"]["origin_class"] == "user"
     assert texts(engine) == ["Alice lives in Porto"]
 

@@ -290,4 +290,4 @@ def test_a_job_without_its_model_fails_and_can_be_rerun(engine: MemoryEngine, op
     without.close()
     after = open_extraction(model())
     again = after.jobs.wait(after.ledger.rerun(ANN, job.id).id, PATIENCE_S)
-    assert actions(after.result_of(again) or {}) == ["add"]
+    assert actions(after.result_of(again) or {}) == ["ADD"]

@@ -183,14 +183,14 @@ def test_a_namespace_that_cannot_be_one_is_refused(ask: Asking):
 
 def test_calls_are_counted_under_their_route_and_never_under_the_agent(ask: Asking):
     ask.post(LIST, path="/mcp/somebody-of-note")
-    assert "somebody-of-note" not in ask.http.get("/metrics").text
-    assert 'route="/mcp/{agent}"' in ask.http.get("/metrics").text
+    assert "somebody-of-note" not in ask.http.get("/metrics", headers={"Accept": "text/plain"}).text
+    assert 'route="/mcp/{agent}"' in ask.http.get("/metrics", headers={"Accept": "text/plain"}).text
 
 
 def test_calls_of_tools_are_counted_by_how_they_ended(ask: Asking):
     ask.call("list_blocks")
     ask.call("get_block", label="none")
-    shown = ask.http.get("/metrics").text
+    shown = ask.http.get("/metrics", headers={"Accept": "text/plain"}).text
     assert 'souvenir_mcp_tool_calls_total{outcome="ok",tool="list_blocks"} 1.0' in shown
     assert 'souvenir_mcp_tool_calls_total{outcome="refused",tool="get_block"} 1.0' in shown
 

@@ -8,7 +8,6 @@ from typing import Literal
 Action = Literal["allow", "flag", "redact", "reject"]
 AddAction = Literal["added", "skipped", "superseded"]
 Answered = Literal["yes", "no", "unknown"]
-Category = Literal["DECISION", "LEARNING", "DETAIL"]
 ClaimKind = Literal["name", "description", "alias", "kind", "relation"]
 ClaimedBy = Literal["caller", "model"]
 ConfidenceLevel = Literal["missing", "low", "medium", "high"]

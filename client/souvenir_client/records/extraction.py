@@ -46,7 +46,7 @@ class ExtractJob:
     created_at: str
     started_at: str | None = None
     completed_at: str | None = None
-    queue_depth: int | None = None
+    queue_depth: int
     mode: str
     auth_key_id: str | None
     trusted_authorship: bool
@@ -69,6 +69,8 @@ class ExtractResult:
     updated_count: int | None = None
     deleted_count: int | None = None
     noop_count: int | None = None
+    conflict_count: int | None = None
+    promotion_candidates: list[Any] | None = None
     dry_run: bool | None = None
     approval: str | None = None
     removing: list[int] | None = None

@@ -27,7 +27,7 @@ class AsyncFiguresOperations:
         self._transport = transport
 
     async def metrics(self) -> MetricsResponse:
-        """Get request counts and resource usage in the Prometheus format, or as JSON if `Accept` asks for it.
+        """Get request counts and resource usage as JSON, or for Prometheus if `Accept` names text or OpenMetrics.
 
         `GET /metrics`.
         """
