@@ -1,14 +1,14 @@
 # The whole service in one image: no network, no key and no second server at run time.
 
 FROM python:3.11-slim-bookworm AS builder
-# requirements-otel.txt adds the trace exporter.
+# requirements-otel.txt adds the trace exporter, requirements-sync.txt cloud sync (29 MB); several are separated by spaces.
 ARG REQUIREMENTS=requirements.txt
 WORKDIR /build
-COPY requirements.txt requirements-otel.txt ./
+COPY requirements.txt requirements-otel.txt requirements-sync.txt ./
 # pip stays outside of the environment; the last stage removes it from the base.
 RUN python -m venv --without-pip /opt/venv \
  && python -m pip --python /opt/venv/bin/python install --quiet --no-cache-dir --no-compile \
-      --only-binary :all: --require-hashes -r "$REQUIREMENTS"
+      --only-binary :all: --require-hashes $(printf -- '-r %s ' $REQUIREMENTS)
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends binutils >/dev/null \
  && rm -rf /var/lib/apt/lists/*
@@ -20,7 +20,7 @@ RUN cd /opt/venv/lib/python3*/site-packages \
  && find . -type f \( -name '*.pyi' -o -name '*.a' \) -delete \
  && rm -rf apsw/sqlite_extra_binaries numpy/distutils numpy/f2py \
       onnxruntime/capi/libonnxruntime.so* onnxruntime/datasets onnxruntime/quantization onnxruntime/tools \
-      onnxruntime/transformers hf_xet hf_xet-*.dist-info tzdata/zoneinfo \
+      onnxruntime/transformers hf_xet hf_xet-*.dist-info dateutil/zoneinfo/*.tar.gz \
  && strip --strip-unneeded uvloop/*.so tokenizers/*.so
 WORKDIR /app
 COPY LICENSE *.py ./

@@ -163,7 +163,8 @@ model: $(TOOLS) ## Build models/ from the official weights; ARGS goes to scripts
 lock: $(TOOLS) ## Write requirements*.txt from pyproject.toml; UPGRADE=1 takes the newest versions
 	@$(COMPILE) pyproject.toml --output-file requirements.txt
 	@$(COMPILE) pyproject.toml --extra otel --constraint requirements.txt --output-file requirements-otel.txt
-	@$(COMPILE) pyproject.toml --group dev --constraint requirements.txt --output-file requirements-dev.txt
+	@$(COMPILE) pyproject.toml --extra sync --constraint requirements-otel.txt --output-file requirements-sync.txt
+	@$(COMPILE) pyproject.toml --group dev --constraint requirements-sync.txt --output-file requirements-dev.txt
 	@$(COMPILE) --no-deps --group slow --output-file requirements-slow.txt
 
 audit: $(TOOLS) ## Look up the pinned packages in PyPI's advisories; skipped if they cannot be reached

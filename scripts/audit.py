@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-# The first one contains requirements.txt and requirements-otel.txt (tests/test_architecture.py).
+# The first one contains requirements.txt, requirements-otel.txt and requirements-sync.txt (tests/test_architecture.py).
 LOCKS = ("requirements-dev.txt", "requirements-slow.txt")
 
 # pip-audit takes minutes where nothing answers, and passes where every package is unknown: a proxy that serves packages

@@ -7,6 +7,8 @@
     souvenir-server repair-ids      renumber memories whose ids an import moved too far, while no service runs on it
     souvenir-server restore NAME    replace the database with a backup, while no service runs on it
     souvenir-server import-memories FOLDER   import the data folder of a Memories service, while no service runs
+    souvenir-server sync-list       list the backups in the bucket
+    souvenir-server sync-download [NAME]  copy a backup from the bucket, by default the newest upload, for `restore`
 
 `python app.py` is the same command.
 """
@@ -24,7 +26,7 @@ from pydantic import ValidationError
 
 from souvenir.api.transfer_lines import ReadAs
 from souvenir.application import Application
-from souvenir.core.errors import SouvenirError
+from souvenir.core.errors import SouvenirError, SyncNotConfigured
 from souvenir.core.files import PRIVATE_UMASK
 from souvenir.core.settings import Settings
 from souvenir.core.stored_json import to_json
@@ -36,9 +38,12 @@ from souvenir.server.logs import configure_logging
 from souvenir.server.middleware import EarlyRefusal
 from souvenir.server.request_guards import namespace_name
 from souvenir.server.service import Service
+from souvenir.store.backups import Backups
 from souvenir.store.losses import MISSING
 from souvenir.store.repair import rebuild_indexes
 from souvenir.store.restore import accept_losses, repair_ids, require_store, restore_offline
+from souvenir.sync.bucket import Bucket
+from souvenir.sync.transfer import BackupTransfer
 from souvenir.transfer.folder_import import FolderOrder, import_folder
 
 SWITCH_INTERVAL_S = 0.001
@@ -135,6 +140,31 @@ def import_memories(settings: Settings, order: FolderOrder) -> int:
     return 0
 
 
+def sync_list(settings: Settings) -> int:
+    """Print the backups in the bucket, the newest upload first."""
+    for backup in _bucket(settings).backups():
+        encrypted = ", encrypted" if backup.encrypted else ""
+        _say(f"{backup.name}  {backup.uploaded_at:%Y-%m-%d %H:%M:%S} UTC, {backup.stored_bytes} bytes{encrypted}")
+    return 0
+
+
+def sync_download(settings: Settings, name: str | None, *, allow_unencrypted: bool) -> int:
+    """Copy a backup from the bucket to the backups in DATA_DIR, also on a machine that has no database yet."""
+    configure_logging(settings.log_level, settings.log_format)
+    backups = Backups(settings.backup_dir, keep=settings.max_backups)
+    transfer = BackupTransfer(settings, _bucket(settings), backups)
+    received = transfer.download(transfer.resolve(name), allow_unencrypted=allow_unencrypted)
+    _say(f"{received.backup.name} is in {settings.backup_dir}; run `python app.py restore {received.backup.name}`")
+    return 0
+
+
+def _bucket(settings: Settings) -> Bucket:
+    """:raises SyncNotConfigured: If there is none."""
+    if settings.sync_bucket is None:
+        raise SyncNotConfigured
+    return Bucket(settings)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="souvenir-server", description="Souvenir, a memory service for agents.")
     commands = parser.add_subparsers(dest="command", metavar="command")
@@ -152,6 +182,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     importing.add_argument("--embed", action="store_true", help="embed all texts again, whatever vectors there are")
     importing.add_argument("--dry-run", action="store_true", help="store nothing, and say what would be done")
     importing.add_argument("--no-backup", action="store_true", help="make no backup first")
+    commands.add_parser("sync-list", help="list the backups in the bucket")
+    downloading = commands.add_parser("sync-download", help="copy a backup from the bucket, by default the newest")
+    downloading.add_argument("name", nargs="?")
+    downloading.add_argument(
+        "--allow-unencrypted",
+        action="store_true",
+        help="accept one that is not encrypted although SYNC_PASSPHRASE is set",
+    )
     command = parser.parse_args(arguments)
     os.umask(PRIVATE_UMASK)
     try:
@@ -170,6 +208,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     command.path, command.namespace, command.embed, command.dry_run, back_up=not command.no_backup
                 )
                 return import_memories(settings, order)
+            case "sync-list":
+                return sync_list(settings)
+            case "sync-download":
+                return sync_download(settings, command.name, allow_unencrypted=command.allow_unencrypted)
             case _:
                 return serve(settings)
     except ValidationError as error:

@@ -37,13 +37,14 @@ ARROWS: Mapping[str, str] = {
     "souvenir.knowledge": "core index jobs learning memories models privacy store",
     "souvenir.conversations": "core jobs knowledge learning memories models privacy retrieval store transfer",
     "souvenir.events": "core memories store",
-    "souvenir.server": "access conversations core jobs knowledge learning memories models store transfer",
+    "souvenir.sync": "core jobs memories store",
+    "souvenir.server": "access conversations core jobs knowledge learning memories models store sync transfer",
     "souvenir.api": "access conversations core jobs knowledge learning memories models privacy retrieval server store "
     "transfer",
-    "souvenir.compat": "api conversations core jobs knowledge server store",
+    "souvenir.compat": "api conversations core jobs knowledge server store sync",
     "souvenir.mcp": "access api conversations core knowledge memories retrieval server store",
     "souvenir.application": "api compat core mcp memories server",
-    "souvenir.command_line": "api application core memories server store transfer",
+    "souvenir.command_line": "api application core memories server store sync transfer",
     # The front doors that the design names.
     "app": "application command_line",
     "memory_engine": "memories",
@@ -190,7 +191,10 @@ def test_shipped_modules_import_nothing_forbidden():
 def test_shipped_modules_import_only_the_standard_library_and_declared_requirements():
     ours = {module_name(path).split(".")[0] for path in shipped()}
     distributions = packages_distributions()
-    declared = {canonicalize_name(requirement.name) for requirement in requirements_of_pyproject()}
+    declared = {
+        canonicalize_name(requirement.name)
+        for requirement in [*requirements_of_pyproject(), *requirements_of_pyproject("sync")]
+    }
     violations = []
     for path, tree in shipped().items():
         for line, name in imports_of(path, tree):
@@ -280,6 +284,8 @@ def pins_of(lock: str) -> dict[str, set[str]]:
         ("requirements.txt", None),
         ("requirements-otel.txt", None),
         ("requirements-otel.txt", "otel"),
+        ("requirements-sync.txt", None),
+        ("requirements-sync.txt", "sync"),
         ("requirements-dev.txt", None),
         ("requirements-dev.txt", "dev"),
         ("requirements-slow.txt", "slow"),
@@ -296,7 +302,7 @@ def test_every_requirement_is_pinned_with_a_hash_at_a_version_that_it_allows(loc
     assert unmet == [], "make lock"
 
 
-@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-otel.txt"])
+@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-otel.txt", "requirements-sync.txt"])
 def test_tests_run_with_the_versions_that_the_image_holds(lock):
     image, development = pins_of(lock), pins_of("requirements-dev.txt")
     assert {name: development.get(name) for name in image} == image
@@ -311,7 +317,14 @@ def test_locked_packages_are_installed_as_wheels_with_hashes(file):
 
 
 @pytest.mark.parametrize(
-    "lock", ["requirements.txt", "requirements-otel.txt", "requirements-dev.txt", "requirements-slow.txt"]
+    "lock",
+    [
+        "requirements.txt",
+        "requirements-otel.txt",
+        "requirements-sync.txt",
+        "requirements-dev.txt",
+        "requirements-slow.txt",
+    ],
 )
 def test_a_lock_names_no_registry_and_pins_everything_with_hashes(lock):
     text = (ROOT / lock).read_text(encoding="utf-8")
@@ -347,7 +360,7 @@ def test_documents_name_only_make_targets_that_exist():
 def test_the_example_of_settings_names_only_settings_that_exist():
     fields = {
         node.target.id.upper()
-        for name in ("settings.py", "load_settings.py", "network_settings.py")
+        for name in ("settings.py", "load_settings.py", "network_settings.py", "sync_settings.py")
         for node in ast.walk(shipped()[ROOT / "souvenir" / "core" / name])
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }

@@ -26,10 +26,12 @@ class Maintenance:
     def ask(self) -> None:
         self._asked.set()
 
-    def close(self) -> None:
+    def close(self, timeout_s: float | None = None) -> None:
+        """:param timeout_s: How long to wait for work that is being done; None: until it is finished."""
         self._closing.set()
         self._asked.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
 
     def _run(self) -> None:
         while not self._closing.is_set():

@@ -25,6 +25,7 @@ from souvenir.core.load_settings import LoadSettings
 from souvenir.core.network_settings import parted
 from souvenir.core.quotas import quotas_of_text
 from souvenir.core.saved_settings import DEFAULT_PATH, SavedSource, expanded, saved_settings, unknown
+from souvenir.core.sync_settings import SyncSettings
 from souvenir.core.types import DEFAULT_NAMESPACE, Fusion
 
 DATABASE_NAME = "souvenir.db"
@@ -79,7 +80,7 @@ def _checked_quotas(text: str | None) -> str | None:
     return text
 
 
-class Settings(LoadSettings):
+class Settings(SyncSettings, LoadSettings):
     """Every setting of the service. The name in the environment is the field's name in capitals, or an alias of it.
 
     :raises SavedSettingsUnusable: If the saved file cannot be used.

@@ -79,8 +79,8 @@ def configure_logging(level: LogLevel, log_format: LogFormat) -> None:
     root = logging.getLogger()
     root.handlers = [other for other in root.handlers if not isinstance(other, StandardErrorHandler)] + [handler]
     root.setLevel(level.value)
-    for name in ("httpx", "httpx2", "mcp"):
-        # They log every requested address, or a line for every request.
+    for name in ("boto3", "botocore", "httpx", "httpx2", "mcp", "s3transfer", "urllib3"):
+        # They log every requested address or header, or a line for every request.
         logging.getLogger(name).setLevel(logging.WARNING)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         # Its access log shows query strings; we log requests ourselves.

@@ -56,6 +56,7 @@ from souvenir.server.metrics import AdmissionCollector, Metrics, StoreCollector,
 from souvenir.server.search_statistics import SearchStatistics
 from souvenir.server.usage import Usage
 from souvenir.store.admin.jobs import lane_of
+from souvenir.sync.cloud_sync import CloudSync
 from souvenir.transfer.lines import ImportFormat
 from souvenir.transfer.services import TransferServices
 
@@ -108,6 +109,7 @@ class Service:
     provider: LLMProvider | None
     extraction: Extraction
     model_claims: ModelClaims
+    sync: CloudSync = field(init=False)
     feedback: Feedback = field(init=False)
     searches: SearchStatistics = field(init=False)
     verification: Verification = field(init=False)
@@ -118,6 +120,7 @@ class Service:
     consolidation_work: LongWork = field(init=False)
     splitting_work: LongWork = field(init=False)
     model_claims_work: LongWork = field(init=False)
+    sync_work: LongWork = field(init=False)
     loading: Thread | None = None
     closing: Event = field(default_factory=Event)
 
@@ -133,6 +136,8 @@ class Service:
         self.consolidation_work = LongWork(self.maintenance.consolidation.jobs)
         self.splitting_work = LongWork(self.engine.facts.queue.jobs)
         self.model_claims_work = LongWork(self.model_claims.jobs)
+        self.sync = CloudSync(self.engine, self.settings)
+        self.sync_work = LongWork(self.sync.jobs)
 
     @classmethod
     def open(
@@ -232,6 +237,7 @@ class Service:
         self.maintenance.consolidation.jobs.close()
         self.engine.facts.close()
         self.model_claims.close()
+        self.sync.close()
         self.graph.close()
         self.jobs.close()
         self.erasure_jobs.close()
@@ -270,6 +276,7 @@ class Service:
         self.maintenance.consolidation.jobs.start()
         self.engine.facts.start()
         self.model_claims.start()
+        self.sync.start()
         self.graph.start()
         pause_s = FIRST_RETRY_S
         while not loaded and not self.closing.wait(pause_s):

@@ -35,6 +35,8 @@ REWRITTEN = ".rewritten"
 """Part of the names of temporary files during the rewrite of a backup."""
 _REASON = re.compile(r"[A-Za-z0-9_-]{1,50}")
 SCHEDULED = "scheduled"
+SYNCED = "sync"
+"""The reason of backups that are made for an upload."""
 
 AUTOMATIC = frozenset(
     {
@@ -48,6 +50,7 @@ AUTOMATIC = frozenset(
         "pre_restore",
         "snapshot",
         SCHEDULED,
+        SYNCED,
     }
 )
 """Reasons of unnamed backups: the service's own, and the snapshots that clients make before bulk deletes."""
@@ -122,6 +125,31 @@ class Backups:
             raise
         sync(self._directory)
         return backup
+
+    def receive(self, backup: Backup, write: Callable[[Path], None]) -> Backup:
+        """Add a backup from elsewhere under a name that no other has; it counts as the newest, so it is evicted last.
+
+        :param write: Writes the database to a path. Whatever it raises, nothing is left behind.
+        :raises BackupDamaged: If what was written is not the database that `backup` describes.
+        """
+        make_folder(self._directory)
+        with self._making.read():
+            partial, name = self._reserve(backup.name)
+            try:
+                database = partial / DATABASE_FILE
+                write(database)
+                if database.stat().st_size != backup.bytes or sha256_of(database) != backup.sha256:
+                    raise BackupDamaged(backup.name, "its database is not the file that was written")
+                received = replace(backup, name=name, sequence=self._next_sequence())
+                _write_manifest(partial / MANIFEST_FILE, received)
+                sync(database)
+                sync(partial)
+                partial.rename(self._directory / name)
+            except BaseException:
+                shutil.rmtree(partial, ignore_errors=True)
+                raise
+        sync(self._directory)
+        return received
 
     def _next_sequence(self) -> int:
         with self._numbering:

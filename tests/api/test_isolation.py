@@ -15,7 +15,7 @@ from tests.api.operations import DOCUMENT
 ENV = {"X-API-Key": KEY}
 PARTIES = (Party("a", "proj/a", "zqa"), Party("ab", "proj/ab", "zqb"))
 AGENTS = (Party("a", "proj/a", "zqa", agent="ann"), Party("ab", "proj/ab", "zqb", agent="ann-b"))
-TURNS, REQUESTS_A_TURN = 30, 25
+TURNS, REQUESTS_A_TURN = 40, 25
 
 
 def sending(client: TestClient, key: str) -> Send:

@@ -47,6 +47,7 @@ class AsyncSouvenir(AsyncMemoryMethods):
         self.audit = groups.AsyncAudit(transport)
         self.backups = groups.AsyncBackups(transport)
         self.blocks = groups.AsyncBlocks(transport)
+        self.cloud_sync = groups.AsyncCloudSync(transport)
         self.concepts = groups.AsyncConcepts(transport)
         self.conflicts = groups.AsyncConflicts(transport)
         self.context = groups.AsyncContext(transport)

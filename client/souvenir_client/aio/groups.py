@@ -78,6 +78,10 @@ class AsyncSnapshots(backup.AsyncSnapshotsOfBackup):
     """Snapshots: backups that clients create and restore."""
 
 
+class AsyncCloudSync(backup.AsyncCloudSyncOfBackup):
+    """Cloud sync: copies of backups in an S3-compatible bucket."""
+
+
 class AsyncBlocks(blocks.AsyncBlocksOperations):
     """Labelled texts that are always part of an agent's context."""
 

@@ -30,6 +30,37 @@ class BackupsResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DownloadResponse:
+    success: bool
+    backup_name: str
+    bytes: int
+    transferred: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteRestoreResponse:
+    success: bool
+    restored: str
+    backup_name: str
+    total_memories: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteSnapshotRecord:
+    name: str
+    timestamp: str
+    bytes: int
+    encrypted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteSnapshotsResponse:
+    snapshots: list[RemoteSnapshotRecord]
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreResponse:
     success: bool
     restored_from: str
@@ -60,3 +91,23 @@ class SnapshotRestoreResponse:
 class SnapshotsResponse:
     snapshots: list[SnapshotRecord]
     count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncStatusResponse:
+    enabled: bool
+    message: str | None = None
+    latest_remote: str | None
+    latest_local: str | None
+    remote_count: int
+    local_count: int
+    encrypted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadResponse:
+    success: bool
+    backup_name: str
+    bytes: int
+    encrypted: bool
+    deleted: list[str]

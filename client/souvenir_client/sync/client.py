@@ -48,6 +48,7 @@ class Souvenir(MemoryMethods):
         self.audit = groups.Audit(transport)
         self.backups = groups.Backups(transport)
         self.blocks = groups.Blocks(transport)
+        self.cloud_sync = groups.CloudSync(transport)
         self.concepts = groups.Concepts(transport)
         self.conflicts = groups.Conflicts(transport)
         self.context = groups.Context(transport)

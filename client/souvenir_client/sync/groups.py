@@ -79,6 +79,10 @@ class Snapshots(backup.SnapshotsOfBackup):
     """Snapshots: backups that clients create and restore."""
 
 
+class CloudSync(backup.CloudSyncOfBackup):
+    """Cloud sync: copies of backups in an S3-compatible bucket."""
+
+
 class Blocks(blocks.BlocksOperations):
     """Labelled texts that are always part of an agent's context."""
 

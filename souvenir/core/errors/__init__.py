@@ -7,6 +7,8 @@
     |  +- BlockUnreadable            500  block_unreadable
     +- InvalidRequest                422  invalid_request     a value that cannot be used
     |  +- NothingToDo                400  nothing_to_do       a request that asks for no change
+    |  +- SyncNotConfigured          400  sync_not_configured
+    |  +- ConfirmationMissing        400  confirmation_missing  for a request that replaces data
     |  +- KeyNotUsable               400  key_not_usable      an API key whose role and reach do not fit
     |  +- UnknownStrategy            400  unknown_strategy    of an import
     |  +- LinkNotUsable             400  link_not_usable     of two memories
@@ -31,6 +33,7 @@
     |  +- FolderNotFound             404  folder_not_found    no source in this folder
     |  +- EntityNotFound             404  entity_not_found    of the knowledge graph
     |  +- BackupNotFound             404  backup_not_found
+    |  +- RemoteBackupNotFound       404  remote_backup_not_found
     |  +- KeyNotFound                404  key_not_found
     |  +- JobNotFound                404  job_not_found
     |  +- AgentNotFound              404  agent_not_found
@@ -70,6 +73,8 @@
        +- SearchUnavailable          503  search_unavailable
        +- RerankingUnavailable       503  reranking_unavailable  the service refuses to start
        +- JobFailed                  503  job_failed          the message is the job's
+       +- SyncUnavailable            503  sync_unavailable    the bucket cannot be reached or used
+       +- RemoteBackupUnusable       503  remote_backup_unusable  its content or its passphrase
        +- LLMError                   503  llm_failed          a language model gave no usable answer
        |  +- LLMUnavailable          503  llm_unavailable     may be retried later; carries retry_after_s
        |  +- LLMRejected             503  llm_rejected        the settings have to be corrected
@@ -123,6 +128,7 @@ from souvenir.core.errors.missing import (
     MessageNotFound,
     NotFound,
     PreferenceNotFound,
+    RemoteBackupNotFound,
     SessionNotFound,
     TagNotFound,
     TopicNotFound,
@@ -132,6 +138,7 @@ from souvenir.core.errors.requests import (
     AccessLimited,
     BlockTooLong,
     BodyTooSlow,
+    ConfirmationMissing,
     ExtractionQuotaExceeded,
     ExtractQueueFull,
     Forbidden,
@@ -155,6 +162,7 @@ from souvenir.core.errors.requests import (
     SourceForbidden,
     SourceReserved,
     StorageQuotaExceeded,
+    SyncNotConfigured,
     TooManyAttempts,
     TooManyTokens,
     Unauthorized,
@@ -175,11 +183,13 @@ from souvenir.core.errors.unavailable import (
     LLMRejected,
     LLMUnavailable,
     PrivacyRulesUnusable,
+    RemoteBackupUnusable,
     RerankingUnavailable,
     SavedSettingsUnusable,
     SearchUnavailable,
     ServiceClosing,
     StoreUnusable,
+    SyncUnavailable,
     TooManyConnections,
     Unavailable,
 )
@@ -197,6 +207,7 @@ __all__ = [
     "BlockUnreadable",
     "BodyTooSlow",
     "ConceptNotFound",
+    "ConfirmationMissing",
     "Conflict",
     "DeadlineExceeded",
     "DiskFull",
@@ -245,6 +256,8 @@ __all__ = [
     "PrivacyRulesUnusable",
     "QuotaExceeded",
     "RecordUnreadable",
+    "RemoteBackupNotFound",
+    "RemoteBackupUnusable",
     "RequestQuotaExceeded",
     "RerankingUnavailable",
     "SavedSettingsUnusable",
@@ -257,6 +270,8 @@ __all__ = [
     "SouvenirError",
     "StorageQuotaExceeded",
     "StoreUnusable",
+    "SyncNotConfigured",
+    "SyncUnavailable",
     "TagNotFound",
     "TooManyAttempts",
     "TooManyConnections",

@@ -70,6 +70,17 @@ class BackupNotFound(NotFound):
         self.name = name
 
 
+class RemoteBackupNotFound(NotFound):
+    """:param name: None if there is no backup at all."""
+
+    code = "remote_backup_not_found"
+
+    def __init__(self, name: str | None) -> None:
+        which = "There is no backup" if name is None else f"There is no backup {name!r}"
+        super().__init__(f"{which} in the bucket; GET /sync/snapshots lists those that exist")
+        self.name = name
+
+
 class KeyNotFound(NotFound):
     code = "key_not_found"
 

@@ -29,6 +29,22 @@ class JobRefused(InvalidRequest):
         self.reason = reason
 
 
+class SyncNotConfigured(InvalidRequest):
+    code = "sync_not_configured"
+    status = 400
+
+    def __init__(self) -> None:
+        super().__init__("Cloud sync not configured. Set SYNC_BUCKET.")
+
+
+class ConfirmationMissing(InvalidRequest):
+    code = "confirmation_missing"
+    status = 400
+
+    def __init__(self, consequence: str) -> None:
+        super().__init__(f"{consequence}; send confirm=true to do that")
+
+
 class KeyNotUsable(InvalidRequest):
     code = "key_not_usable"
     status = 400

@@ -111,6 +111,23 @@ class BackupDamaged(StoreUnusable):
         self.reason = reason
 
 
+class SyncUnavailable(Unavailable):
+    """Raised if the bucket cannot be reached or used. No message contains a key or what the store answered."""
+
+    code = "sync_unavailable"
+
+
+class RemoteBackupUnusable(Unavailable):
+    """Raised for a backup in the bucket that must not be used; nothing of it is kept."""
+
+    code = "remote_backup_unusable"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"The backup {name!r} in the bucket cannot be used: {reason}")
+        self.name = name
+        self.reason = reason
+
+
 class LLMError(Unavailable):
     """No message of these errors contains a part of a prompt, an answer or a key.
 

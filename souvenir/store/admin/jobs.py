@@ -31,7 +31,8 @@ CONSOLIDATE = "consolidate"
 SPLIT = "split"
 DESCRIBE = "describe"
 IMPORT_FOLDER = "import_folder"
-OWN_LANES = (ERASE, REEMBED, EXTRACT, CONSOLIDATE, SPLIT, DESCRIBE, IMPORT_FOLDER)
+SYNC = "sync"
+OWN_LANES = (ERASE, REEMBED, EXTRACT, CONSOLIDATE, SPLIT, DESCRIBE, IMPORT_FOLDER, SYNC)
 """Kinds with a queue and workers of their own; all others share one queue."""
 
 

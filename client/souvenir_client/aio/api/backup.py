@@ -8,11 +8,17 @@ from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
 from souvenir_client.records.backup import (
     BackupResponse,
     BackupsResponse,
+    DownloadResponse,
+    RemoteRestoreResponse,
+    RemoteSnapshotsResponse,
     RestoreResponse,
     SnapshotResponse,
     SnapshotRestoreResponse,
     SnapshotsResponse,
+    SyncStatusResponse,
+    UploadResponse,
 )
+from souvenir_client.records.common import JobAccepted
 
 
 class AsyncBackupsOfBackup:
@@ -55,4 +61,86 @@ class AsyncSnapshotsOfBackup:
         """Restore a backup by its name. `POST /snapshots/{name}/restore`."""
         return await self._transport.send(
             Call("POST", f"/snapshots/{segment(name)}/restore", {200: SnapshotRestoreResponse})
+        )
+
+
+class AsyncCloudSyncOfBackup:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def download(
+        self,
+        *,
+        backup_name: str | NotSent | None = NOT_SENT,
+        confirm: bool | NotSent = NOT_SENT,
+        allow_unencrypted: bool | NotSent = NOT_SENT,
+        wait_s: float | NotSent = NOT_SENT,
+    ) -> DownloadResponse | JobAccepted:
+        """Copy a backup from the bucket to the backups in DATA_DIR, without restoring it. `POST /sync/download`."""
+        return await self._transport.send(
+            Call(
+                "POST",
+                "/sync/download",
+                {200: DownloadResponse, 202: JobAccepted},
+                query={
+                    "backup_name": backup_name,
+                    "confirm": confirm,
+                    "allow_unencrypted": allow_unencrypted,
+                    "wait_s": wait_s,
+                },
+            )
+        )
+
+    async def restore(
+        self,
+        backup_name: str,
+        *,
+        confirm: bool | NotSent = NOT_SENT,
+        allow_unencrypted: bool | NotSent = NOT_SENT,
+        wait_s: float | NotSent = NOT_SENT,
+    ) -> RemoteRestoreResponse | JobAccepted:
+        """Download a backup and restore it like `POST /restore`; after 202 the download continues, then call it again.
+
+        `POST /sync/restore/{backup_name}`.
+        """
+        return await self._transport.send(
+            Call(
+                "POST",
+                f"/sync/restore/{segment(backup_name)}",
+                {200: RemoteRestoreResponse, 202: JobAccepted},
+                query={"confirm": confirm, "allow_unencrypted": allow_unencrypted, "wait_s": wait_s},
+            )
+        )
+
+    async def list(self) -> RemoteSnapshotsResponse:
+        """List the backups in the bucket; incomplete uploads are left out. `GET /sync/snapshots`."""
+        return await self._transport.send(
+            Call("GET", "/sync/snapshots", {200: RemoteSnapshotsResponse}, repeat=Repeat.SAFE)
+        )
+
+    async def status(self) -> SyncStatusResponse:
+        """Compare the backups in the bucket with those in DATA_DIR; without a bucket, `enabled` is false.
+
+        `GET /sync/status`.
+        """
+        return await self._transport.send(Call("GET", "/sync/status", {200: SyncStatusResponse}, repeat=Repeat.SAFE))
+
+    async def upload(
+        self,
+        *,
+        backup_name: str | NotSent | None = NOT_SENT,
+        keep: int | NotSent | None = NOT_SENT,
+        wait_s: float | NotSent = NOT_SENT,
+    ) -> UploadResponse | JobAccepted:
+        """Copy a backup to the bucket, encrypted if SYNC_PASSPHRASE is set, and delete the oldest ones from the bucket.
+
+        `POST /sync/upload`.
+        """
+        return await self._transport.send(
+            Call(
+                "POST",
+                "/sync/upload",
+                {200: UploadResponse, 202: JobAccepted},
+                query={"backup_name": backup_name, "keep": keep, "wait_s": wait_s},
+            )
         )

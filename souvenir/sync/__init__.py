@@ -1,0 +1,1 @@
+"""Cloud sync: copies of backups in an S3-compatible bucket."""
