@@ -81,7 +81,7 @@ class RestoreRequest(BaseModel):
 class RestoreResponse(BaseModel):
     success: bool
     restored_from: str = Field(examples=["manual_20250402_093000"])
-    total_memories: int = Field(description="In this namespace.")
+    total_memories: int = Field(description="In all namespaces.")
     message: str = Field(
         examples=["Restored manual_20250402_093000; what was there before is pre_restore_20250402_101500"]
     )
@@ -124,7 +124,7 @@ def restore(body: RestoreRequest, scope: Admin, service: RunningService) -> Rest
     return RestoreResponse(
         success=True,
         restored_from=body.backup_name,
-        total_memories=service.engine.count(scope),
+        total_memories=service.engine.vitals().memories,
         message=f"Restored {body.backup_name}; what was there before is {replaced.name}",
     )
 

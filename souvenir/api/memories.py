@@ -191,6 +191,7 @@ def _links_and_place(memory: Memory) -> dict[str, Any]:
 
 
 _Source = Annotated[OptionalSource | None, Query(description="Only sources that start with this prefix.")]
+_Archived = Annotated[bool, Query(description="Also archived memories, which are left out otherwise.")]
 _Boundary = Annotated[bool, Query(description="Treat `source` as a path: match it and everything below it.")]
 
 _Tags = Annotated[
@@ -212,7 +213,7 @@ class GetBatchResponse(BaseModel):
 
 
 class MemoryPage(BaseModel):
-    memories: list[MemoryRecord] = Field(description="In order of creation, including archived ones.")
+    memories: list[MemoryRecord] = Field(description="In order of creation.")
     total: int = Field(description="The total number of items on all pages.")
     offset: int
     limit: int
@@ -279,13 +280,15 @@ def list_memories(
     source: _Source = None,
     source_boundary: _Boundary = False,
     pinned: Annotated[bool | None, Query(description="Only pinned memories, or only unpinned ones.")] = None,
+    include_archived: _Archived = False,
     tag: _Tags = None,
     tag_match: _TagMatch = TagMatch.ANY,
     as_of: Annotated[AsOf | None, Query(description=AS_OF)] = None,
 ) -> MemoryPage:
     """List memories page by page, as they are now or as they were at a point in time."""
     tags, all_tags = tuple(tag or ()), tag_match is TagMatch.ALL
-    wanted = Listing(_filter(source, source_boundary), pinned, tags=tags, all_tags=all_tags)
+    archived = None if include_archived else False
+    wanted = Listing(_filter(source, source_boundary), pinned, archived, tags=tags, all_tags=all_tags)
     page = service.engine.page(scope, wanted, as_of, offset=offset, limit=limit)
     now = as_of or utc_now()
     memories = [MemoryRecord.of(memory, now) for memory in page.memories]
@@ -300,10 +303,15 @@ def list_memories(
     sdk="memories.count",
 )
 def count_memories(
-    scope: Reader, engine: Engine, source: _Source = None, source_boundary: _Boundary = False
+    scope: Reader,
+    engine: Engine,
+    source: _Source = None,
+    source_boundary: _Boundary = False,
+    include_archived: _Archived = False,
 ) -> CountResponse:
     """Count the memories of a namespace, or of some of its sources."""
-    return CountResponse(count=engine.count(scope, _filter(source, source_boundary)))
+    archived = None if include_archived else False
+    return CountResponse(count=engine.count(scope, _filter(source, source_boundary), archived=archived))
 
 
 def _filter(source: str | None, boundary: bool) -> SourceFilter | None:

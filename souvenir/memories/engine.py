@@ -372,9 +372,14 @@ class MemoryEngine(IndexedStore):
             found = reads.list_memories(connection, namespace, listing, offset=offset, limit=limit)
             return Page(tuple(found), total)
 
-    def count(self, scope: Scope, source: SourceFilter | None = None) -> int:
+    def count(self, scope: Scope, source: SourceFilter | None = None, *, archived: bool | None = None) -> int:
+        """:param archived: Only archived memories, or only others; None counts both."""
         with self.namespace(scope) as (connection, namespace):
-            return 0 if namespace is None else reads.count_memories(connection, namespace, Listing(source))
+            return (
+                0
+                if namespace is None
+                else reads.count_memories(connection, namespace, Listing(source, archived=archived))
+            )
 
     def matching(self, scope: Scope, source: SourceFilter) -> Sequence[int]:
         """Return the ids of the unpinned memories that `delete_by_source` would delete."""

@@ -14,6 +14,7 @@ from tests.api.conftest import Add
 
 def test_a_backup_can_be_listed_and_restored(client: TestClient, add: Add):
     kept = add("red apple")
+    client.post("/memory/add", json={"text": "blue", "source": "s"}, headers={"X-Namespace": "team"}).raise_for_status()
     begin = time.time()
     made = client.post("/backup").json()
     end = time.time()
@@ -21,12 +22,12 @@ def test_a_backup_can_be_listed_and_restored(client: TestClient, add: Add):
     assert made["success"] is True
     assert re.fullmatch(r"manual_\d{8}_\d{6}_\d{6}", name)
     [listed] = client.get("/backups").json()["backups"]
-    assert (listed["name"], listed["reason"], listed["memories"]) == (name, "manual", 1)
+    assert (listed["name"], listed["reason"], listed["memories"]) == (name, "manual", 2)
     assert int(begin) <= listed["created"] <= end
     client.delete(f"/memory/{kept}")
     later = add("green pear")
     body = client.post("/restore", json={"backup_name": name}).json()
-    assert (body["success"], body["restored_from"], body["total_memories"]) == (True, name, 1)
+    assert (body["success"], body["restored_from"], body["total_memories"]) == (True, name, 2)
     assert client.get(f"/memory/{kept}").json()["text"] == "red apple"
     assert client.get(f"/memory/{later}").status_code == 404
     assert [hit["id"] for hit in client.post("/search", json={"query": "apple"}).json()["results"]] == [kept]

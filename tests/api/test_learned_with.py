@@ -38,7 +38,7 @@ def learn(client: TestClient, text: str, **more: Any) -> dict[str, Any]:
 
 
 def memories(client: TestClient, **more: Any) -> list[str]:
-    listed = client.get("/memories", headers=BOT, params=more).json()["memories"]
+    listed = client.get("/memories", headers=BOT, params={"include_archived": True, **more}).json()["memories"]
     return [memory["text"] for memory in listed]
 
 

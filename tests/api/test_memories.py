@@ -16,11 +16,13 @@ def test_get_batch_keeps_the_order_and_lists_missing_ids(client: TestClient, add
     assert (body["missing_ids"], body["count"]) == ([99], 2)
 
 
-def test_a_list_is_in_the_order_of_storing_and_holds_archived_ones(client: TestClient, add: Add):
+def test_a_list_is_in_the_order_of_storing_and_holds_archived_ones_only_on_request(client: TestClient, add: Add):
     ids = [add("red"), add("green", archived=True), add("blue")]
-    body = client.get("/memories").json()
-    assert [memory["id"] for memory in body["memories"]] == ids
-    assert (body["total"], body["offset"], body["limit"]) == (3, 0, 20)
+    for params, shown in (({}, [ids[0], ids[2]]), ({"include_archived": True}, ids)):
+        body = client.get("/memories", params=params).json()
+        assert [memory["id"] for memory in body["memories"]] == shown
+        assert (body["total"], body["offset"], body["limit"]) == (len(shown), 0, 20)
+        assert client.get("/memories/count", params=params).json() == {"count": len(shown)}
 
 
 def test_pages_cover_everything_once(client: TestClient, add: Add):

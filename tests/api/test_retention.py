@@ -54,7 +54,7 @@ def test_clusters_are_shown_with_their_texts_and_nothing_is_changed(client: Test
     }
     assert client.post("/maintenance/compact").json() == answer
     assert client.post("/maintenance/compact", json={"threshold": 0.96}).json()["clusters"] == []
-    assert client.get("/memories/count").json() == {"count": 3}
+    assert client.get("/memories/count?include_archived=true").json() == {"count": 3}
     assert client.get("/backups").json()["count"] == 0
 
 
@@ -74,10 +74,10 @@ def test_pruning_deletes_what_its_dry_run_reported(client: TestClient):
     assert client.post("/maintenance/prune").json() == {"candidates": 1, "pruned": 0, "dry_run": True}
     wider = client.post("/maintenance/prune?older_than_days=50").json()
     assert wider == {"candidates": 2, "pruned": 0, "dry_run": True}
-    assert client.get("/memories/count").json() == {"count": 3}
+    assert client.get("/memories/count?include_archived=true").json() == {"count": 3}
     done = client.post("/maintenance/prune?dry_run=false").json()
     assert done == {"candidates": 1, "pruned": 1, "dry_run": False}
-    assert [one["id"] for one in client.get("/memories").json()["memories"]] == [younger, living]
+    assert [one["id"] for one in client.get("/memories?include_archived=true").json()["memories"]] == [younger, living]
     assert client.get(f"/memory/{old}").status_code == 404
     assert client.get("/backups").json()["count"] == 1
 
@@ -134,7 +134,7 @@ def test_nothing_of_another_namespace_is_shown_or_touched(client: TestClient, ad
     enforced = client.post("/maintenance/enforce-policies?dry_run=false", headers=elsewhere).json()
     assert enforced["summary"]["candidates_scanned"] == 0
     assert client.get(f"/memory/{old}").status_code == 200
-    assert client.get("/memories/count").json() == {"count": 3}
+    assert client.get("/memories/count?include_archived=true").json() == {"count": 3}
 
 
 @pytest.mark.parametrize("query", ["", "?dry_run=false"])

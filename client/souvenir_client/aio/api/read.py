@@ -25,6 +25,7 @@ class AsyncMemoriesOfRead:
         source: str | NotSent | None = NOT_SENT,
         source_boundary: bool | NotSent = NOT_SENT,
         pinned: bool | NotSent | None = NOT_SENT,
+        include_archived: bool | NotSent = NOT_SENT,
         tag: Sequence[str] | NotSent | None = NOT_SENT,
         tag_match: TagMatch | NotSent = NOT_SENT,
         as_of: str | datetime | NotSent | None = NOT_SENT,
@@ -41,6 +42,7 @@ class AsyncMemoriesOfRead:
                     "source": source,
                     "source_boundary": source_boundary,
                     "pinned": pinned,
+                    "include_archived": include_archived,
                     "tag": tag,
                     "tag_match": tag_match,
                     "as_of": as_of,
@@ -50,7 +52,11 @@ class AsyncMemoriesOfRead:
         )
 
     async def count(
-        self, *, source: str | NotSent | None = NOT_SENT, source_boundary: bool | NotSent = NOT_SENT
+        self,
+        *,
+        source: str | NotSent | None = NOT_SENT,
+        source_boundary: bool | NotSent = NOT_SENT,
+        include_archived: bool | NotSent = NOT_SENT,
     ) -> CountResponse:
         """Count the memories of a namespace, or of some of its sources. `GET /memories/count`."""
         return await self._transport.send(
@@ -58,7 +64,7 @@ class AsyncMemoriesOfRead:
                 "GET",
                 "/memories/count",
                 {200: CountResponse},
-                query={"source": source, "source_boundary": source_boundary},
+                query={"source": source, "source_boundary": source_boundary, "include_archived": include_archived},
                 repeat=Repeat.SAFE,
             )
         )
