@@ -42,6 +42,7 @@ TAGS = {
     "replace": "Superseding, merging and archiving",
     "read": "Reading memories",
     "facts": "Facts",
+    "events": "Events",
     "tags": "Tags",
     "folders": "Folders",
     "links": "Links",

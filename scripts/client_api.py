@@ -15,6 +15,7 @@ Json = Mapping[str, Any]
 NDJSON = "application/x-ndjson"
 PLAIN = "application/json"
 GRAPHML = "application/graphml+xml"
+EVENTS = "text/event-stream"
 NAMESPACE = "X-Namespace"
 MOMENTS = frozenset(
     {"as_of", "created_at", "document_at", "ended_at", "reference_date", "since", "started_at", "until"}
@@ -75,6 +76,11 @@ class Operation:
     def answers_file(self) -> bool:
         """Return whether the answer is passed on unchanged, in the requested format."""
         return any(GRAPHML in answer["content"] for answer in self.description["responses"].values())
+
+    @property
+    def answers_events(self) -> bool:
+        """Return whether the answer is a stream of server-sent events."""
+        return any(EVENTS in answer["content"] for answer in self.description["responses"].values())
 
     @property
     def repeat(self) -> str:
@@ -180,7 +186,7 @@ class ApiModules:
         place = f"`{operation.method} {operation.path}`."
         yield doc(described["description"], place, summary=described["summary"], indent=8)
         call = ", ".join(self._call(operation, results))
-        streaming = "pieces" if operation.answers_file else "lines"
+        streaming = "pieces" if operation.answers_file else "events" if operation.answers_events else "lines"
         sent = "await self._transport.send" if kinds else f"self._transport.{streaming}"
         yield f"        return {sent}(Call({call}))"
 

@@ -123,6 +123,8 @@ def _hermetic_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         patch.setenv("CONFIG_FILE", str(saved))
         patch.setitem(Settings.model_config, "env_file", None)
         patch.setenv("HF_HUB_OFFLINE", "1")
+        # Test clients read every answer to its end.
+        patch.setenv("EVENT_STREAM_MAX_S", "0.05")
         yield
 
 

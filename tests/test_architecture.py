@@ -38,9 +38,9 @@ ARROWS: Mapping[str, str] = {
     "souvenir.conversations": "core jobs knowledge learning memories models privacy retrieval store transfer",
     "souvenir.events": "core memories store",
     "souvenir.sync": "core jobs memories store",
-    "souvenir.server": "access conversations core jobs knowledge learning memories models store sync transfer",
-    "souvenir.api": "access conversations core jobs knowledge learning memories models privacy retrieval server store "
-    "transfer",
+    "souvenir.server": "access conversations core events jobs knowledge learning memories models store sync transfer",
+    "souvenir.api": "access conversations core events jobs knowledge learning memories models privacy retrieval server "
+    "store transfer",
     "souvenir.compat": "api conversations core jobs knowledge server store sync",
     "souvenir.mcp": "access api conversations core knowledge memories retrieval server store",
     "souvenir.application": "api compat core mcp memories server",

@@ -31,7 +31,7 @@ ID_FIELD = re.compile(r"(^|_)ids?$|^(superseded|supersedes|superseded_by|blocked
 COUNT_FIELD = re.compile(r"^(total|remaining|found|compared|total_memories|duplicate_pairs)$|_count$|^count$")
 UUID_ID = re.compile(r'"id":"([0-9a-f]{8}-[0-9a-f-]{27})"')
 OTHER = "other"
-OTHERS = frozenset({"facts", "concepts", "top_concepts", "concept", "related", "topics", OTHER})
+OTHERS = frozenset({"facts", "concepts", "top_concepts", "concept", "related", "topics", "events", OTHER})
 """Fields in which an `id` is that of no memory: such ids are counted apart."""
 OF_OTHERS = re.compile(r"/concepts?\b|/topics\b")
 """Routes whose answers are such fields as a whole."""

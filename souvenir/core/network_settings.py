@@ -1,4 +1,4 @@
-"""Settings of the network: where the service listens, who may connect, and which names and pages it answers."""
+"""Settings of the network: where the service listens, who may connect, which names and pages it answers, and events."""
 
 from __future__ import annotations
 
@@ -71,6 +71,16 @@ class NetworkSettings(BaseSettings):
         default=(),
         description="Origins whose pages may call the service from a browser, separated by commas; `*` for all. Other "
         "pages cannot read answers, and their POST, PUT, PATCH and DELETE are refused (403).",
+    )
+
+    events_retention_days: float = Field(
+        default=7.0, gt=0, description="Days that events are kept; never more than 100,000 of one namespace."
+    )
+    max_event_streams: int = Field(
+        default=100, ge=1, description="Maximum open event streams (503 above). A key may have a quarter of them (429)."
+    )
+    event_stream_max_s: float = Field(
+        default=3600.0, gt=0, description="Seconds after which an event stream ends; its reader connects again."
     )
 
     @property

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
+from souvenir.core.background import Maintenance
+from souvenir.core.timestamps import utc_now
 from souvenir.core.types import AccessLevel, AccessLevels, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import events as rows
 from souvenir.store.admin.events import EVERYTHING, Event, EventFilter, EventPage
+
+MAX_EVENTS = 100_000
+"""Maximum number of events of a namespace that are kept."""
+
+TRIM_INTERVAL_S = 600.0
 
 NEEDS = {
     rows.MEMORY: AccessLevel.FULL,
@@ -65,6 +73,36 @@ class EventFeed:
         with self._engine.namespace(Scope()) as (connection, _):
             return rows.is_complete(connection, namespace, event_id)
 
-    def when_committed(self, notify: Callable[[], None]) -> None:
-        """Call `notify` on the writer's thread after every commit; it must only wake another thread."""
-        self._engine.when_committed(notify)
+    def when_restored(self, notify: Callable[[], None]) -> None:
+        """Call `notify` after a restore of a backup, with which the feed begins again."""
+        self._engine.when_restored(notify)
+
+    def when_committed(self, notify: Callable[[], None]) -> Callable[[], None]:
+        """Call `notify` on the writer's thread after every commit, until the returned function is called.
+
+        :param notify: Must only wake another thread.
+        """
+        return self._engine.when_committed(notify)
+
+
+class FeedRetention:
+    """Deletes old events in the background."""
+
+    def __init__(self, engine: MemoryEngine, *, retention_days: float) -> None:
+        self._engine = engine
+        self._retention = timedelta(days=retention_days)
+        self._maintenance = Maintenance(self.trim, interval_s=TRIM_INTERVAL_S)
+
+    def start(self) -> None:
+        self._maintenance.start()
+
+    def close(self) -> None:
+        self._maintenance.close()
+
+    def trim(self) -> None:
+        """Delete expired events and those beyond MAX_EVENTS, in batches between which other writes run."""
+        before = utc_now() - self._retention
+        while self._engine.write_rows(lambda connection: rows.forget_before(connection, before)):
+            pass
+        while self._engine.write_rows(lambda connection: rows.forget_beyond(connection, MAX_EVENTS)):
+            pass

@@ -204,9 +204,14 @@ class IndexedStore:
         """Call `notify` after every restore; for services that cache rows of the database."""
         self._on_restored.append(notify)
 
-    def when_committed(self, notify: Callable[[], None]) -> None:
-        """Call `notify` on the writer's thread after every commit of changes; it must be quick."""
-        self._database.on_commit.append(notify)
+    def when_committed(self, notify: Callable[[], None]) -> Callable[[], None]:
+        """Call `notify` on the writer's thread after every commit of changes, until the returned function is called.
+
+        :param notify: Must be quick.
+        """
+        listeners = self._database.on_commit
+        listeners.append(notify)
+        return lambda: listeners.remove(notify)
 
     def limit_by(self, quotas_of: Callable[[str], Quotas]) -> None:
         """From now on refuse writes that exceed the quotas of their actor."""

@@ -56,6 +56,9 @@ HEALTH_PATHS = frozenset({"/health", "/health/ready"})
 OVER_LIMIT = "over_connection_limit"
 """Set in the state of a request whose connection exceeds the limit; only health is answered then."""
 
+ANSWERED_AT = "answered_at"
+"""Set in the state of a request when an answer without an end begins: the request is measured until then."""
+
 SECURITY_HEADERS: Sequence[tuple[bytes, bytes]] = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -137,7 +140,7 @@ class RequestMiddleware:
                     raise
                 await error_response(state, 500, "internal", "Internal server error")(scope, receive, observed_send)
             finally:
-                self._finish(service, scope, time.perf_counter() - started)
+                self._finish(service, scope, state.get(ANSWERED_AT, time.perf_counter()) - started)
 
     def _refusal(self, service: Service, scope: Scope, headers: Mapping[bytes, bytes]) -> SouvenirError | None:
         """Return the error for a request that must not reach a route."""

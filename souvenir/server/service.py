@@ -31,6 +31,8 @@ from souvenir.core.settings import Settings
 from souvenir.core.stored_json import to_json
 from souvenir.core.telemetry import Instruments, Tracing
 from souvenir.core.types import Embedder, LoadableEmbedder, Reranker, Scope
+from souvenir.events.feed import EventFeed, FeedRetention
+from souvenir.events.streams import EventStreams
 from souvenir.jobs.handler import JobHandler
 from souvenir.jobs.worker import Jobs
 from souvenir.knowledge.model_claims import ModelClaims
@@ -113,6 +115,9 @@ class Service:
     feedback: Feedback = field(init=False)
     searches: SearchStatistics = field(init=False)
     verification: Verification = field(init=False)
+    events: EventFeed = field(init=False)
+    streams: EventStreams = field(init=False)
+    event_retention: FeedRetention = field(init=False)
     long_work: LongWork = field(init=False)
     erasure_work: LongWork = field(init=False)
     reembedding_work: LongWork = field(init=False)
@@ -129,6 +134,14 @@ class Service:
         self.searches = SearchStatistics(self.engine, self.usage)
         candidates = self.settings.rerank_candidates
         self.verification = Verification(self.engine, self.provider, self.reranker, candidates=candidates)
+        self.events = EventFeed(self.engine)
+        self.streams = EventStreams(
+            self.events,
+            most=self.settings.max_event_streams,
+            max_s=self.settings.event_stream_max_s,
+            keys_revision=lambda: self.keys.generation,
+        )
+        self.event_retention = FeedRetention(self.engine, retention_days=self.settings.events_retention_days)
         self.long_work = LongWork(self.jobs)
         self.erasure_work = LongWork(self.erasure_jobs)
         self.reembedding_work = LongWork(self.reembedding_jobs)
@@ -222,13 +235,16 @@ class Service:
         return service
 
     def stop_admitting(self) -> None:
-        """Refuse waiting and new requests; active ones continue. On the event loop only."""
+        """Refuse waiting and new requests and end event streams; others continue. On the event loop only."""
         self.admission.close()
+        self.streams.end_all()
         self.bodies.close()
 
     def close(self) -> None:
         """Finish acknowledged writes and close everything. The engine must not be used afterwards."""
         self.closing.set()
+        self.streams.close()
+        self.event_retention.close()
         self.removals.close()
         if self.provider is not None:
             # Calls to the model are not awaited; their jobs resume at the next start.
@@ -258,6 +274,7 @@ class Service:
 
     def _start(self) -> None:
         self.removals.start()
+        self.event_retention.start()
         self.loading = Thread(target=self._load, name="souvenir-loading", daemon=True)
         self.loading.start()
 

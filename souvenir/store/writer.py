@@ -227,7 +227,7 @@ class Writer:
 
     def _notify(self) -> None:
         try:
-            for notify in self._on_commit:
+            for notify in tuple(self._on_commit):
                 notify()
         except Exception:  # the boundary of a thread: the commit is durable, and the next one notifies again
             log.exception("commit_not_announced")

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from starlette.testclient import TestClient
 
 from app import create_app
+from souvenir.api.events import SERVER_SENT_EVENTS
 from souvenir.core.settings import Settings
 from souvenir.core.types import Role
 from tests.api.conftest import BASE_URL, KEY, Start
@@ -121,6 +122,7 @@ SEEN_FROM_INSIDE: Mapping[str, Expected] = {
     "POST /search": (200, says(count=3)),
     "POST /search/batch": (200, lambda answer: [one["count"] for one in answer["results"]] == [5, 5]),
     "GET /metrics/search-quality": (200, says(searches=None)),
+    "GET /events/recent": (200, lambda answer: answer["count"] > 0),
     "POST /search/evidence": (200, says(count=3)),
     "POST /search/feedback": (200, says(status="recorded")),
     "GET /search/feedback/history": (200, says(entries=[], count=0)),
@@ -149,6 +151,7 @@ SEEN_FROM_INSIDE: Mapping[str, Expected] = {
 }
 
 SEEN_FROM_OUTSIDE: Mapping[str, Expected] = {
+    "GET /events/recent": (200, says(events=[], count=0)),
     "GET /memory/{memory_id}": MISSING,
     "POST /memory/get-batch": (200, says(count=0, memories=[], missing_ids=[12, 99])),
     "GET /memories": (200, says(total=0, memories=[])),
@@ -220,7 +223,7 @@ def seen_from_outside(client: TestClient, operation: Operation, prefixes: list[s
     answer = send(client, operation, key_of(client, Role.READ_WRITE, prefixes))
     status, fits = SEEN_FROM_OUTSIDE.get(str(operation), (answer.status_code, anything))
     assert answer.status_code == status < 500, answer.text
-    assert fits(answer.json()), answer.text
+    assert fits(answer.text if SERVER_SENT_EVENTS in answer.headers["Content-Type"] else answer.json()), answer.text
     assert MARK not in answer.text
     return everything(client)
 

@@ -48,7 +48,7 @@ class Served:
 
     def __init__(self, app: FastAPI, settings: Settings) -> None:
         self.app = app
-        self._server = Server(ServerConfig(app, settings, shed=self._shed, on_stop=lambda: None))
+        self._server = Server(ServerConfig(app, settings, shed=self._shed, on_stop=self._stop))
         self._thread = threading.Thread(target=self._server.run)
 
     @contextmanager
@@ -60,6 +60,9 @@ class Served:
         finally:
             self._server.should_exit = True
             self._thread.join(PATIENCE_S)
+
+    def _stop(self) -> None:
+        self.service.stop_admitting()
 
     def _shed(self, method: bytes, target: bytes, headers: RawHeaders, address: str) -> ASGIApp | None:
         return EarlyRefusal(self.app.routes, self.service)(method, target, headers, address)
@@ -76,6 +79,11 @@ class Served:
     @property
     def open_connections(self) -> int:
         return len(self._server.server_state.connections)
+
+    def shrink_send_buffers(self) -> None:
+        """Let the present connections have little data on the way."""
+        for connection in self._server.server_state.connections:
+            connection.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
 
     def connect(self, receive_bytes: int | None = None) -> socket.socket:
         peer = socket.socket()

@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from scripts.build_openapi import INDEX, OPENAPI, differences, index_of, serialized, wire_of
 from souvenir import VERSION
+from souvenir.api.events import SERVER_SENT_EVENTS
 from souvenir.api.transfer import NDJSON
 from souvenir.server.openapi import example_of
 from souvenir.server.request_guards import OPEN_PATHS
@@ -37,6 +38,9 @@ def test_an_operation_has_a_summary_one_sentence_a_response_model_and_examples(o
     for status, response in description["responses"].items():
         if NDJSON in response["content"]:
             assert json.loads(response["content"][NDJSON]["example"])
+            continue
+        if SERVER_SENT_EVENTS in response["content"]:
+            assert "\nevent: " in response["content"][SERVER_SENT_EVENTS]["example"]
             continue
         schema = response["content"]["application/json"]["schema"]
         assert "$ref" in schema, f"{status} has no model"

@@ -71,6 +71,7 @@ class AsyncSouvenir(AsyncMemoryMethods):
         self.sessions = groups.AsyncSessions(transport)
         self.snapshots = groups.AsyncSnapshots(transport)
         self.tags = groups.AsyncTags(transport)
+        self.events = groups.AsyncEvents(transport)
         self.transfer = groups.AsyncTransfer(transport)
 
     @property

@@ -16,6 +16,7 @@ from souvenir_client.aio.api import (
     context,
     delete,
     duplicates,
+    events,
     extraction,
     extraction_profiles,
     facts,
@@ -193,6 +194,10 @@ class AsyncSessions(messages.AsyncSessionsOfMessages, agents.AsyncSessionsOfAgen
 
 class AsyncTags(tags.AsyncTagsOperations):
     """The tags of memories."""
+
+
+class AsyncEvents(events.AsyncEventsOperations):
+    """The last changes, and a stream of new ones."""
 
 
 class AsyncTransfer(transfer.AsyncTransferOperations):

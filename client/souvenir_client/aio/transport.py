@@ -58,6 +58,20 @@ class AsyncTransport:
                 if line:
                     yield line_of(call, line, self.address)
 
+    async def events(self, call: Call[Any]) -> AsyncIterator[dict[str, Any]]:
+        """Stream the events of an answer, as `id`, `type` and `data`; never retried."""
+        async with self._streamed(call) as response:
+            fields: dict[str, str] = {}
+            async for line in response.aiter_lines():
+                name, _, value = line.partition(": ")
+                if line:
+                    fields[name] = value
+                    continue
+                if "data" in fields:
+                    data = line_of(call, fields["data"], self.address)
+                    yield {"id": int(fields["id"]), "type": fields["event"], "data": data}
+                fields = {}
+
     async def pieces(self, call: Call[Any]) -> AsyncIterator[bytes]:
         """Stream the bytes of an answer; never retried."""
         async with self._streamed(call) as response:

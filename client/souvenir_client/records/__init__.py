@@ -112,6 +112,7 @@ if TYPE_CHECKING:
         IsNovelResponse,
         SimilarMemory,
     )
+    from souvenir_client.records.events import EventRecord, EventsResponse
     from souvenir_client.records.extraction import (
         DiffResponse,
         ExtractAccepted,
@@ -268,11 +269,11 @@ __all__ = [
     "ContextResponse", "ConversationStored", "CountResponse", "DayFigures", "DeduplicateResponse",
     "DeleteBatchResponse", "DeleteManyResponse", "DeleteResponse", "DeletedBlock", "DescribeJob",
     "DescribeResponse", "DiffResponse", "DownloadResponse", "DroppedClaims", "DroppedCounts",
-    "DuplicatePairRecord", "EntityRecord", "EraseResponse", "EvidenceConfidence", "EvidenceItem",
-    "EvidencePacket", "EvidenceResponse", "ExplainMessagesResponse", "ExplainResponse", "ExplainedHit",
-    "ExplainedMessage", "Explanation", "ExtractAccepted", "ExtractFigures", "ExtractJob", "ExtractResult",
-    "ExtractStatus", "ExtractionFigures", "ExtractionQualityResponse", "ExtractionUsage", "FactPair",
-    "FactRecord", "FactsResponse", "FailureRecord", "FailuresResponse", "FeedbackFigures",
+    "DuplicatePairRecord", "EntityRecord", "EraseResponse", "EventRecord", "EventsResponse", "EvidenceConfidence",
+    "EvidenceItem", "EvidencePacket", "EvidenceResponse", "ExplainMessagesResponse", "ExplainResponse",
+    "ExplainedHit", "ExplainedMessage", "Explanation", "ExtractAccepted", "ExtractFigures", "ExtractJob",
+    "ExtractResult", "ExtractStatus", "ExtractionFigures", "ExtractionQualityResponse", "ExtractionUsage",
+    "FactPair", "FactRecord", "FactsResponse", "FailureRecord", "FailuresResponse", "FeedbackFigures",
     "FeedbackHistoryResponse", "FeedbackRecord", "FeedbackResponse", "FileError", "FlagRecord", "FolderRecord",
     "FoldersResponse", "ForgetResponse", "FoundMessage", "GetBatchResponse", "GraphDocument", "GraphNode",
     "GraphRelation", "GraphResponse", "GraphSearchResponse", "GraphUse", "HealthResponse", "HistoryResponse",
@@ -336,6 +337,7 @@ _RECORDS = {
     "context": ("ContextExplanation ContextResponse DroppedCounts"),
     "delete": ("DeleteBatchResponse DeleteManyResponse DeleteResponse"),
     "duplicates": ("DeduplicateResponse DuplicatePairRecord IsNovelResponse SimilarMemory"),
+    "events": ("EventRecord EventsResponse"),
     "extraction": (
         "DiffResponse ExtractAccepted ExtractJob ExtractResult ExtractStatus FactPair StoredTurns UndoResponse"
     ),

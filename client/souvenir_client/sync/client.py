@@ -72,6 +72,7 @@ class Souvenir(MemoryMethods):
         self.sessions = groups.Sessions(transport)
         self.snapshots = groups.Snapshots(transport)
         self.tags = groups.Tags(transport)
+        self.events = groups.Events(transport)
         self.transfer = groups.Transfer(transport)
 
     @property

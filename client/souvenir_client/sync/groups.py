@@ -19,6 +19,7 @@ from souvenir_client.sync.api import (
     context,
     delete,
     duplicates,
+    events,
     extraction,
     extraction_profiles,
     facts,
@@ -194,6 +195,10 @@ class Sessions(messages.SessionsOfMessages, agents.SessionsOfAgents, tiers.Sessi
 
 class Tags(tags.TagsOperations):
     """The tags of memories."""
+
+
+class Events(events.EventsOperations):
+    """The last changes, and a stream of new ones."""
 
 
 class Transfer(transfer.TransferOperations):

@@ -59,6 +59,20 @@ class Transport:
                 if line:
                     yield line_of(call, line, self.address)
 
+    def events(self, call: Call[Any]) -> Iterator[dict[str, Any]]:
+        """Stream the events of an answer, as `id`, `type` and `data`; never retried."""
+        with self._streamed(call) as response:
+            fields: dict[str, str] = {}
+            for line in response.iter_lines():
+                name, _, value = line.partition(": ")
+                if line:
+                    fields[name] = value
+                    continue
+                if "data" in fields:
+                    data = line_of(call, fields["data"], self.address)
+                    yield {"id": int(fields["id"]), "type": fields["event"], "data": data}
+                fields = {}
+
     def pieces(self, call: Call[Any]) -> Iterator[bytes]:
         """Stream the bytes of an answer; never retried."""
         with self._streamed(call) as response:

@@ -84,6 +84,7 @@
        +- DeadlineExceeded           503  deadline_exceeded   carries retry_after_s
        +- ServiceClosing             503  service_closing     carries retry_after_s
        +- TooManyConnections         503  too_many_connections  carries retry_after_s
+       +- TooManyStreams             503  too_many_streams      carries retry_after_s
        +- PrivacyRulesUnusable       503  privacy_rules_unusable  the service refuses to start
        +- SavedSettingsUnusable      503  saved_settings_unusable  the service refuses to start
        +- StoreUnusable              503  store_unusable      the service refuses to start
@@ -191,6 +192,7 @@ from souvenir.core.errors.unavailable import (
     StoreUnusable,
     SyncUnavailable,
     TooManyConnections,
+    TooManyStreams,
     Unavailable,
 )
 
@@ -275,6 +277,7 @@ __all__ = [
     "TagNotFound",
     "TooManyAttempts",
     "TooManyConnections",
+    "TooManyStreams",
     "TooManyTokens",
     "TopicNotFound",
     "Unauthorized",

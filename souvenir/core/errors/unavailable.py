@@ -74,6 +74,15 @@ class TooManyConnections(Unavailable):
         self.max_connections = max_connections
 
 
+class TooManyStreams(Unavailable):
+    code = "too_many_streams"
+    retry_after_s = 5
+
+    def __init__(self, max_streams: int) -> None:
+        super().__init__(f"{max_streams} event streams are open; use GET /events/recent, or try again in a moment")
+        self.max_streams = max_streams
+
+
 class PrivacyRulesUnusable(Unavailable):
     """Raised if the file in PRIVACY_CONFIG cannot be used; the service does not start without its rules."""
 
