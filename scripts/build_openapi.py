@@ -56,6 +56,7 @@ TAGS = {
     "extraction_profiles": "Extraction profiles",
     "transfer": "Export and import",
     "jobs": "Jobs",
+    "webhooks": "Webhooks",
     "maintenance": "Maintenance",
     "backup": "Backups",
     "figures": "Statistics and metrics",

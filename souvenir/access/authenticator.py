@@ -17,7 +17,7 @@ from threading import Lock
 from souvenir.access.keys import ApiKeys
 from souvenir.core.errors import Forbidden, TooManyAttempts, Unauthorized
 from souvenir.core.types import DEFAULT_NAMESPACE, Role, Scope
-from souvenir.store.admin.keys import ApiKey
+from souvenir.store.admin.keys import ApiKey, key_id_of
 
 WINDOW_S = 60.0
 """The time window that starts with the first wrong key of an address; then its count restarts."""
@@ -109,6 +109,15 @@ class Authenticator:
     def is_open(self) -> bool:
         """True if requests need no key: API_KEY is unset, and no key was ever created."""
         return not (self._env_key or self.keys.any_made)
+
+    def acting(self, actor: str) -> Caller | None:
+        """Return the caller that an actor would be now; None if it would no longer be admitted."""
+        key_id = key_id_of(actor)
+        if key_id is not None:
+            key = next((one for one in self.keys.all() if one.id == key_id and one.revoked_at is None), None)
+            return None if key is None else Caller(key.actor, key.role, key)
+        admitted = bool(self._env_key) if actor == ENV_KEY else actor == ANONYMOUS and self.is_open
+        return Caller(actor, Role.ADMIN) if admitted else None
 
     def authenticate(self, sent: bytes | None, address: str) -> Caller:
         """Return the caller and count a use of their key.

@@ -67,6 +67,11 @@ class NetworkSettings(BaseSettings):
         description="Names and addresses allowed in Host in addition to localhost, separated by commas; unset allows "
         "any if HOST is a network address and requests need a key.",
     )
+    webhook_allowed_hosts: Names = Field(
+        default=(),
+        description="Names, addresses and networks that webhooks may be sent to although they are not public, "
+        "separated by commas, such as `hooks.internal,10.1.0.0/16`.",
+    )
     cors_origins: Names = Field(
         default=(),
         description="Origins whose pages may call the service from a browser, separated by commas; `*` for all. Other "

@@ -249,6 +249,13 @@ class Instruments:
             buckets=LLM_BUCKETS_S,
             registry=self.registry,
         )
+        webhooks = Counter(
+            "souvenir_webhook_attempts",
+            "Attempts to send an event to a webhook.",
+            ("outcome",),
+            registry=self.registry,
+        )
+        self._webhook_attempts = {outcome: webhooks.labels(outcome) for outcome in ("delivered", "failed")}
         self._watching = Lock()
         self._depths: dict[str, list[Callable[[], int]]] = {}
         self._depth = Gauge("souvenir_queue_depth", "What waits in a queue now.", ("queue",), registry=self.registry)
@@ -258,6 +265,10 @@ class Instruments:
             ("queue",),
             registry=self.registry,
         )
+
+    def count_webhook_attempt(self, outcome: str) -> None:
+        """:param outcome: `delivered` or `failed`."""
+        self._webhook_attempts[outcome].inc()
 
     def stage(self, stage: Stage) -> AbstractContextManager[object]:
         """Measure the duration of the block, also if it fails."""

@@ -25,14 +25,17 @@ from souvenir.conversations.privacy_rescan import PrivacyRescan
 from souvenir.conversations.sessions import Sessions
 from souvenir.conversations.tiers import Tiers
 from souvenir.conversations.verification import Verification
+from souvenir.core.errors import Forbidden
 from souvenir.core.process_memory import MemoryTrim
 from souvenir.core.quotas import quotas_of_text
 from souvenir.core.settings import Settings
 from souvenir.core.stored_json import to_json
 from souvenir.core.telemetry import Instruments, Tracing
-from souvenir.core.types import Embedder, LoadableEmbedder, Reranker, Scope
-from souvenir.events.feed import EventFeed, FeedRetention
+from souvenir.core.types import UNLIMITED, Embedder, LoadableEmbedder, Reranker, Role, Scope
+from souvenir.events.feed import EventFeed, FeedRetention, filter_of
 from souvenir.events.streams import EventStreams
+from souvenir.events.webhook_addresses import AddressPolicy
+from souvenir.events.webhooks import Webhooks
 from souvenir.jobs.handler import JobHandler
 from souvenir.jobs.worker import Jobs
 from souvenir.knowledge.model_claims import ModelClaims
@@ -57,6 +60,7 @@ from souvenir.server.load_shedding import BodyMemory, WorkerThreads
 from souvenir.server.metrics import AdmissionCollector, Metrics, StoreCollector, add_collectors
 from souvenir.server.search_statistics import SearchStatistics
 from souvenir.server.usage import Usage
+from souvenir.store.admin.events import EventFilter
 from souvenir.store.admin.jobs import lane_of
 from souvenir.sync.cloud_sync import CloudSync
 from souvenir.transfer.lines import ImportFormat
@@ -118,6 +122,7 @@ class Service:
     events: EventFeed = field(init=False)
     streams: EventStreams = field(init=False)
     event_retention: FeedRetention = field(init=False)
+    webhooks: Webhooks = field(init=False)
     long_work: LongWork = field(init=False)
     erasure_work: LongWork = field(init=False)
     reembedding_work: LongWork = field(init=False)
@@ -130,6 +135,7 @@ class Service:
     closing: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
+        self.webhooks = _webhooks(self.engine, self.settings, self.authenticator, self.instruments)
         self.feedback = Feedback(self.engine)
         self.searches = SearchStatistics(self.engine, self.usage)
         candidates = self.settings.rerank_candidates
@@ -255,6 +261,7 @@ class Service:
         self.model_claims.close()
         self.sync.close()
         self.graph.close()
+        self.webhooks.close()
         self.jobs.close()
         self.erasure_jobs.close()
         self.reembedding_jobs.close()
@@ -295,6 +302,7 @@ class Service:
         self.model_claims.start()
         self.sync.start()
         self.graph.start()
+        self.webhooks.start()
         pause_s = FIRST_RETRY_S
         while not loaded and not self.closing.wait(pause_s):
             pause_s = min(2 * pause_s, MAX_RETRY_S)
@@ -344,6 +352,28 @@ def _keys_and_authenticator(engine: MemoryEngine, settings: Settings) -> tuple[A
             engine.close()
             raise
     return keys, Authenticator(env_key, keys, FailedAttempts(limit=settings.auth_rate_limit))
+
+
+def _webhooks(
+    engine: MemoryEngine, settings: Settings, authenticator: Authenticator, instruments: Instruments
+) -> Webhooks:
+    """The webhooks, each with the present rights of its key."""
+    agents = Agents(engine)
+
+    def filter_for(actor: str, namespace: str) -> EventFilter | None:
+        caller = authenticator.acting(actor)
+        try:
+            scope = None if caller is None else caller.scope(Role.READ_WRITE, namespace)
+        except Forbidden:
+            return None
+        if caller is None or scope is None:
+            return None
+        admin = caller.role is Role.ADMIN
+        return filter_of(scope, UNLIMITED if admin else agents.access(scope), all_actors=admin)
+
+    return Webhooks(
+        engine, AddressPolicy(settings.webhook_allowed_hosts), filter_for, instruments.count_webhook_attempt
+    )
 
 
 def _lane(engine: MemoryEngine, settings: Settings, on_end: Callable[[], None], *handlers: JobHandler) -> Jobs:

@@ -164,6 +164,7 @@ COVERED = (
         key="0",
         is_shared=True,
     ),
+    _covered("webhooks", "id namespace_id url events secret actor created_at", key="0", is_shared=True),
     _covered("audit_events", "id at action actor namespace resource_id method route status address count detail"),
 )
 """Everything that cannot be made again from the rest, with vectors, which are found wrong only by their results."""

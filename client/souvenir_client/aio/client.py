@@ -73,6 +73,7 @@ class AsyncSouvenir(AsyncMemoryMethods):
         self.tags = groups.AsyncTags(transport)
         self.events = groups.AsyncEvents(transport)
         self.transfer = groups.AsyncTransfer(transport)
+        self.webhooks = groups.AsyncWebhooks(transport)
 
     @property
     def server_url(self) -> str:

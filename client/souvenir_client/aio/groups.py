@@ -37,6 +37,7 @@ from souvenir_client.aio.api import (
     tags,
     tiers,
     transfer,
+    webhooks,
     write,
 )
 from souvenir_client.errors import TimedOut
@@ -202,3 +203,7 @@ class AsyncEvents(events.AsyncEventsOperations):
 
 class AsyncTransfer(transfer.AsyncTransferOperations):
     """Export and import of memories."""
+
+
+class AsyncWebhooks(webhooks.AsyncWebhooksOperations):
+    """Addresses that get the events of the feed."""

@@ -74,6 +74,7 @@ class Souvenir(MemoryMethods):
         self.tags = groups.Tags(transport)
         self.events = groups.Events(transport)
         self.transfer = groups.Transfer(transport)
+        self.webhooks = groups.Webhooks(transport)
 
     @property
     def server_url(self) -> str:

@@ -40,6 +40,7 @@ from souvenir_client.sync.api import (
     tags,
     tiers,
     transfer,
+    webhooks,
     write,
 )
 
@@ -203,3 +204,7 @@ class Events(events.EventsOperations):
 
 class Transfer(transfer.TransferOperations):
     """Export and import of memories."""
+
+
+class Webhooks(webhooks.WebhooksOperations):
+    """Addresses that get the events of the feed."""

@@ -13,6 +13,7 @@
     |  +- UnknownStrategy            400  unknown_strategy    of an import
     |  +- LinkNotUsable             400  link_not_usable     of two memories
     |  +- IdempotencyKeyReused       422  idempotency_key_reused  for another request than before
+    |  +- AddressNotAllowed          422  address_not_allowed  of a webhook
     |  +- SourceReserved             422  source_reserved     project/ and person/, where they cannot be written so
     |  +- BlockTooLong               422  block_too_long
     |  +- JobRefused                 422  job_refused         the message is the job's
@@ -31,6 +32,7 @@
     |  +- TagNotFound                404  tag_not_found
     |  +- FeedbackNotFound           404  feedback_not_found
     |  +- FolderNotFound             404  folder_not_found    no source in this folder
+    |  +- WebhookNotFound            404  webhook_not_found
     |  +- EntityNotFound             404  entity_not_found    of the knowledge graph
     |  +- BackupNotFound             404  backup_not_found
     |  +- RemoteBackupNotFound       404  remote_backup_not_found
@@ -134,9 +136,11 @@ from souvenir.core.errors.missing import (
     TagNotFound,
     TopicNotFound,
     UserNotFound,
+    WebhookNotFound,
 )
 from souvenir.core.errors.requests import (
     AccessLimited,
+    AddressNotAllowed,
     BlockTooLong,
     BodyTooSlow,
     ConfirmationMissing,
@@ -198,6 +202,7 @@ from souvenir.core.errors.unavailable import (
 
 __all__ = [
     "AccessLimited",
+    "AddressNotAllowed",
     "AgentNotFound",
     "BackupDamaged",
     "BackupNotFound",
@@ -286,4 +291,5 @@ __all__ = [
     "UnknownStrategy",
     "UnsupportedMediaType",
     "UserNotFound",
+    "WebhookNotFound",
 ]

@@ -52,6 +52,14 @@ class FolderNotFound(NotFound):
         self.name = name
 
 
+class WebhookNotFound(NotFound):
+    code = "webhook_not_found"
+
+    def __init__(self, webhook_id: str) -> None:
+        super().__init__(f"Webhook {webhook_id!r} not found; GET /webhooks lists those that exist")
+        self.webhook_id = webhook_id
+
+
 class EntityNotFound(NotFound):
     code = "entity_not_found"
 

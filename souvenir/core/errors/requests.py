@@ -128,6 +128,16 @@ class SourceReserved(InvalidRequest):
         self.source = source
 
 
+class AddressNotAllowed(InvalidRequest):
+    """:param reason: A clause about the address."""
+
+    code = "address_not_allowed"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The address of the webhook cannot be used: {reason}")
+        self.reason = reason
+
+
 class AccessLimited(Forbidden):
     """Raised for a request that needs a level which the agent's access does not include."""
 

@@ -192,9 +192,9 @@ CREATE TABLE webhooks (
     events        TEXT NOT NULL CHECK (json_valid(events)),
     secret        TEXT NOT NULL,
     actor         TEXT NOT NULL,
-    sources       TEXT CHECK (sources IS NULL OR json_valid(sources)),
     created_at    INTEGER NOT NULL,
     last_event_id INTEGER NOT NULL,
+    failures      INTEGER NOT NULL DEFAULT 0,
     disabled_at   INTEGER,
     reason        TEXT
 ) STRICT, WITHOUT ROWID;
@@ -241,4 +241,25 @@ CREATE TRIGGER missed_memories_checksum_changed AFTER UPDATE OF id, namespace_id
 END;
 CREATE TRIGGER missed_memories_checksum_deleted AFTER DELETE ON missed_memories BEGIN
     DELETE FROM missed_memories_checksums WHERE id = OLD.id;
+END;
+
+CREATE TABLE webhooks_checksums (id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL) STRICT;
+INSERT INTO webhooks_checksums SELECT 0 AS id, sum(row_checksum(CAST(concat_ws(x'1f', t.id, t.namespace_id, t.url, t.events, t.secret, t.actor, t.created_at) AS BLOB))) AS checksum FROM webhooks t GROUP BY 1;
+CREATE TRIGGER webhooks_checksum_added AFTER INSERT ON webhooks BEGIN
+    INSERT INTO webhooks_checksums VALUES (0, row_checksum(CAST(concat_ws(x'1f', NEW.id, NEW.namespace_id, NEW.url, NEW.events, NEW.secret, NEW.actor, NEW.created_at) AS BLOB)))
+    ON CONFLICT (id) DO UPDATE SET checksum = checksum + excluded.checksum;
+END;
+CREATE TRIGGER webhooks_checksum_changed AFTER UPDATE OF id, namespace_id, url, events, secret, actor, created_at ON webhooks BEGIN
+    UPDATE webhooks_checksums SET checksum = checksum
+        - row_checksum(CAST(concat_ws(x'1f', OLD.id, OLD.namespace_id, OLD.url, OLD.events, OLD.secret, OLD.actor, OLD.created_at) AS BLOB))
+    WHERE id = 0;
+    DELETE FROM webhooks_checksums WHERE id = 0 AND NOT EXISTS (SELECT 1 FROM webhooks t WHERE 0 = 0);
+    INSERT INTO webhooks_checksums VALUES (0, row_checksum(CAST(concat_ws(x'1f', NEW.id, NEW.namespace_id, NEW.url, NEW.events, NEW.secret, NEW.actor, NEW.created_at) AS BLOB)))
+    ON CONFLICT (id) DO UPDATE SET checksum = checksum + excluded.checksum;
+END;
+CREATE TRIGGER webhooks_checksum_deleted AFTER DELETE ON webhooks BEGIN
+    UPDATE webhooks_checksums SET checksum = checksum
+        - row_checksum(CAST(concat_ws(x'1f', OLD.id, OLD.namespace_id, OLD.url, OLD.events, OLD.secret, OLD.actor, OLD.created_at) AS BLOB))
+    WHERE id = 0;
+    DELETE FROM webhooks_checksums WHERE id = 0 AND NOT EXISTS (SELECT 1 FROM webhooks t WHERE 0 = 0);
 END;
