@@ -113,9 +113,10 @@ def unchanged(
         select(
             connection,
             int,
+            # CROSS JOIN keeps the order: SQLite would otherwise look at every memory of the source for each pair.
             "SELECT d.id FROM json_each(?) pair "
-            "JOIN memories k ON k.id = pair.value ->> 0 AND k.updated_at = pair.value ->> 1 "
-            "JOIN memories d ON d.id = pair.value ->> 2 AND d.updated_at = pair.value ->> 3 "
+            "CROSS JOIN memories k ON k.id = pair.value ->> 0 AND k.updated_at = pair.value ->> 1 "
+            "CROSS JOIN memories d ON d.id = pair.value ->> 2 AND d.updated_at = pair.value ->> 3 "
             "WHERE k.namespace_id = ? AND d.namespace_id = k.namespace_id AND d.source = k.source "
             "AND k.archived = 0 AND d.archived = 0 AND d.pinned = 0 ORDER BY d.id",
             (json.dumps(compared), namespace_id),

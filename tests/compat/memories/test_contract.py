@@ -1,0 +1,148 @@
+"""Every operation of the Memories family is answered as its clients expect: path, limits, statuses and keys."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app import create_app
+from souvenir.core.settings import Settings
+from tests.api.conftest import BASE_URL, JSON
+from tests.compat.memories.wire import OPERATIONS, Field, Operation
+from tests.fake_embedder import FakeEmbedder, fake_of
+
+numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    settings = Settings(data_dir=tmp_path_factory.mktemp("wire"), extract_fallback_add=True, extract_queue_max=500)
+    with TestClient(create_app(settings, FakeEmbedder(), fake_of), base_url=BASE_URL, headers=JSON) as client:
+        client.app.state.service.loading.join(60)  # type: ignore[attr-defined]
+        yield client
+
+
+def filled(client: TestClient, operation: Operation, body: Any) -> tuple[str, Any]:
+    """The path and the body with ids of new memories and of an extraction."""
+    text = json.dumps([operation.path, body])
+    for name in ("$a", "$b"):
+        if name in text:
+            new = {"text": f"Fact {next(numbers)}", "source": "notes/ops"}
+            id_ = client.post("/memory/add", json=new).json()["id"]
+            text = text.replace(f'"{name}"', str(id_)).replace(name, str(id_))
+    if "$job" in text:
+        body = {"messages": "User: We decided to use Redis.", "source": "chat"}
+        text = text.replace("$job", client.post("/memory/extract", json=body).json()["job_id"])
+    path, body = json.loads(text)
+    return path, body
+
+
+def sent(client: TestClient, operation: Operation, body: Any) -> Any:
+    path, body = filled(client, operation, body)
+    if isinstance(body, str):
+        return client.request(operation.method, path, content=body, headers={"Content-Type": "application/x-ndjson"})
+    return client.request(operation.method, path, json=body)
+
+
+def name_of(operation: Operation) -> str:
+    return f"{operation.method} {operation.path} {operation.status}"
+
+
+@pytest.mark.parametrize("operation", [one for one in OPERATIONS if "$key" not in one.path], ids=name_of)
+def test_an_operation_is_answered_with_its_status_and_keys(client, operation):
+    if operation.method in ("GET", "DELETE") and "/extraction/profiles" in operation.path:
+        client.put("/extraction/profiles/chat/", json={"max_facts": 5})
+    answer = sent(client, operation, operation.body)
+    assert answer.status_code == operation.status, answer.text
+    if operation.keys:
+        assert set(operation.keys.split()) - answer.json().keys() == set()
+
+
+WITH_LIMITS = [(one, field) for one in OPERATIONS for field in one.fields]
+
+
+def values_at(field: Field) -> list[tuple[Any, bool]]:
+    """Values at the limits and one beyond, with whether they are accepted."""
+    if field.choices:
+        return [*((choice, True) for choice in field.choices), ("other", False)]
+    if field.item is None:
+        step = 1 if field.high is None or field.high > 2 else 0.01
+        found = [] if field.low is None else [(field.low, True), (field.low - step, False)]
+        return found + ([] if field.high is None else [(field.high, True), (field.high + step, False)])
+    sizes = [] if field.low is None else [(int(field.low), True), (int(field.low) - 1, False)]
+    sizes += [] if field.high is None else [(int(field.high), True), (int(field.high) + 1, False)]
+    item = field.item
+    return [(item * size if isinstance(item, str) else [item] * size, allowed) for size, allowed in sizes]
+
+
+@pytest.mark.parametrize(
+    ("operation", "field"), WITH_LIMITS, ids=[f"{name_of(one)} {field.name}" for one, field in WITH_LIMITS]
+)
+def test_a_value_at_its_limit_is_accepted_and_one_beyond_is_422(client, operation, field):
+    if field.name == "ids" and field.low == 2:
+        answer = sent(client, operation, {**operation.body, "ids": ["$a"]})
+        assert answer.status_code in (400, 422)
+        return
+    for value, allowed in values_at(field):
+        answer = sent(client, operation, {**operation.body, field.name: value})
+        assert (answer.status_code != 422) is allowed, f"{str(value)[:40]}: {answer.text[:300]}"
+        assert answer.status_code < 500
+
+
+@pytest.mark.parametrize(
+    "operation", [one for one in OPERATIONS if isinstance(one.body, dict) and one.status < 300], ids=name_of
+)
+def test_unknown_fields_are_ignored(client, operation):
+    if "$key" in operation.path:
+        return
+    answer = sent(client, operation, {**operation.body, "unknown_field": 1})
+    assert answer.status_code == operation.status, answer.text
+
+
+def test_keys_are_made_changed_and_revoked(tmp_path):
+    settings = Settings(data_dir=tmp_path / "data")
+    with TestClient(create_app(settings, FakeEmbedder(), fake_of), base_url=BASE_URL, headers=JSON) as client:
+        made = client.post("/api/keys", json={"name": "ana", "role": "admin", "prefixes": []}).json()
+        assert made.keys() >= set("id key key_prefix name principal_id role prefixes created_at".split())
+        client.headers["X-API-Key"] = made["key"]
+        other = client.post("/api/keys", json={"name": "b", "role": "read-write", "prefixes": ["notes"]}).json()
+        by_name = {(one.method, one.path): one for one in OPERATIONS if "$key" in one.path}
+        for method in ("PATCH", "DELETE"):
+            operation = by_name[method, "/api/keys/$key"]
+            answer = client.request(method, f"/api/keys/{other['id']}", json=operation.body)
+            assert answer.status_code == 200
+            assert set(operation.keys.split()) - answer.json().keys() == set()
+        assert client.delete(f"/api/keys/{other['id']}").status_code == 404
+        assert client.post("/api/keys", json={"name": "c", "role": "read-write"}).status_code == 400
+        assert client.post("/api/keys", json={"name": "", "role": "admin"}).status_code == 422
+        assert client.post("/api/keys", json={"name": "x" * 200, "role": "admin"}).status_code == 200
+        assert client.post("/api/keys", json={"name": "x" * 201, "role": "admin"}).status_code == 422
+        assert client.post("/api/keys", json={"name": "c", "role": "owner"}).status_code == 422
+
+
+def test_every_operation_of_the_table_is_in_the_openapi_document(client):
+    """A path that only falls on another one, as `/memory/missed` on `/memory/{memory_id}`, is not an operation."""
+    document = client.get("/openapi.json").json()["paths"]
+    missing = []
+    for one in OPERATIONS:
+        segments = one.path.partition("?")[0].rstrip("/").split("/")
+        literal = [path for path in document if matches(path.rstrip("/").split("/"), segments)]
+        if not any(one.method.lower() in document[path] for path in literal):
+            missing.append(name_of(one))
+    assert missing == []
+
+
+def matches(template: list[str], segments: list[str]) -> bool:
+    """Whether a path is of a template; words are not taken for an integer id."""
+    if len(template) != len(segments):
+        return False
+    pairs = zip(template, segments, strict=True)
+    return all(
+        one == other or (one.startswith("{") and (one != "{memory_id}" or other.strip("$ab").isdigit() or "$" in other))
+        for one, other in pairs
+    )
