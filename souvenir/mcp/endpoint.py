@@ -266,8 +266,15 @@ async def _message(request: JsonRequest) -> dict[str, Any]:
 
 
 def _headers_for_sdk(request: Request) -> list[tuple[bytes, bytes]]:
-    """The headers of the request, with the chosen content type as the only accepted one."""
-    others = [(name, value) for name, value in request.scope["headers"] if name != b"accept"]
+    """The headers of the request, with the chosen content type as the only accepted one.
+
+    The SDK compares `Mcp-Name` with the name in the body; blanks around it are not part of the value (RFC 9110, 5.5).
+    """
+    others = [
+        (name, value.strip(b" \t") if name == b"mcp-name" else value)
+        for name, value in request.scope["headers"]
+        if name != b"accept"
+    ]
     return [*others, (b"accept", f"{JSON}, {EVENTS}".encode())]
 
 

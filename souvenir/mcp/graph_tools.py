@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+import json
+from operator import itemgetter
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -220,6 +222,16 @@ def _open_nodes(call: Call, asked: OpenNodesArguments) -> GraphShown:
     return GraphShown.of(call.service.graph.knowledge.open(call.scope, asked.names, **asked.part))
 
 
+def _indented(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _only_value(answer: dict[str, Any]) -> str:
+    """Render the only field of an answer, a list, as the reference server does."""
+    [value] = answer.values()
+    return _indented(value)
+
+
 TOOLS = (
     Tool(
         "create_entities",
@@ -234,6 +246,7 @@ TOOLS = (
         of_agent=False,
         needs=NOTHING,
         idempotent=True,
+        text=_only_value,
     ),
     Tool(
         "create_relations",
@@ -248,6 +261,7 @@ TOOLS = (
         of_agent=False,
         needs=NOTHING,
         idempotent=True,
+        text=_only_value,
     ),
     Tool(
         "add_observations",
@@ -261,6 +275,7 @@ TOOLS = (
         of_agent=False,
         needs=NOTHING,
         idempotent=True,
+        text=_only_value,
     ),
     Tool(
         "delete_entities",
@@ -275,6 +290,7 @@ TOOLS = (
         needs=NOTHING,
         destructive=True,
         idempotent=True,
+        text=itemgetter("message"),
     ),
     Tool(
         "delete_observations",
@@ -289,6 +305,7 @@ TOOLS = (
         needs=NOTHING,
         destructive=True,
         idempotent=True,
+        text=itemgetter("message"),
     ),
     Tool(
         "delete_relations",
@@ -303,6 +320,7 @@ TOOLS = (
         needs=NOTHING,
         destructive=True,
         idempotent=True,
+        text=itemgetter("message"),
     ),
     Tool(
         "read_graph",
@@ -316,6 +334,7 @@ TOOLS = (
         role=Role.READ_ONLY,
         of_agent=False,
         needs=REMEMBERED,
+        text=_indented,
     ),
     Tool(
         "search_nodes",
@@ -328,6 +347,7 @@ TOOLS = (
         role=Role.READ_ONLY,
         of_agent=False,
         needs=REMEMBERED,
+        text=_indented,
     ),
     Tool(
         "open_nodes",
@@ -340,5 +360,6 @@ TOOLS = (
         role=Role.READ_ONLY,
         of_agent=False,
         needs=REMEMBERED,
+        text=_indented,
     ),
 )

@@ -8,7 +8,6 @@ or internal text. Imported at the first request only.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial, wraps
@@ -172,8 +171,8 @@ class McpServer:
             return _tool_error(_internal(request))
         self._service.metrics.tool_called(tool.name, Outcome.OK)
         request.state.operation, request.state.arguments = tool.name, params.arguments or {}
-        text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-        return wire.CallToolResult(content=[wire.TextContent(type="text", text=text)], structured_content=answer)
+        content = wire.TextContent(type="text", text=tool.text(answer))
+        return wire.CallToolResult(content=[content], structured_content=answer)
 
     async def _list_resources(
         self, context: Context, params: wire.PaginatedRequestParams | None

@@ -7,6 +7,7 @@ null counts as omitted. This module is independent of the protocol.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -81,6 +82,10 @@ class Call:
         return min(wanted, self.most_results or wanted)
 
 
+def _compact(answer: dict[str, Any]) -> str:
+    return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+
+
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[A]):
     """:param description: Text for models: its purpose, when to use it, and when not.
@@ -90,6 +95,7 @@ class Tool(Generic[A]):
     :param needs: The access levels that the agent must grant to the key.
     :param destructive: Whether it may change or delete stored data.
     :param idempotent: Whether a second call with the same arguments changes nothing more.
+    :param text: Renders an answer as the text for models; by default compact JSON.
     """
 
     name: str
@@ -104,6 +110,7 @@ class Tool(Generic[A]):
     needs: Needs
     destructive: bool = False
     idempotent: bool = False
+    text: Callable[[dict[str, Any]], str] = _compact
 
     def __post_init__(self) -> None:
         """:raises ValueError: If it reads without a level."""

@@ -11,7 +11,7 @@ from mcp import Client
 
 from souvenir.mcp.graph_tools import TOOLS
 from tests.client.running import RunningService
-from tests.mcp.conftest import Asking
+from tests.mcp.conftest import Asking, calling
 
 _numbers = count()
 ANN = {"name": "Ann_Lee", "entityType": "person", "observations": ["Speaks Basque", "Runs"]}
@@ -41,6 +41,51 @@ def test_each_tool_is_compatible_with_the_reference(ask: Asking, path: str):
     assert ask.call("delete_relations", path, relations=[WORKS])["success"]
     assert ask.call("delete_entities", path, entityNames=["Acme", "nobody"])["success"]
     assert ask.call("read_graph", path) == {"entities": [{**ANN, "observations": ["Speaks Basque"]}], "relations": []}
+
+
+def test_texts_are_those_of_the_reference_server(ask: Asking, path: str):
+    """Recorded from @modelcontextprotocol/server-memory 2026.8.31, called with the same arguments."""
+
+    def text(tool: str, **arguments: Any) -> str:
+        answer = ask.post(calling(tool, arguments), path).json()["result"]
+        [content] = answer["content"]
+        return str(content["text"])
+
+    ann = """{
+      "name": "Ann_Lee",
+      "entityType": "person",
+      "observations": [
+        "Speaks Basque",
+        "Runs"
+      ]
+    }"""
+    relation = """{
+      "from": "Ann_Lee",
+      "to": "Acme",
+      "relationType": "works_at"
+    }"""
+    acme = """{
+      "name": "Acme",
+      "entityType": "company",
+      "observations": []
+    }"""
+    created = f"[\n    {ann},\n    {acme}\n  ]".replace("\n  ", "\n")
+    assert text("create_entities", entities=[ANN, ACME]) == created
+    assert text("create_entities", entities=[ANN]) == "[]"
+    assert text("create_relations", relations=[WORKS]) == f"[\n    {relation}\n  ]".replace("\n  ", "\n")
+    added = text("add_observations", observations=[{"entityName": "Acme", "contents": ["Makes anvils"]}])
+    assert added == (
+        '[\n  {\n    "entityName": "Acme",\n    "addedObservations": [\n      "Makes anvils"\n    ]\n  }\n]'
+    )
+    found = f'{{\n  "entities": [\n    {ann}\n  ],\n  "relations": [\n    {relation}\n  ]\n}}'
+    assert text("search_nodes", query="basque") == found
+    assert text("open_nodes", names=["Ann_Lee", "nobody"]) == found
+    deletions = [{"entityName": "Ann_Lee", "observations": ["Runs"]}]
+    assert text("delete_observations", deletions=deletions) == "Observations deleted successfully"
+    assert text("delete_relations", relations=[WORKS]) == "Relations deleted successfully"
+    assert text("delete_entities", entityNames=["Ann_Lee", "nobody"]) == "Entities deleted successfully"
+    acme = acme.replace("[]", '[\n        "Makes anvils"\n      ]')
+    assert text("read_graph") == f'{{\n  "entities": [\n    {acme}\n  ],\n  "relations": []\n}}'
 
 
 def test_observations_of_unknown_entities_are_refused_by_name(ask: Asking, path: str):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 
 import pytest
 from pydantic import ValidationError
 
 from souvenir.core.settings import Settings
-from tests.mcp.conftest import BOTH, Asking, Start, asking, calling
+from tests.mcp.conftest import BOTH, TIMEOUT_S, Asking, Start, asking, calling
 
 LIST = asking("tools/list")
 KEY = "k-4f9c2a7d6b1e"
@@ -96,6 +97,22 @@ def test_an_unknown_version_is_answered_with_the_known_ones(ask: Asking):
     answer = ask.post(asking("tools/list", _meta=meta), headers=headers)
     assert answer.status_code == 400
     assert "2026-07-28" in answer.json()["error"]["data"]["supported"]
+
+
+@pytest.mark.parametrize("sent", ["search_memory", "search_memory  ", " \tsearch_memory\t"])
+def test_blanks_around_the_name_in_a_header_are_not_part_of_it(ask: Asking, sent: str):
+    version, name = "2026-07-28", "io.modelcontextprotocol"
+    message = calling("search_memory", {"query": "red"})
+    meta = {"protocolVersion": version, "clientCapabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    message["params"]["_meta"] = {f"{name}/{key}": value for key, value in meta.items()}
+    headers = {"MCP-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": sent}
+    given = {"Content-Type": "application/json", "Accept": BOTH, **headers}
+    # httpx would refuse the blanks.
+    connection = http.client.HTTPConnection(ask.http.base_url.host, ask.http.base_url.port, timeout=TIMEOUT_S)
+    connection.request("POST", "/mcp", json.dumps(message), given)
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    assert "result" in answer, answer
 
 
 @pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18", "2025-11-25"])
