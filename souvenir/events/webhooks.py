@@ -31,7 +31,7 @@ from typing import Any
 import apsw
 import structlog
 
-from souvenir.core.errors import AddressNotAllowed, Conflict, InvalidRequest, ServiceClosing, WebhookNotFound
+from souvenir.core.errors import Conflict, InvalidRequest, ServiceClosing, WebhookNotFound
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Scope
@@ -119,6 +119,7 @@ class Webhooks:
     _changed: Condition = field(default_factory=Condition)
     _threads: list[Thread] = field(default_factory=list)
     _closing: bool = False
+    _listening: bool = False
 
     # --- management ----------------------------------------------------------------------------------------------
 
@@ -134,8 +135,8 @@ class Webhooks:
             raise InvalidRequest(f"There are no events of the type {unknown[0]!r}; the types are {', '.join(TYPES)}")
         try:
             self.policy.checked(url)
-        except OSError as error:
-            raise AddressNotAllowed("its host has no address") from error
+        except OSError:
+            log.warning("webhook_host_unknown", action="its name has no address now; each delivery resolves it again")
         key = new_secret() if secret is None else checked_secret(secret)
 
         def work(tx: Transaction) -> Webhook:
@@ -190,14 +191,14 @@ class Webhooks:
     def start(self) -> None:
         """Begin to deliver, with what a previous process left."""
         self.reload()
-        self.engine.when_committed(self._wake)
         self.engine.when_restored(self.reload)
-        self._threads = [
-            Thread(target=self._work, args=(number < FOR_FAILING,), name=f"souvenir-webhooks-{number}", daemon=True)
-            for number in range(WORKERS)
-        ]
-        for thread in self._threads:
-            thread.start()
+        with self._changed:
+            if self._closing:
+                return
+            for number in range(WORKERS):
+                name, takes_failing = f"souvenir-webhooks-{number}", number < FOR_FAILING
+                self._threads.append(Thread(target=self._work, args=(takes_failing,), name=name, daemon=True))
+                self._threads[-1].start()
 
     def close(self) -> None:
         """Stop. A delivery without an answer is repeated by the next process."""
@@ -216,6 +217,10 @@ class Webhooks:
             self._turns = {webhook_id: self._turns.get(webhook_id) or _Turn() for webhook_id in ids}
             for turn in self._turns.values():
                 turn.position, turn.woken = 0, True
+            if self._turns and not self._listening:
+                # Commits cost nothing as long as there are no webhooks.
+                self._listening = True
+                self.engine.when_committed(self._wake)
             self._changed.notify_all()
 
     def _wake(self) -> None:

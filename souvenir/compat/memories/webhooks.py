@@ -18,7 +18,7 @@ from souvenir.store.admin.webhooks import LOGGED, Delivery, DeliveryStatus, Webh
 routes = Routes("webhooks")
 
 _ID = "0d7f6a3c5b2e4f1a9c8d7e6f5a4b3c2d"
-_URL = "https://example.com/hooks/memories"
+_URL = "https://hooks.example.com/memories"
 
 _WebhookId = Annotated[
     str, Clean, Path(min_length=1, max_length=100, description="The id of a webhook.", examples=[_ID])
@@ -29,7 +29,7 @@ class WebhookRequest(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"url": _URL, "events": ["memory.added"]}]})
 
     url: Annotated[str, StringConstraints(min_length=1, max_length=MAX_URL_CHARS), Clean] = Field(
-        description="An HTTP or HTTPS address; private addresses need WEBHOOK_ALLOWED_HOSTS."
+        description="An HTTP or HTTPS address; private ones need WEBHOOK_ALLOWED_HOSTS. It is checked at each delivery."
     )
     events: list[Annotated[str, StringConstraints(max_length=100), Clean]] | None = Field(
         default=None, max_length=100, description="Types of events, such as `memory.added`; null or empty for all."
