@@ -109,9 +109,9 @@ class WarningBody(BaseModel):
 
     def _warning(self, name: str) -> str:
         known = type(self).model_fields
-        near = [OTHER_NAMES.get(name.lower(), ""), *get_close_matches(name.lower()[:MAX_NAME_CHARS], known, 1)]
+        near = [OTHER_NAMES.get(name.lower(), ""), *get_close_matches(name.lower()[:MAX_NAME_CHARS], known, 1, 0.75)]
         meant = next((one for one in near if one in known), None)
-        hint = "docs/http-api.md lists the known ones" if meant is None else f"did you mean `{meant}`?"
+        hint = "GET /openapi.json lists the known ones" if meant is None else f"did you mean `{meant}`?"
         return f"Unknown field `{name[:MAX_NAME_CHARS]}` was ignored; {hint}"
 
 

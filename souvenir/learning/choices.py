@@ -61,7 +61,7 @@ def chosen(connection: apsw.Connection, scope: Scope, source: str, actions: Sequ
         origin = None
         if action.job_id is not None:
             if action.job_id not in dry_runs:
-                dry_runs[action.job_id] = _DryRun.read(connection, action.job_id, source)
+                dry_runs[action.job_id] = _DryRun.read(connection, scope, action.job_id, source)
             origin = dry_runs[action.job_id].fact(connection, action.ordinal)
             of_job = taken.setdefault(action.job_id, {})
             if origin.ordinal in of_job:
@@ -86,12 +86,15 @@ class _DryRun:
     rows: Mapping[int, FactRow]
 
     @classmethod
-    def read(cls, connection: apsw.Connection, job_id: str, source: str) -> _DryRun:
-        """:raises Conflict: If the job no longer exists, or has another source."""
+    def read(cls, connection: apsw.Connection, scope: Scope, job_id: str, source: str) -> _DryRun:
+        """A job without a source is taken from by callers of all sources.
+
+        :raises Conflict: If the job no longer exists, or has another source.
+        """
         found = extractions.find(connection, job_id)
         if found is None:
             raise Conflict(f"Job {job_id!r} is not there any more; run it again")
-        if found.source != source:
+        if found.source != source and (found.source or scope.sources is not None):
             raise Conflict(f"Job {job_id!r} is of the source {found.source!r}; commit it there")
         ledger = extractions.facts(connection, job_id)
         return cls(job_id, found.phase is Phase.DECIDED, {row.ordinal: row for row in ledger})

@@ -6,7 +6,8 @@
 p is the probability of a result, and `weight` the chance that a memory answers because one that it is linked with does.
 That is one step of personalised PageRank (Haveliwala 2002) from the hits, in which a hit shares what it passes equally
 among its links, so the links of a hit add at most weight * p_h to the list. A memory that the search did not return is
-at most as likely as the last hit by itself, and 0 if it is no candidate.
+at most as likely as the last hit by itself, and 0 if it is no candidate; with its support it is at most as likely as
+the best of its hits.
 
 Results are in the order of p', and among equal ones as before: hits without links keep their order.
 """
@@ -50,6 +51,11 @@ def with_links(found: Found, pairs: Pairs, query: SearchQuery, find_among: FindA
     others = [
         _supported(one, likely[one.owner_id], replace(supported[one.owner_id], direct=False)) for one in linked.ranked
     ]
+    likeliest = {
+        id_: max(one.probability for one in found.ranked if one.owner_id in support.via)
+        for id_, support in supported.items()
+    }
+    others = [replace(one, probability=min(one.probability, likeliest[one.owner_id])) for one in others]
     others = [one for one in others if one.probability >= (query.min_score or 0.0)]
     ranked = _best([*direct, *others], query)
     use = None

@@ -196,17 +196,18 @@ def _not_alike(held: Sequence[tuple[Any, FloatVector]], embedder: Embedder) -> s
 
 
 def _lines(store: ForeignStore) -> list[bytes]:
-    """Return the lines of an import."""
+    """Return the lines of an import; the id 0, which none has here, comes last and so takes the place of no other."""
     met: Counter[str] = Counter()
-    return [json.dumps(_named(one, met), ensure_ascii=False).encode() for one in store.memories]
+    lines = [_named(one, met) for one in store.memories]
+    return [json.dumps(line, ensure_ascii=False).encode() for line in sorted(lines, key=lambda line: line["id"] == 0)]
 
 
 def _say_unusable(lines: Sequence[bytes], read_as: ImportFormat, say: Say) -> None:
-    for place, line in enumerate(lines):
+    for line in lines:
         try:
             read_as.read(line)
         except InvalidRequest as error:
-            say(f"Memory {place} (counted from 0) cannot be stored: {error.message}")
+            say(f"Memory {json.loads(line)['id']} cannot be stored: {error.message}")
 
 
 def _named(memory: ForeignMemory, met: Counter[str]) -> dict[str, Any]:

@@ -112,3 +112,10 @@ def test_promotions_are_404_with_the_routes_that_replace_them(client: TestClient
     answer = client.request(method, path)
     assert answer.status_code == 404
     assert "POST /memory/add" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../b", " "])
+def test_a_folder_gets_no_name_that_keys_of_sources_cannot_reach(client: TestClient, add: Add, name: str):
+    kept = add("red", "crew/a")
+    assert rename(client, "crew", name).status_code == 422
+    assert source_of(client, kept) == "crew/a"

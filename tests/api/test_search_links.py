@@ -245,3 +245,11 @@ def test_scores_never_rise_and_the_list_is_not_longer_with_links(start: Start, t
                 assert result["graph_support"] <= options.get("graph_weight", 0.1)
             assert all(one["score"] >= options.get("min_score", 0) for one in results)
     assert seen == {"direct", "direct+graph", "graph"}
+
+
+def test_a_memory_that_only_a_link_brought_does_not_precede_its_hit(client: TestClient, add: Add, hit: int):
+    other = add("violin harbour")
+    link(client, hit, other)
+    results = search(client, graph_weight=1.0)
+    assert ids(results)[:2] == [hit, other]
+    assert results[1]["score"] <= results[0]["score"]

@@ -117,13 +117,13 @@ def test_unknown_fields_are_named_in_warnings(client: TestClient, add: Add):
         "Unknown field `topk` was ignored; did you mean `k`?",
         "Unknown field `grahp_weight` was ignored; did you mean `graph_weight`?",
         "Unknown field `to_query` was ignored; did you mean `query`?",
-        "Unknown field `zzyzx` was ignored; docs/http-api.md lists the known ones",
+        "Unknown field `zzyzx` was ignored; GET /openapi.json lists the known ones",
     ]
     for path in ("/search", "/search/explain"):
         answer = client.post(path, json=body).raise_for_status().json()
         assert (answer["warnings"], answer["count"]) == (expected, 1)
     batch = client.post("/search/batch", json={"queries": [body, {"query": "red"}], "k": 3}).raise_for_status().json()
-    assert batch["warnings"] == ["Unknown field `k` was ignored; docs/http-api.md lists the known ones"]
+    assert batch["warnings"] == ["Unknown field `k` was ignored; GET /openapi.json lists the known ones"]
     assert [part.get("warnings") for part in batch["results"]] == [expected, None]
 
 

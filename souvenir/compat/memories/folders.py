@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query
 from fastapi.responses import JSONResponse
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
 
 from souvenir.api.fields import SourcePath
 from souvenir.jobs.handler import AtOnce
@@ -23,7 +23,8 @@ UNGROUPED = "(ungrouped)"
 
 class FolderRecord(BaseModel):
     name: Annotated[str, OF_MEMORY] = Field(
-        description=f"The first segment of the sources; `{UNGROUPED}` for sources that begin with a slash.",
+        description=f"The first segment of the sources; `{UNGROUPED}` for sources that begin with a slash, which cannot "
+        "be renamed.",
         examples=["claude-code"],
     )
     count: int = Field(description="The number of memories in it.")
@@ -38,6 +39,13 @@ class FoldersResponse(BaseModel):
     total: int = Field(description="The number of folders.")
 
 
+def _reachable(path: str) -> str:
+    """:raises ValueError: If keys limited to some sources could not reach the path."""
+    if not path.strip() or ".." in path.split("/"):
+        raise ValueError("a folder needs a name other than blanks and `..`; send another one")
+    return path
+
+
 class RenameFolderRequest(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"old_name": "biling", "new_name": "billing"}]})
 
@@ -45,7 +53,7 @@ class RenameFolderRequest(BaseModel):
         validation_alias=AliasChoices("old_name", "old_prefix"),
         description="The folder, or a path such as `claude-code/biling`; `old_prefix` is accepted too.",
     )
-    new_name: SourcePath = Field(
+    new_name: Annotated[SourcePath, AfterValidator(_reachable)] = Field(
         validation_alias=AliasChoices("new_name", "new_prefix"),
         description="The new name or path; if it exists, the two are merged. `new_prefix` is accepted too.",
     )

@@ -35,11 +35,12 @@ from souvenir.store.memories.quality import (
 
 routes = Routes("figures")
 
-PERIOD = "^(today|7d|30d|all)$"
+PERIOD = "^(today|daily|7d|30d|all)$"
 NO_FEEDBACK, NO_MEMORIES = FeedbackCounts(0, 0, 0, 0), MemoryCounts(0, 0, 0, 0)
 
 Period = Annotated[
-    str, Query(pattern=PERIOD, description="`today`, `7d`, `30d` or `all`: whole days in UTC, today included.")
+    str,
+    Query(pattern=PERIOD, description="`today` (or `daily`), `7d`, `30d` or `all`: whole days in UTC, today included."),
 ]
 ReportLimit = Annotated[int, Query(ge=1, le=100, description="Maximum number of items.")]
 Share = Annotated[float | None, Field(ge=0.0, le=1.0, description="Null without any.", examples=[0.75])]

@@ -55,7 +55,7 @@ class UnknownStrategy(InvalidRequest):
     status = 400
 
     def __init__(self, strategy: str, reason: str) -> None:
-        super().__init__(f"The import strategy {strategy!r} cannot be used: {reason}, or send add or smart")
+        super().__init__(f"The import strategy {strategy!r} cannot be used: {reason}; send add or smart instead")
         self.strategy = strategy
         self.reason = reason
 
