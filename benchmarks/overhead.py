@@ -1,5 +1,7 @@
 """CPU time of `POST /search` outside of `MemoryEngine.search`, next to a bare FastAPI route with the same models.
 
+`benchmarks.add_overhead`, which runs too, compares `POST /memory/add` with and without usage and events.
+
     python -m benchmarks.overhead
     python -m benchmarks.overhead --rounds 3 --requests 100
 
@@ -22,27 +24,26 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
-from statistics import median
-from threading import Thread
+from statistics import median, quantiles
 from typing import Any, get_type_hints
 from unittest.mock import patch
 
-import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import create_app
+from benchmarks.add_overhead import MOST_ADDED, measure_adds
+from benchmarks.add_overhead import TURN as ADDS_A_TURN
 from benchmarks.load.__main__ import build
 from benchmarks.load.sentences import questions
 from benchmarks.report import Target, print_targets, progress, table, write_results
-from benchmarks.service import START_TIMEOUT_S, free_port
+from benchmarks.running import serving, wait_until_ready
 from memory_engine import MemoryEngine
 from souvenir.core.settings import LogLevel, Settings
 
@@ -164,41 +165,6 @@ def bare_app(clock: CpuClock, models: tuple[type[BaseModel], type[BaseModel]], a
     return app
 
 
-@contextmanager
-def serving(app: ASGIApp) -> Iterator[int]:
-    """Serve an application from a thread; its port."""
-    port = free_port()
-    config = uvicorn.Config(
-        app, host="127.0.0.1", port=port, http="httptools", loop="uvloop", log_config=None, access_log=False
-    )
-    server = uvicorn.Server(config)
-    thread = Thread(target=server.run, name=f"server-{port}")
-    thread.start()
-    try:
-        while not server.started:
-            if not thread.is_alive():
-                raise RuntimeError("the server did not start")
-            time.sleep(0.02)
-        yield port
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
-def wait_until_ready(port: int) -> None:
-    """:raises TimeoutError: If model and index are not loaded in time."""
-    client, deadline = http.client.HTTPConnection("127.0.0.1", port), time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline:
-        client.request("GET", "/health/ready")
-        response = client.getresponse()
-        response.read()
-        if response.status == 200:
-            client.close()
-            return
-        time.sleep(0.5)
-    raise TimeoutError("the service did not get ready")
-
-
 def ask(client: http.client.HTTPConnection, query: str) -> bytes:
     """:raises RuntimeError: If the answer is not 200."""
     client.request("POST", "/search", json.dumps({"query": query}), {"Content-Type": "application/json"})
@@ -300,12 +266,27 @@ def report(rounds: Sequence[Round]) -> list[Target]:
     ]
 
 
+def report_adds(adds: Sequence[tuple[float, float]]) -> Target:
+    """Print the table of the adds, from pairs of turns with and without usage and events."""
+    ratios = [counted / plain for counted, plain in adds]
+    low, middle, high = quantiles(ratios, n=4)
+    counted, plain = (median(side) for side in zip(*adds, strict=True))
+    row = (f"{counted:.3f}", f"{plain:.3f}", f"{low:.3f}", f"{middle:.3f}", f"{high:.3f}")
+    header = ("with usage and events", "without", "ratio, lower quartile", "median", "upper quartile")
+    print("\nCPU milliseconds of an add, median of the turns\n\n" + table(header, [row]))
+    return Target("CPU of an add with usage and events / without, median of the pairs", middle, MOST_ADDED)
+
+
 def run(rounds: int, count: int, folder: Path) -> bool:
     progress(f"storing {MEMORIES} memories")
     build(folder / "data", MEMORIES)
     progress(f"{rounds} rounds of {count} requests to each application")
     found = measure(folder / "data", rounds, count)
     targets = report(found)
+    pairs = rounds * count // ADDS_A_TURN
+    progress(f"{pairs} pairs of turns of {ADDS_A_TURN} adds to each of two services")
+    adds = measure_adds(folder, pairs)
+    targets.append(report_adds(adds))
     print_targets(targets)
     figures = [
         {
@@ -317,7 +298,8 @@ def run(rounds: int, count: int, folder: Path) -> bool:
         }
         for one in found
     ]
-    print(f"\n{write_results('overhead', {'cpu_milliseconds_of_a_request': figures}, targets)}")
+    results = {"cpu_milliseconds_of_a_request": figures, "cpu_milliseconds_of_an_add_with_and_without": adds}
+    print(f"\n{write_results('overhead', results, targets)}")
     return all(target.met for target in targets)
 
 

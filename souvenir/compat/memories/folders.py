@@ -23,8 +23,8 @@ UNGROUPED = "(ungrouped)"
 
 class FolderRecord(BaseModel):
     name: Annotated[str, OF_MEMORY] = Field(
-        description=f"The first segment of the sources; `{UNGROUPED}` for sources that begin with a slash, which cannot "
-        "be renamed.",
+        description=f"The first segment of the sources; `{UNGROUPED}`, which cannot be renamed, for sources that begin "
+        "with a slash.",
         examples=["claude-code"],
     )
     count: int = Field(description="The number of memories in it.")
