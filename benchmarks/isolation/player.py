@@ -35,7 +35,7 @@ OTHERS = frozenset({"facts", "concepts", "top_concepts", "concept", "related", "
 """Fields in which an `id` is that of no memory: such ids are counted apart."""
 OF_OTHERS = re.compile(r"/concepts?\b|/topics\b")
 """Routes whose answers are such fields as a whole."""
-FOREIGN_IDS = re.compile(r"job_id|request_id|key_id|search_id|principal_id|concept_id|topic_id")
+FOREIGN_IDS = re.compile(r"job_id|request_id|event_id|key_id|search_id|principal_id|concept_id|topic_id")
 
 
 @dataclass(slots=True)
@@ -102,9 +102,9 @@ class Player:
 
     def _held(self) -> int:
         """How many memories are to be seen, by every way to count them; they must agree and be one's own."""
-        list_request = Request("GET", "/memories", "/memories?limit=5000")
+        list_request = Request("GET", "/memories", "/memories?include_archived=true&limit=5000")
         _, page = self.ask(list_request)
-        _, counted = self.ask(Request("GET", "/memories/count", "/memories/count"))
+        _, counted = self.ask(Request("GET", "/memories/count", "/memories/count?include_archived=true"))
         listed = [memory["id"] for memory in page["memories"]]
         self._pool.ids[self._me.name][:] = listed
         sources = [] if self._me.agent else [memory["source"] for memory in page["memories"]]
@@ -129,6 +129,8 @@ class Player:
                     self.findings.leaks.append(f"{request.method} {request.path} says {name} {value}")
         if isinstance(answer, dict):
             self._pool.names += [answer[name] for name in ("snapshot", "job_id") if isinstance(answer.get(name), str)]
+            if request.method == "POST" and request.template == "/webhooks" and "id" in answer:
+                self._pool.webhooks.append(answer["id"])
 
 
 def leaks_by_history(database: Path, players: Sequence[Player], key_ids: Sequence[str]) -> list[str]:

@@ -53,6 +53,7 @@ class Pool:
     uuids: list[str] = field(default_factory=list)
     tokens: dict[str, list[str]] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
+    webhooks: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +181,12 @@ class Requests:
             return self._dice.choice([*self._pool.uuids[-200:], "00000000-0000-4000-8000-000000000000"])
         if name in {"since", "until", "reference_date", "document_at", "created_at", "as_of"}:
             return self._dice.choice(["2001-01-01", "2025-06-01T12:00:00Z", "2100-01-01"])
+        if name == "webhook_id":
+            return self._dice.choice(self._pool.webhooks[-20:] or ["nobody"])
+        if name == "url":
+            return f"https://{self._me.mark}.hooks.invalid/"
+        if name == "events":
+            return "memory.added"
         if name == "key" or name == "entity_key":
             return f"key-{self._dice.randrange(40)}"
         return self._dice.choice([*self._pool.names[-50:], "nobody", "default"])

@@ -74,10 +74,11 @@ NO_LEVEL = {"quick_memory": False, "full_memory": False, "logs": False}
 QUICK_ONLY = {"quick_memory": True, "full_memory": False, "logs": False}
 
 
-def order(operation: Operation) -> tuple[bool, int]:
+def order(operation: Operation) -> tuple[bool, bool, int]:
     """Operations that delete come last, and of them what deletes most, such as the agent and with it the levels."""
     deletes = operation.method == "DELETE"
-    return deletes, -operation.template.count("{") if deletes else 0
+    ends_agent = deletes and operation.template.endswith("/{agent_name}")
+    return deletes, ends_agent, -operation.template.count("{") if deletes else 0
 
 
 def asked_for(level: str, operation: Operation) -> bool:
