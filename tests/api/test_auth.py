@@ -75,8 +75,12 @@ OTHERWISE = {
     "POST /memory/extract": 501,
     "POST /agents/{agent_name}/graph/describe": 501,
     "POST /maintenance/consolidate": 503,
+    "POST /sync/download": 400,
+    "POST /sync/restore/{backup_name}": 400,
+    "GET /sync/snapshots": 400,
+    "POST /sync/upload": 400,
 }
-"""What else is answered to who may ask: that a memory cannot be linked to itself, that there is no language model."""
+"""Other answers to authorised callers: a memory cannot be linked to itself, and no language model or bucket is set."""
 
 
 def answers(operation: Operation) -> set[int]:

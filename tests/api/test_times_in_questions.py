@@ -134,10 +134,10 @@ def test_asking_for_the_latest_weighs_recency_where_the_caller_does_not(client: 
     body = explained(client, "the latest red apple")
     assert [result["text"] for result in body["results"]] == ["red apple tart", "red apple pie"]
     assert body["explain"]["time"]["recency_weight"] == 0.2
-    assert body["explain"]["scoring_weights"]["recency"] == pytest.approx(0.2 * 0.9)
+    assert body["explain"]["scoring_weights"]["recency"] == pytest.approx(0.2)
     own = explained(client, "the latest red apple", recency_weight=0.5)
     assert own["explain"]["time"]["recency_weight"] is None
-    assert own["explain"]["scoring_weights"]["recency"] == pytest.approx(0.5 * 0.9)
+    assert own["explain"]["scoring_weights"]["recency"] == pytest.approx(0.5)
 
 
 def test_a_question_that_says_nothing_of_when_shows_none(client: TestClient, add: Add):

@@ -97,7 +97,7 @@ def test_extract_creates_a_missing_agent_except_in_a_dry_run(run, answer):
 def test_extract_reads_stdin_and_changes_nothing_when_dry(answer):
     job = answer("extract", "-", "--dry-run", "--agent", "dry", stdin=TRANSCRIPT)
     assert job["status"] == "completed"
-    assert [action["action"] for action in job["result"]["actions"]] == ["fallback_add"]
+    assert [action["action"] for action in job["result"]["actions"]] == ["ADD"]
     assert answer("list", "--namespace", "dry")["total"] == 0
 
 
