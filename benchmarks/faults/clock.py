@@ -135,7 +135,7 @@ class Shifted:
     def times(self, client: Client) -> tuple[str, ...]:
         """Sentences for times of memories that run backwards, and for states that `as_of` does not answer."""
         problems: list[str] = []
-        memories = answered(client, "GET", "/memories?limit=5000")["memories"]
+        memories = answered(client, "GET", "/memories?limit=5000&include_archived=true")["memories"]
         for name in ("updated_at", "valid_to"):
             problems += [
                 f"{name} of memory {memory['id']} precedes its creation: {memory}"

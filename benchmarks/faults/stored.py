@@ -22,7 +22,7 @@ def read(client: Client, ledgers: Iterable[Ledger]) -> Stored:
     """Every item of every kind; claims only of the jobs in the ledgers."""
     stored = Stored()
     for namespace in (None, FORGOTTEN):
-        for memory in _pages(client, "/memories", "memories", namespace):
+        for memory in _pages(client, "/memories?include_archived=true", "memories", namespace):
             stored.add("archived" if memory["archived"] else "memory", memory["text"], memory["id"])
     for fact in _pages(client, "/facts", "facts", None):
         stored.add("fact", fact["text"], fact["memory_id"])
@@ -48,9 +48,9 @@ def existing(client: Client) -> list[str]:
 
 
 def _pages(client: Client, path: str, name: str | None, namespace: str | None) -> Iterator[Any]:
-    offset = 0
+    offset, mark = 0, "&" if "?" in path else "?"
     while True:
-        answer = answered(client, "GET", f"{path}?limit={PAGE}&offset={offset}", namespace=namespace)
+        answer = answered(client, "GET", f"{path}{mark}limit={PAGE}&offset={offset}", namespace=namespace)
         items = answer if name is None else answer[name]
         yield from items
         offset += len(items)
