@@ -251,8 +251,11 @@ class EventStreams:
 
     def _run(self) -> None:
         after = 0
-        while self._committed.wait() and not self._stopping.is_set():
+        while self._committed.wait():
             self._committed.clear()
+            # Read after the clearing: `close` sets it first, so that it is seen here or wakes the next round.
+            if self._stopping.is_set():
+                return
             try:
                 after = self._dispatch(after)
             except Exception:  # the boundary of a thread, which is needed as long as the service runs
