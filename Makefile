@@ -59,7 +59,7 @@ test: $(TOOLS) ## Run the tests on all cores; ARGS goes to pytest
 	@$(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-slow: $(SLOW_TOOLS) ## Run the slow tests, which need a small language model (130 MB, fetched once); ARGS goes to pytest
-	@$(PY) -m pytest -m slow $(ARGS)
+	@$(PY) -m pytest -m slow --timeout 0 $(ARGS)
 
 $(SLOW_TOOLS): $(TOOLS)
 	@echo "Adding a small language model to $(VENV) from requirements-slow.txt."

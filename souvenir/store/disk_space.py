@@ -111,19 +111,20 @@ class Reserve:
 
     def make(self) -> None:
         """Take up the space again if it is there; otherwise warn."""
-        if not self._made:
-            try:
+        try:
+            if not self._made:
                 self._allocate()
-            except OSError as error:
-                self._warnings.put(
-                    NO_RESERVE,
-                    f"There is no space to keep {RESERVE_BYTES // _MIB} MiB in reserve in {self._path.parent} "
-                    f"({error.strerror}), so deletions may fail when the disk is full; free some space there",
-                )
-                return
+            free = shutil.disk_usage(self._path.parent).free
+        except OSError as error:
+            self._warnings.put(
+                NO_RESERVE,
+                f"There is no space to keep {RESERVE_BYTES // _MIB} MiB in reserve in {self._path.parent} "
+                f"({error.strerror}), so deletions may fail when the disk is full; free some space there",
+            )
+            return
         self._made, self.is_spent = True, False
         self._warnings.clear(NO_RESERVE)
-        if shutil.disk_usage(self._path.parent).free >= RESERVE_BYTES // 4:
+        if free >= RESERVE_BYTES // 4:
             self._warnings.clear(DISK_FULL)
 
     def _allocate(self) -> None:

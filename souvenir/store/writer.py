@@ -141,7 +141,13 @@ class Writer:
                     break
                 group.append(following)
             last = group.pop() if group[-1].alone else None
-            self._commit([job for job in group if job.future.set_running_or_notify_cancel()])
+            begun = [job for job in group if job.future.set_running_or_notify_cancel()]
+            try:
+                self._commit(begun)
+            except Exception as error:  # the boundary of a thread, without which no write would ever be answered
+                log.exception("writer_failed")
+                for job in begun:
+                    _fail(job, error)
             if last is not None and last.future.set_running_or_notify_cancel():
                 self._run_alone(last)
         try:

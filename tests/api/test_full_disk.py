@@ -28,7 +28,8 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def client(start: Start, disk: Path) -> TestClient:
+def client(disk: Path, start: Start) -> TestClient:
+    """The disk comes first, so that it is unmounted when the service has stopped."""
     client = loaded(start(data_dir=disk / "data", snapshot_interval_s=0.2))
     for number in range(40):
         say(client, f"message {number} of zebra {PADDING}", user="mia" if number % 2 else "tom")

@@ -236,6 +236,19 @@ def test_a_failure_of_work_run_alone_reaches_only_its_caller(bench: Bench):
     assert bench.write(1) == 1
 
 
+def test_the_writer_survives_an_error_while_it_handles_a_full_disk(bench: Bench):
+    def deny_free_pages(_action: int, name: str | None, *_: str | None) -> int:
+        return apsw.SQLITE_DENY if name == "freelist_count" else apsw.SQLITE_OK
+
+    def full(_: apsw.Connection) -> None:
+        raise apsw.FullError("the disk is full")
+
+    bench.writer.run_alone(lambda connection: setattr(connection, "authorizer", deny_free_pages))
+    with pytest.raises(Unavailable):
+        bench.writer.write(full)
+    assert bench.write(1) == 1
+
+
 def test_a_full_queue_refuses_at_once_with_a_retry_time(tmp_path: Path):
     bench = Bench(tmp_path / "numbers.db", queue_max=2)
     with bench.held_up():
