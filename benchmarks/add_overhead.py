@@ -55,16 +55,17 @@ def drop_event_triggers(connection: apsw.Connection) -> None:
 
 def send_adds(turns: Connection) -> None:
     """The client's process: adds each list of texts that it receives with a port; ends with port 0."""
-    clients: dict[int, http.client.HTTPConnection] = {}
     while (turn := cast("tuple[int, list[str]]", turns.recv()))[0]:
         port, texts = turn
-        client = clients.setdefault(port, http.client.HTTPConnection("127.0.0.1", port))
+        # Servers close connections that are idle during the turn of the other one.
+        client = http.client.HTTPConnection("127.0.0.1", port)
         for text in texts:
             client.request("POST", "/memory/add", json.dumps({"text": text, "source": "bench/adds"}), HEADERS)
             response = client.getresponse()
             response.read()
             if response.status != 200:
                 raise RuntimeError(f"/memory/add was answered {response.status}")
+        client.close()
         turns.send(port)
 
 
