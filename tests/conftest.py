@@ -25,6 +25,7 @@ from scripts.build_config_docs import names_of
 from souvenir.core.settings import Settings
 from souvenir.memories.engine import MemoryEngine
 from tests.fake_embedder import FakeEmbedder
+from tests.page.requirements import CHROMIUM, INSTALL_CHROMIUM
 from tests.vendors.embeddings import VendorServer
 
 # Timing on a shared machine says nothing about the code, so no example has a deadline.
@@ -104,6 +105,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the slowest files. Workers of xdist send their reports to the process that runs this."""
+    if CHROMIUM is None:
+        terminalreporter.write_line(INSTALL_CHROMIUM)
     if len(seconds_of_files) > 1:
         total = sum(seconds_of_files.values())
         terminalreporter.section(f"slowest of {len(seconds_of_files)} files, {total:.0f} s of tests in all")

@@ -1,0 +1,95 @@
+"""A browser for tests of the page: Debian's Chromium, and a watch on everything that a page must not do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Request, WebError, sync_playwright
+
+from benchmarks.service import Service
+from tests.page.requirements import CHROMIUM, INSTALL_CHROMIUM
+
+Theme = Literal["light", "dark"]
+Motion = Literal["no-preference", "reduce"]
+WIDE, NARROW = (1280, 800), (360, 740)
+"""Width and height of the window, in CSS pixels."""
+
+STEP_TIMEOUT_MS = 10_000
+_ARGUMENTS = (
+    # Root may not use the sandbox, and only the service's own pages are opened.
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-proxy-server",
+    # No name is looked up: whatever a page asks for elsewhere fails here.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
+
+
+class Watch:
+    """Collects faults of pages: console errors (also of the CSP), uncaught exceptions, requests to other origins."""
+
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
+        self._faults: list[str] = []
+        self._expected: list[re.Pattern[str]] = []
+
+    def over(self, context: BrowserContext) -> None:
+        context.on("console", self._read)
+        context.on("weberror", self._catch)
+        context.on("request", self._follow)
+
+    def expect(self, pattern: str) -> None:
+        """Accept console errors that match, as those that the browser prints of a refused request."""
+        self._expected.append(re.compile(pattern))
+
+    @property
+    def faults(self) -> list[str]:
+        return [fault for fault in self._faults if not any(pattern.search(fault) for pattern in self._expected)]
+
+    def _read(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "assert"):
+            self._faults.append(f"console: {message.text} ({message.location.get('url')})")
+
+    def _catch(self, error: WebError) -> None:
+        self._faults.append(f"uncaught: {error.error}")
+
+    def _follow(self, request: Request) -> None:
+        address = urlsplit(request.url)
+        if address.scheme not in ("data", "blob") and f"{address.scheme}://{address.netloc}" != self._origin:
+            self._faults.append(f"request to another origin: {request.url}")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A headless browser. Playwright's event loop keeps the thread until the end, so no `asyncio.run` works inside."""
+    if CHROMIUM is None:
+        raise FileNotFoundError(INSTALL_CHROMIUM)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+def open_context(
+    browser: Browser, *, theme: Theme = "light", size: tuple[int, int] = WIDE, motion: Motion = "no-preference"
+) -> BrowserContext:
+    """A profile of its own in the browser, in English and UTC."""
+    context = browser.new_context(
+        color_scheme=theme,
+        reduced_motion=motion,
+        viewport={"width": size[0], "height": size[1]},
+        locale="en-GB",
+        timezone_id="UTC",
+    )
+    context.set_default_timeout(STEP_TIMEOUT_MS)
+    return context
+
+
+def address_of(service: Service) -> str:
+    return f"http://127.0.0.1:{service.port}"
