@@ -1,0 +1,77 @@
+// Requests to the service that this page came from. The key is kept for the tab only and sent as a header.
+import { key, offline, signedOut } from "./state.js";
+
+/** @import { components } from "./api-types.d.ts" */
+/** @typedef {components["schemas"]} Schemas */
+
+/** An answer of the service that is no success. */
+export class ApiError extends Error {
+  /**
+   * @param {number} status
+   * @param {string} message
+   * @param {string | null} requestId
+   */
+  constructor(status, message, requestId) {
+    super(message);
+    this.status = status;
+    this.requestId = requestId;
+  }
+}
+
+/**
+ * @param {string} method
+ * @param {string} path Relative to the page.
+ * @param {{ body?: unknown, signal?: AbortSignal }} [options]
+ * @returns {Promise<any>} The parsed answer.
+ * @throws {ApiError} If the service refuses.
+ * @throws {TypeError} If it cannot be reached.
+ */
+export async function call(method, path, { body, signal } = {}) {
+  /** @type {Record<string, string>} */
+  const headers = { "X-Memories-Client": "page" };
+  if (key.value) headers["X-API-Key"] = key.value;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal });
+  } catch (error) {
+    if (!signal?.aborted) offline.value = true;
+    throw error;
+  }
+  offline.value = false;
+  const answer = response.status === 204 ? null : await response.json();
+  if (response.ok) return answer;
+  if (response.status === 401) signedOut(key.value ? "The service does not accept this key." : "");
+  const detail = typeof answer.detail === "string" ? answer.detail : JSON.stringify(answer.detail);
+  throw new ApiError(response.status, detail, answer.request_id ?? null);
+}
+
+/** @returns {Promise<Schemas["OwnKeyResponse"]>} */
+export const ownKey = () => call("GET", "api/keys/me");
+
+/**
+ * @param {string} query
+ * @param {AbortSignal} signal
+ * @returns {Promise<Schemas["SearchResponse"]>}
+ */
+export const search = (query, signal) => call("POST", "search", { body: { query, k: 20 }, signal });
+
+/**
+ * @param {number} offset
+ * @param {number} limit
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Schemas["MemoryPage"]>}
+ */
+export const memories = (offset, limit, signal) => call("GET", `memories?offset=${offset}&limit=${limit}`, { signal });
+
+/**
+ * @param {number} id
+ * @returns {Promise<Schemas["MemoryRecord"]>}
+ */
+export const memory = (id) => call("GET", `memory/${id}`);
+
+/**
+ * @param {number} id
+ * @param {{ text?: string, pinned?: boolean }} change
+ */
+export const changeMemory = (id, change) => call("PATCH", `memory/${id}`, { body: change });

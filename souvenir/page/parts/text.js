@@ -1,0 +1,29 @@
+import { html } from "./html.js";
+
+const SHOWN_CHARS = 20_000;
+
+/**
+ * Stored text, never as markup. Of a very long text the beginning is shown.
+ * @param {{ text: string, words?: string[] }} props
+ */
+export function StoredText({ text, words = [] }) {
+  const shown = text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)} … (${text.length.toLocaleString("en")} characters)` : text;
+  return html`<div class="memory-text" dir="auto">${marked(shown, words)}</div>`;
+}
+
+/**
+ * @param {string} text
+ * @param {string[]} words
+ */
+function marked(text, words) {
+  const wanted = words.filter((word) => word.length > 2).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  if (!wanted.length) return text;
+  return text.split(new RegExp(`(${wanted.join("|")})`, "iu")).map((part, place) => (place % 2 ? html`<mark>${part}</mark>` : part));
+}
+
+/** @param {{ at: string }} props */
+export function Time({ at }) {
+  const days = Math.round((Date.now() - Date.parse(at)) / 86_400_000);
+  const ago = new Intl.RelativeTimeFormat("en", { numeric: "auto" }).format(-days, "day");
+  return html`<time datetime=${at} title=${at}>${ago}</time>`;
+}
