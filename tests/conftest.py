@@ -35,6 +35,7 @@ hypothesis_settings.load_profile("souvenir")
 TESTS = Path(__file__).parent
 FIRST = (
     "api/test_conformance.py",
+    "page/test_many_memories.py",
     "faults/test_kills.py",
     "faults/test_restores.py",
     "faults/test_clock.py",

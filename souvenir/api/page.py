@@ -44,7 +44,9 @@ def assets() -> dict[str, Asset]:
     for path in sorted(FOLDER.rglob("*")):
         if path.suffix in _TYPES:
             content = path.read_bytes()
-            found[path.relative_to(FOLDER).as_posix()] = Asset(_TYPES[path.suffix], content, gzip.compress(content, mtime=0))
+            found[path.relative_to(FOLDER).as_posix()] = Asset(
+                _TYPES[path.suffix], content, gzip.compress(content, mtime=0)
+            )
     return found
 
 

@@ -60,7 +60,7 @@ function Top() {
           go("search", { q: /** @type {HTMLInputElement} */ (event.target).value }, { replace: view === "search" });
         }} />
     </form>
-    <button type="button" onClick=${() => (palette.value = true)} aria-label="Commands">Ctrl K</button>
+    <button type="button" onClick=${() => (palette.value = true)} title="Ctrl K">Commands</button>
   </header>`;
 }
 

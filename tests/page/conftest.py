@@ -8,7 +8,6 @@ folders run loops too. A test fails if its page prints an error, violates its CS
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
@@ -16,14 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from benchmarks.service import Service
 from tests.page.browsing import WIDE, Motion, Theme, Watch, address_of, chromium, open_context
 from tests.page.requirements import CHROMIUM, INSTALL_CHROMIUM
-
-
-class Api(Protocol):
-    def __call__(self, method: str, path: str, body: Any = None, *, namespace: str | None = None) -> Any:
-        """Send a request to the service of the module, and return the answer.
-
-        :raises AssertionError: If the status is no success.
-        """
+from tests.page.samples import Api, api_of
 
 
 @pytest.fixture(scope="module")
@@ -55,17 +47,7 @@ def service(
 
 @pytest.fixture(scope="module")
 def api(service: Service, service_settings: dict[str, str]) -> Api:
-    def send(method: str, path: str, body: Any = None, *, namespace: str | None = None) -> Any:
-        # A connection for each request: a service that was killed in between is reached again.
-        client = service.client(service_settings.get("API_KEY"))
-        try:
-            status, answer = client.call(method, path, body, namespace=namespace)
-        finally:
-            client.close()
-        assert status < 300, (method, path, status, answer)
-        return answer
-
-    return send
+    return api_of(service, service_settings.get("API_KEY"))
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,8 @@ export function Drawer({ id, onClose }) {
   const save = async () => {
     if (draft === null) return;
     try {
-      setShown(await changeMemory(id, { text: draft }));
+      await changeMemory(id, { text: draft });
+      setShown(await memory(id));
       setDraft(null);
       setError("");
     } catch (failed) {

@@ -1,0 +1,66 @@
+"""Steps that tests of several views take, and the accessibility check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.page.requirements import NODE_MODULES
+
+AXE = NODE_MODULES / "axe-core" / "axe.min.js"
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+
+
+def open_page(page: Page, origin: str, address: str = "") -> None:
+    """Open the page and wait until it shows a view. :param address: What follows the origin, such as `/#/memories`."""
+    page.goto(f"{origin}/{address.removeprefix('/')}")
+    expect(navigation(page)).to_be_visible()
+    page.wait_for_load_state("networkidle")
+
+
+def navigation(page: Page) -> Locator:
+    return page.get_by_role("navigation", name="Views")
+
+
+def views_of(page: Page) -> dict[str, str]:
+    """The name of each view in the navigation, and its address."""
+    links = navigation(page).get_by_role("link").all()
+    return {link.inner_text().strip(): link.get_attribute("href") or "" for link in links}
+
+
+def show_view(page: Page, address: str) -> None:
+    """Choose a view in the navigation, and wait until it has asked everything that it shows."""
+    navigation(page).locator(f'a[href="{address}"]').click()
+    expect(page.get_by_role("heading", level=1).first).to_be_visible()
+    page.wait_for_load_state("networkidle")
+
+
+def search(page: Page, question: str) -> None:
+    """Type a question and wait for results."""
+    page.get_by_role("searchbox").fill(question)
+    expect(results(page).first).to_be_visible()
+
+
+def results(page: Page) -> Locator:
+    return page.get_by_role("listbox").get_by_role("option")
+
+
+def drawer(page: Page) -> Locator:
+    return page.get_by_role("complementary")
+
+
+def accessibility_violations(page: Page) -> list[str]:
+    """Each violation of WCAG 2.2 A and AA that axe-core finds in the tab, with the elements.
+
+    axe-core is evaluated through the browser's debugging protocol, to which the Content Security Policy does not apply.
+    """
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found: Mapping[str, Any] = page.evaluate(
+        "tags => axe.run(document, {runOnly: tags, resultTypes: ['violations']})", WCAG
+    )
+    return [
+        f"{violation['id']} ({violation['help']}): {[node['target'][0] for node in violation['nodes']]}"
+        for violation in found["violations"]
+    ]

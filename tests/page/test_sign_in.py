@@ -1,0 +1,104 @@
+"""Signing in with a key, and what a role is not offered."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.samples import add_samples
+from tests.page.steps import drawer, navigation, results, show_view, views_of
+
+ADMIN_KEY = "an-admin-key-for-tests"
+REFUSED = "status of 401"
+
+
+@pytest.fixture(scope="module")
+def service_settings():
+    return {"API_KEY": ADMIN_KEY}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _samples(api):
+    add_samples(api)
+
+
+@pytest.fixture(autouse=True)
+def _refusals_are_printed(watch):
+    watch.expect(REFUSED)
+
+
+def sign_in(page: Page, origin: str, key: str) -> None:
+    page.goto(origin)
+    page.get_by_label("API key").fill(key)
+    page.keyboard.press("Enter")
+
+
+def test_a_key_is_asked_for_and_kept_for_the_tab_only(page, context, origin):
+    sign_in(page, origin, ADMIN_KEY)
+    expect(navigation(page)).to_be_visible()
+    page.reload()
+    expect(navigation(page)).to_be_visible()
+    assert page.evaluate("localStorage.length") == 0
+    assert context.cookies() == []
+    other = context.new_page()
+    other.goto(origin)
+    expect(other.get_by_label("API key")).to_be_visible()
+
+
+def test_the_key_is_in_no_address(page, context, origin):
+    addresses = []
+    context.on("request", lambda request: addresses.append(request.url))
+    sign_in(page, origin, ADMIN_KEY)
+    for address in views_of_signed_in(page).values():
+        show_view(page, address)
+    addresses.append(page.url)
+    assert [address for address in addresses if ADMIN_KEY in address] == []
+    assert len(addresses) > 3
+
+
+def test_a_wrong_key_is_refused_with_a_sentence(page, origin):
+    sign_in(page, origin, "wrong")
+    expect(page.get_by_role("alert")).to_contain_text("does not accept this key")
+    expect(page.get_by_label("API key")).to_be_visible()
+    assert page.evaluate("JSON.stringify(sessionStorage)").count("wrong") == 0
+
+
+def test_a_revoked_key_leads_back_to_the_sign_in(page, origin, api):
+    made = api("POST", "/api/keys", {"name": "short-lived", "role": "read-write", "prefixes": ["notes/*"]})
+    sign_in(page, origin, made["key"])
+    address = views_of_signed_in(page)["Memories"]
+    api("DELETE", f"/api/keys/{made['id']}")
+    navigation(page).locator(f'a[href="{address}"]').click()
+    expect(page.get_by_label("API key")).to_be_visible()
+    sign_in_again(page)
+    expect(navigation(page).locator("[aria-current=page]")).to_have_text("Memories")
+
+
+def test_a_role_that_only_reads_is_offered_no_changes(page, context, origin, api):
+    offers = {}
+    for role in ("read-only", "read-write"):
+        made = api("POST", "/api/keys", {"name": role, "role": role, "prefixes": ["notes/*"]})
+        tab = context.new_page()
+        sign_in(tab, origin, made["key"])
+        show_view(tab, views_of_signed_in(tab)["Memories"])
+        results(tab).first.click()
+        expect(drawer(tab)).to_contain_text("Biscuit")
+        offers[role] = {button.inner_text() for button in tab.get_by_role("button").all()}
+    assert "Edit" in offers["read-write"]
+    assert {"Edit", "Delete", "Forget", "Archive", "Pin"} & offers["read-only"] == set()
+
+
+def test_a_deep_link_survives_the_sign_in(page, origin):
+    page.goto(f"{origin}/#/memories")
+    sign_in_again(page)
+    expect(navigation(page).locator("[aria-current=page]")).to_have_text("Memories")
+
+
+def sign_in_again(page: Page) -> None:
+    page.get_by_label("API key").fill(ADMIN_KEY)
+    page.keyboard.press("Enter")
+
+
+def views_of_signed_in(page: Page) -> dict[str, str]:
+    expect(navigation(page)).to_be_visible()
+    return views_of(page)
