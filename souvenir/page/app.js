@@ -76,8 +76,10 @@ function App() {
     <${Top} />
     ${offline.value && html`<div class="bar" role="status">The service cannot be reached. Trying again …</div>`}
     <nav aria-label="Views"><ul>
-      ${Object.entries(VIEWS).map(([id, { name }]) => html`<li key=${id}>
-        <a href=${`#/${id}`} aria-current=${VIEWS[id] === shown ? "page" : undefined}>${name}</a></li>`)}
+      ${Object.entries(VIEWS).map(
+        ([id, { name }]) => html`<li key=${id}>
+        <a href=${`#/${id}`} aria-current=${VIEWS[id] === shown ? "page" : undefined}>${name}</a></li>`,
+      )}
     </ul></nav>
     ${shown.show()}
     <${Help} />

@@ -10,7 +10,7 @@ effect(() => (key.value ? sessionStorage.setItem(KEY, key.value) : sessionStorag
 /** The role of the key; empty while it is not known. @type {import("./vendor/preact-signals.js").Signal<string>} */
 export const role = signal("");
 
-/** Why the user has to sign in; null while nobody has to. @type {import("./vendor/preact-signals.js").Signal<string | null>} */
+/** Why the user has to sign in; null while nobody has to. */
 export const signIn = signal(/** @type {string | null} */ (null));
 
 /** Whether the last request did not reach the service. */

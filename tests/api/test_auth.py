@@ -109,7 +109,7 @@ def test_a_refusal_has_the_reference_message_and_names_the_scheme(start: Start):
     assert response.headers["WWW-Authenticate"] == "Bearer"
 
 
-@pytest.mark.parametrize("path", sorted(OPEN_PATHS))
+@pytest.mark.parametrize("path", sorted(path for path in OPEN_PATHS if "{" not in path))
 def test_open_paths_need_no_key_and_ignore_a_wrong_one(start: Start, path):
     client = loaded(start(api_key=KEY))
     assert client.get(path).status_code == 200

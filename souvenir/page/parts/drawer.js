@@ -32,20 +32,31 @@ export function Drawer({ id, onClose }) {
       setDraft(null);
       setError("");
     } catch (failed) {
-      setError(failed instanceof TypeError ? "Not saved: the service cannot be reached." : String(/** @type {Error} */ (failed).message));
+      setError(
+        failed instanceof TypeError
+          ? "Not saved: the service cannot be reached."
+          : String(/** @type {Error} */ (failed).message),
+      );
     }
   };
   const tags = /** @type {string[]} */ (shown?.tags ?? []);
   return html`<aside class="drawer" aria-label="Memory">
     <header><h1>Memory ${id}</h1><button type="button" onClick=${onClose}>Close</button></header>
     ${error && html`<p class="error" role="alert">${error}</p>`}
-    ${shown && draft === null && html`<${StoredText} text=${shown.text} />
+    ${
+      shown &&
+      draft === null &&
+      html`<${StoredText} text=${shown.text} />
       ${shown.source && html`<h2>Source</h2><div dir="auto">${shown.source}</div>`}
       <h2>Created</h2><${Time} at=${shown.created_at} />
       ${tags.length ? html`<h2>Tags</h2><div dir="auto">${tags.join(", ")}</div>` : null}
-      ${role.value !== "read-only" && html`<p><button type="button" onClick=${() => setDraft(shown.text)}>Edit</button></p>`}`}
-    ${draft !== null && html`<textarea aria-label="Text" value=${draft}
+      ${role.value !== "read-only" && html`<p><button type="button" onClick=${() => setDraft(shown.text)}>Edit</button></p>`}`
+    }
+    ${
+      draft !== null &&
+      html`<textarea aria-label="Text" value=${draft}
         onInput=${(/** @type {InputEvent} */ event) => setDraft(/** @type {HTMLTextAreaElement} */ (event.target).value)}></textarea>
-      <p><button type="button" onClick=${save}>Save</button> <button type="button" onClick=${() => setDraft(null)}>Cancel</button></p>`}
+      <p><button type="button" onClick=${save}>Save</button> <button type="button" onClick=${() => setDraft(null)}>Cancel</button></p>`
+    }
   </aside>`;
 }

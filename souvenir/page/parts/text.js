@@ -1,13 +1,19 @@
 import { html } from "./html.js";
 
 const SHOWN_CHARS = 20_000;
+const UNMARKED = new Set(
+  "the and for are was were does did has have had what which who when where how that this with".split(" "),
+);
 
 /**
  * Stored text, never as markup. Of a very long text the beginning is shown.
  * @param {{ text: string, words?: string[] }} props
  */
 export function StoredText({ text, words = [] }) {
-  const shown = text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)} … (${text.length.toLocaleString("en")} characters)` : text;
+  const shown =
+    text.length > SHOWN_CHARS
+      ? `${text.slice(0, SHOWN_CHARS)} … (${text.length.toLocaleString("en")} characters)`
+      : text;
   return html`<div class="memory-text" dir="auto">${marked(shown, words)}</div>`;
 }
 
@@ -16,9 +22,13 @@ export function StoredText({ text, words = [] }) {
  * @param {string[]} words
  */
 function marked(text, words) {
-  const wanted = words.filter((word) => word.length > 2).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  const wanted = words
+    .filter((word) => word.length > 2 && !UNMARKED.has(word.toLowerCase()))
+    .map((word) => word.replace(/[?!.,]+$/, "").replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   if (!wanted.length) return text;
-  return text.split(new RegExp(`(${wanted.join("|")})`, "iu")).map((part, place) => (place % 2 ? html`<mark>${part}</mark>` : part));
+  return text
+    .split(new RegExp(`(${wanted.join("|")})`, "iu"))
+    .map((part, place) => (place % 2 ? html`<mark>${part}</mark>` : part));
 }
 
 /** @param {{ at: string }} props */

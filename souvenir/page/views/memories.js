@@ -30,10 +30,19 @@ export function Memories() {
         try {
           const page = await memories(chunk * CHUNK, CHUNK, cancelled.signal);
           setTotal(page.total);
-          setLoaded((before) => new Map([...before, ...page.memories.map((each, place) => /** @type {[number, Schemas["MemoryRecord"]]} */ ([page.offset + place, each]))]));
+          setLoaded(
+            (before) =>
+              new Map([
+                ...before,
+                ...page.memories.map(
+                  (each, place) => /** @type {[number, Schemas["MemoryRecord"]]} */ ([page.offset + place, each]),
+                ),
+              ]),
+          );
           setError("");
         } catch (failed) {
-          if (!cancelled.signal.aborted && !(failed instanceof TypeError)) setError(String(/** @type {Error} */ (failed).message));
+          if (!cancelled.signal.aborted && !(failed instanceof TypeError))
+            setError(String(/** @type {Error} */ (failed).message));
         }
       }
     };
@@ -51,7 +60,8 @@ export function Memories() {
     const list = box.current;
     if (!list || place < 0) return;
     if (place * ROW_PX < list.scrollTop) list.scrollTop = place * ROW_PX;
-    else if ((place + 1) * ROW_PX > list.scrollTop + list.clientHeight) list.scrollTop = (place + 1) * ROW_PX - list.clientHeight;
+    else if ((place + 1) * ROW_PX > list.scrollTop + list.clientHeight)
+      list.scrollTop = (place + 1) * ROW_PX - list.clientHeight;
   };
   useListKeys(total, selected, select);
   const rows = Array.from({ length: Math.max(0, last - first) }, (_, step) => first + step);

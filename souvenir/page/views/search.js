@@ -28,7 +28,8 @@ export function Search() {
         setAnswer(await search(question, cancelled.signal));
         setError("");
       } catch (failed) {
-        if (!cancelled.signal.aborted && !(failed instanceof TypeError)) setError(String(/** @type {Error} */ (failed).message));
+        if (!cancelled.signal.aborted && !(failed instanceof TypeError))
+          setError(String(/** @type {Error} */ (failed).message));
       }
     };
     const timer = setTimeout(ask, DEBOUNCE_MS);
@@ -45,14 +46,23 @@ export function Search() {
   return html`<main id="main" tabindex="-1">
       <h1>Search</h1>
       ${error && html`<p class="error" role="alert">${error}</p>`}
-      ${!question && html`<p>Ask a question above. To remember something, send it to this service:</p>
-        <pre tabindex="0">curl ${location.origin}/memory/add --json '{"text": "Biscuit is a beagle.", "source": "notes"}'</pre>`}
-      ${answer && question && html`<p class="faint" role="status">${EVIDENCE[answer.evidence]} · ${answer.count} results</p>
-        <ul class="list" role="listbox" aria-label="Results" tabindex="0">${hits.map((hit, place) => html`<li key=${hit.id} class="hit" role="option"
+      ${
+        !question &&
+        html`<p>Ask a question above. To remember something, send it to this service:</p>
+        <pre tabindex="0">curl ${location.origin}/memory/add --json '{"text": "Biscuit is a beagle.", "source": "notes"}'</pre>`
+      }
+      ${
+        answer &&
+        question &&
+        html`<p class="faint" role="status">${EVIDENCE[answer.evidence]} · ${answer.count} results</p>
+        <ul class="list" role="listbox" aria-label="Results" tabindex="0">${hits.map(
+          (hit, place) => html`<li key=${hit.id} class="hit" role="option"
             aria-selected=${place === selected} onClick=${() => select(place)}>
           <${StoredText} text=${hit.text} words=${question.split(/\s+/)} />
           <div class="faint"><bdi>${hit.source}</bdi> · <${Time} at=${hit.created_at} /> · ${Math.round((hit.score ?? 0) * 100)} %</div>
-        </li>`)}</ul>`}
+        </li>`,
+        )}</ul>`
+      }
     </main>
     ${open > 0 && html`<${Drawer} id=${open} onClose=${() => select(-1)} />`}`;
 }
