@@ -69,8 +69,10 @@ class Reader:
     :param chosen: What it may see now.
     """
 
-    def __init__(self, namespace: str, chosen: EventFilter, keys_revision: int) -> None:
+    def __init__(self, namespace: str, chosen: EventFilter, keys_revision: int, restores: int) -> None:
         self.namespace = namespace
+        self.restores = restores
+        """The number of restores before the reader began to read, or that it was informed of."""
         self.chosen = chosen
         self.keys_revision = keys_revision
         """That of the keys by which `chosen` was found."""
@@ -95,8 +97,11 @@ class Reader:
             self.waiting.append((event.id, encode() if shown is event else _encoded(shown)))
         self.woken.set()
 
-    def lose(self) -> None:
-        self.is_lost, self.is_live = True, False
+    def begin_again(self, restores: int) -> None:
+        """Continue from the table after a restore; a reader that began before it has lost events."""
+        self.is_lost = self.is_lost or self.restores < restores
+        self.restores = restores
+        self.is_live = False
         self.waiting.clear()
         self.woken.set()
 
@@ -124,7 +129,9 @@ class EventStreams:
         self.closing = asyncio.Event()
         self._stopping = ThreadEvent()
         self._committed = ThreadEvent()
-        self._is_restored = False
+        self._restores = 0
+        self._restarted = 0
+        """The number of restores that the readers were informed of."""
         self._unsubscribe: Callable[[], None] | None = None
         feed.when_restored(self._note_restore)
 
@@ -156,7 +163,7 @@ class EventStreams:
         :raises TooManyStreams: If there are too many. :raises ServiceClosing: If the service stops.
         """
         revision = self._keys_revision()
-        reader = Reader(namespace, await self._on_thread(check), revision)
+        reader = Reader(namespace, await self._on_thread(check), revision, self._restores)
         with self._opened(caller, reader):
             reader.position, lost = await self._on_thread(lambda: self._begin(namespace, last_event_id))
             yield f"retry: {RETRY_MS}\nid: {reader.position}\n\n".encode()
@@ -246,7 +253,7 @@ class EventStreams:
     # --- the thread that reads for all -------------------------------------------------------------------------------
 
     def _note_restore(self) -> None:
-        self._is_restored = True
+        self._restores += 1
         self._committed.set()
 
     def _run(self) -> None:
@@ -268,10 +275,10 @@ class EventStreams:
         """Hand what was committed after an event to the readers; return the last event that was read."""
         if not self._readers:
             return after
-        if self._is_restored:
-            self._is_restored = False
+        if self._restarted != (restores := self._restores):
+            self._restarted = restores
             after = self._feed.last_id
-            self._on_loop(partial(self._restart, after))
+            self._on_loop(partial(self._restart, after, restores))
         if not self._joined.is_set():
             after = self._feed.last_id
             self._on_loop(partial(self._join, after))
@@ -301,10 +308,10 @@ class EventStreams:
         self._dispatched = dispatched
         self._joined.set()
 
-    def _restart(self, dispatched: int) -> None:
+    def _restart(self, dispatched: int, restores: int) -> None:
         self._dispatched = dispatched
         for reader in self._all():
-            reader.lose()
+            reader.begin_again(restores)
 
     def _hand_out(self, page: EventPage) -> None:
         for event in page.events:

@@ -344,3 +344,24 @@ def test_a_restore_tells_every_reader_to_load_everything_again(serve: Serve):
         late.wait(1)
         assert late.events[0][1] == "events.lost"
         late.stop()
+
+
+def test_a_reader_that_connects_after_a_restore_is_informed_once(serve: Serve):
+    served = serve(event_stream_max_s=3600)
+    url = f"http://127.0.0.1:{served.port}/events/stream"
+    with served.client() as client:
+        add = {"text": "one", "source": "notes"}
+        client.post("/memory/add", json=add).raise_for_status()
+        with following(1, url, last_event_id="0") as [early]:
+            early.wait(1)
+            known = early.last_id
+        until(lambda: served.service.streams.count == 0)
+        backup = client.post("/backup").json()["backup_path"].rsplit("/", 1)[-1]
+        client.post("/restore", json={"backup_name": backup}).raise_for_status()
+        with following(1, url, last_event_id=str(known)) as [late], following(1, url) as [new]:
+            for number in (2, 3):
+                client.post("/memory/add", json={**add, "text": f"text {number}"}).raise_for_status()
+                new.wait(number - 1)
+            until(lambda: late.ids[-1:] == new.ids[-1:])
+            assert [kind for _, kind, _ in new.events] == ["memory.added"] * 2
+            assert [kind for _, kind, _ in late.events] == ["events.lost", *["memory.added"] * 2]
