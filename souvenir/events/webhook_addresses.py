@@ -30,8 +30,17 @@ Resolver = Callable[[str, int], Sequence[str]]
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 _NOT_FOR_WEBHOOKS = (
+    # Special-purpose blocks (RFC 6890 and its registries) that Python counts as global, all of them or in part
+    ip_network("192.0.0.0/24"),  # protocol assignments
+    ip_network("192.31.196.0/24"),  # AS112
+    ip_network("192.52.193.0/24"),  # automatic multicast tunnelling
+    ip_network("192.88.99.0/24"),  # relays of 6to4
+    ip_network("192.175.48.0/24"),  # AS112
+    ip_network("2001::/23"),  # protocol assignments, with Teredo, which contains an IPv4 address
+    ip_network("2620:4f:8000::/48"),  # AS112
+    ip_network("3fff::/20"),  # documentation
+    ip_network("5f00::/16"),  # segment routing
     ip_network("64:ff9b:1::/48"),  # NAT64 of a site
-    ip_network("2001::/32"),  # Teredo, which contains an IPv4 address
     ip_network("168.63.129.16/32"),  # the platform of Azure, reachable from each of its machines
 )
 _BY_SCHEME = {"http": 80, "https": 443}

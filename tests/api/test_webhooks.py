@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_network
 from pathlib import Path
 from queue import Queue
 from signal import SIGKILL
@@ -23,7 +24,7 @@ from starlette.testclient import TestClient
 from app import create_app
 from souvenir.core.settings import Settings
 from souvenir.events import webhooks
-from souvenir.events.webhook_addresses import AddressPolicy
+from souvenir.events.webhook_addresses import AddressPolicy, is_public
 from tests.api.conftest import BASE_URL, KEY, Start, loaded
 from tests.fake_embedder import FakeEmbedder, fake_of
 from tests.killing import lines_until_killed
@@ -197,6 +198,26 @@ def socket_that_never_answers() -> ThreadingHTTPServer:
 def test_only_public_addresses_are_accepted(shared_client: TestClient, url: str):
     answer = shared_client.post("/webhooks", json={"url": url})
     assert (answer.status_code, answer.json()["code"]) == (422, "address_not_allowed")
+
+
+SPECIAL = (
+    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24"),
+    *("192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24"),
+    *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "255.255.255.255/32"),
+    *("::/128", "::1/128", "::ffff:10.0.0.0/104", "::ffff:192.88.99.0/120", "64:ff9b::a00:0/104", "64:ff9b:1::/48"),
+    *("100::/64", "100:0:0:1::/64", "2001::/23", "2001::/32", "2001:2::/48", "2001:10::/28", "2001:20::/28"),
+    *("2001:db8::/32", "2002:a00::/24", "2002:c058:6300::/40", "2620:4f:8000::/48", "3fff::/20", "5f00::/16"),
+    *("fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8"),
+)
+"""The blocks of the IANA registries of special-purpose addresses, and IPv6 addresses that contain one of them."""
+
+
+@pytest.mark.parametrize("block", SPECIAL)
+def test_no_address_of_a_special_purpose_block_is_public(block: str):
+    network = ip_network(block)
+    for number in (0, 9, 10, network.num_addresses // 2, network.num_addresses - 1):
+        address = network[min(number, network.num_addresses - 1)]
+        assert not is_public(address), address
 
 
 def test_public_addresses_of_both_families_are_accepted():
