@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from souvenir.api.fields import EndMoment, Moment, OptionalSource, Source, without_trailing_slash
 from souvenir.api.memories import source_filter
 from souvenir.api.transfer_lines import LINE_EXAMPLE, ReadAs, WrittenAs
-from souvenir.core.errors import InvalidRequest, UnknownStrategy, UnsupportedMediaType
+from souvenir.core.errors import ExtractionNotConfigured, InvalidRequest, UnknownStrategy, UnsupportedMediaType
 from souvenir.core.types import Filters, JsonObject, Role, Scope
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, WaitS
 from souvenir.server.load_shedding import CostClass
@@ -119,13 +119,14 @@ class BuildResponse(BaseModel):
 def strategy_named(name: str, *, with_model: bool) -> Strategy:
     """Return a strategy; a `+` in a URL may arrive as a space.
 
-    :raises UnknownStrategy: If there is none of that name, or it needs a language model.
+    :raises UnknownStrategy: If there is none of that name.
+    :raises ExtractionNotConfigured: If it needs a language model, and none is configured.
     """
     name = name.replace(" ", "+")
     if name not in set(Strategy):
         raise UnknownStrategy(name, "there is none of that name")
     if name == Strategy.SMART_EXTRACT and not with_model:
-        raise UnknownStrategy(name, "it needs a language model; set EXTRACT_PROVIDER")
+        raise ExtractionNotConfigured
     return Strategy(name)
 
 
@@ -199,7 +200,7 @@ def export_memories(
     cost=CostClass.LONG,
     sdk="transfer.import_memories",
     response_model=ImportResponse,
-    errors=[400, 409, 415],
+    errors=[400, 409, 415, 501],
     responses=ACCEPTED,
     openapi_extra=_BODY,
 )

@@ -104,8 +104,8 @@ def test_an_import_takes_a_remap_and_needs_no_backup(client: TestClient):
 @pytest.mark.parametrize(
     ("query", "status", "code"),
     [
-        ({"strategy": "smart+extract"}, 400, "unknown_strategy"),
-        ({"strategy": "smart extract"}, 400, "unknown_strategy"),
+        ({"strategy": "smart+extract"}, 501, "extraction_not_configured"),
+        ({"strategy": "smart extract"}, 501, "extraction_not_configured"),
         ({"strategy": "merge"}, 400, "unknown_strategy"),
         ({"source_remap": "old"}, 422, "invalid_request"),
         ({"source_remap": "=new"}, 422, "invalid_request"),
