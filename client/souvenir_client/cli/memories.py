@@ -211,12 +211,20 @@ def _draw_hit(hit: SearchHit | AgentSearchItem) -> None:
 @click.command("list")
 @source_option("Only this source path and below.")
 @tag_option("Only memories with one of these tags.")
+@click.option("--archived", is_flag=True, help="Include archived and superseded memories.")
 @limit_option(20, 5_000)
 @offset_option()
-def list_(source: str | None, tags: tuple[str, ...], limit: int, offset: int) -> None:
+def list_(source: str | None, tags: tuple[str, ...], archived: bool, limit: int, offset: int) -> None:
     """List memories, oldest first."""
     with client_of() as client:
-        page = client.memories.list(source=source, source_boundary=True, tag=tags or None, limit=limit, offset=offset)
+        page = client.memories.list(
+            source=source,
+            source_boundary=True,
+            tag=tags or None,
+            include_archived=archived,
+            limit=limit,
+            offset=offset,
+        )
     answer(wire(page), lambda: _draw_page(page))
 
 

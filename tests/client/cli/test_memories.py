@@ -122,6 +122,15 @@ def test_list_shows_a_row_per_memory_and_their_count(run):
     assert done.stderr == "2 of 3; --offset 2 shows more\n"
 
 
+def test_archived_memories_are_listed_on_request(run, answer):
+    here = ("--namespace", "archive")
+    shed = "Behind our wooden house stands one small garden shed painted bright red"
+    run("add", shed, *here)
+    run("add", f"{shed} since", "--on-duplicate", "supersede", *here)
+    shown, listed = (answer("list", *more, *here)["total"] for more in ([], ["--archived"]))
+    assert (shown, listed) == (1, 2)
+
+
 def test_an_unknown_memory_exits_with_1(run):
     done = run("get", "424242")
     assert (done.exit_code, done.stdout) == (1, "")
