@@ -59,6 +59,9 @@ def test_going_back_closes_an_opened_memory(page, origin):
     expect(drawer(page)).to_be_visible()
     page.go_back()
     expect(drawer(page)).to_have_count(0)
+    expect(navigation(page).locator("[aria-current=page]")).to_have_text("Memories")
+    page.go_forward()
+    expect(drawer(page)).to_be_visible()
 
 
 def test_the_slash_moves_to_the_search_and_is_typed_in_a_field(page, origin):
