@@ -103,6 +103,8 @@ EndMoment = Annotated[
     BeforeValidator(lambda value: end_moment(_text_of_moment(value))),
     _moment_schema("ISO-8601; without an offset it is UTC, and a date alone includes that whole day."),
 ]
+EMPTY_IS_MISSING = BeforeValidator(lambda value: None if value == "" else value)
+"""Reads an empty text as null, for fields that clients send empty."""
 
 
 AS_OF = (

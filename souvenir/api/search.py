@@ -15,6 +15,7 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from souvenir.api.fields import (
+    EMPTY_IS_MISSING,
     AsOf,
     Clean,
     EndMoment,
@@ -163,9 +164,13 @@ class SearchRequest(WarningBody):
         description="Tags (case-insensitive); a result has any of them, or all of them with `tag_match` `all`.",
     )
     tag_match: TagMatch = Field(default=TagMatch.ANY, description="`any` or `all` of `tags`.")
-    since: Moment | None = Field(default=None, description="Earliest `document_at`, or `created_at` if there is none.")
-    until: EndMoment | None = Field(default=None, description="Latest time; a date alone includes that whole day.")
-    reference_date: Moment | None = Field(default=None, description=REFERENCE_DATE)
+    since: Annotated[Moment | None, EMPTY_IS_MISSING] = Field(
+        default=None, description="Earliest `document_at`, or `created_at` if there is none."
+    )
+    until: Annotated[EndMoment | None, EMPTY_IS_MISSING] = Field(
+        default=None, description="Latest time; a date alone includes that whole day."
+    )
+    reference_date: Annotated[Moment | None, EMPTY_IS_MISSING] = Field(default=None, description=REFERENCE_DATE)
     as_of: AsOf | None = Field(
         default=None,
         description="Search the state at this time; ISO-8601, UTC without an offset. It is also the reference time "

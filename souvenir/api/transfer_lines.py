@@ -12,9 +12,9 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, StringConstraints, TypeAdapter, ValidationError
 
-from souvenir.api.fields import Clean, Key, Moment, Source, Text, optional_wire_time, wire_time
+from souvenir.api.fields import EMPTY_IS_MISSING, Clean, Key, Moment, Source, Text, optional_wire_time, wire_time
 from souvenir.api.metadata import OF_THE_RECORD, Metadata, read_fields
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.labels import clean_tags
@@ -43,7 +43,7 @@ LINE_EXAMPLE = (
 TAGS, FACTS = "tags", "facts"
 """Fields of a line and of a history entry."""
 
-OptionalMoment = Annotated[Moment | None, BeforeValidator(lambda value: None if value == "" else value)]
+OptionalMoment = Annotated[Moment | None, EMPTY_IS_MISSING]
 """A time that a file may leave empty."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), Clean]

@@ -138,3 +138,13 @@ def test_warnings_are_bounded(client: TestClient):
     warnings = client.post("/search", json=body).raise_for_status().json()["warnings"]
     assert len(warnings) == 20
     assert max(map(len, warnings)) < 200
+
+
+@pytest.mark.parametrize("path", ["/search", "/search/explain", "/search/evidence"])
+def test_empty_times_are_missing(client: TestClient, add: Add, path: str):
+    add("red fox")
+    times = {"since": "", "until": "", "reference_date": ""}
+    answer = client.post(path, json={"query": "red fox", **times})
+    assert answer.status_code == 200, answer.text
+    assert [one["text"] for one in answer.json()["results"]] == ["red fox"]
+    assert client.post(path, json={"query": "red fox", "since": "someday"}).status_code == 422
