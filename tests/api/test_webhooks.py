@@ -263,6 +263,20 @@ def test_a_revoked_key_ends_its_webhooks(start: Start, receiver: Receiver):
     assert receiver.arrived.empty()
 
 
+def test_webhooks_without_a_key_are_disabled_once_keys_exist(client: TestClient, receiver: Receiver):
+    register(client, receiver)
+    key = client.post("/api/keys", json={"name": "admin", "role": "admin"}).json()["key"]
+    admin = {"X-API-Key": key}
+    client.post("/memory/add", json={"text": "one", "source": "notes"}, headers=admin).raise_for_status()
+
+    def listed() -> dict[str, Any]:
+        return dict(client.get("/webhooks", headers=admin).json()["webhooks"][0])
+
+    until(lambda: listed()["disabled_at"])
+    assert listed()["reason"] == "its key was revoked, or may no longer read this namespace"
+    assert receiver.arrived.empty()
+
+
 def test_retries_go_on_after_a_restart(tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch):
     receiver.statuses = [500]
     monkeypatch.setattr(webhooks, "PAUSES_S", (2.0,))
