@@ -120,11 +120,11 @@ class CuttingProxy:
                     self._sent += len(part)
                     if self._sent > self._stalls_after:
                         Event().wait()
+                if cut and self.cuts and copied + len(part) >= self.cuts[0]:
+                    target.sendall(part[: max(0, self.cuts.pop(0) - copied)])
+                    break
                 target.sendall(part)
                 copied += len(part)
-                if cut and self.cuts and copied >= self.cuts[0]:
-                    self.cuts.pop(0)
-                    break
         for one in (source, target):
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)

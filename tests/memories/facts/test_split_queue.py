@@ -75,7 +75,7 @@ def test_memories_queued_during_a_job_start_another_one(engine: MemoryEngine, op
 
     facts = open_facts(model(answer), facts_timeout_s=0)
     facts.start()
-    left_waiting(engine)
+    split(engine)
     assert answered.wait(PATIENCE_S)
     [job] = jobs_of(facts)
     assert facts.queue.jobs.wait(job.id, PATIENCE_S).status is JobStatus.COMPLETED
