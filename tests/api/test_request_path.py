@@ -69,7 +69,7 @@ def test_a_search_an_add_and_an_extraction_pass_few_files(start: Start):
         client = loaded(start(embedder=FakeTokenEmbedder(), extract_fallback_add=True))
         jobs = client.app.state.service.extraction.jobs  # type: ignore[attr-defined]
         # The first round loads what later ones share; background threads may run in one of the others.
-        for word in ("red", "blue", "green", "white"):
+        for word in ("red", "blue", "green", "white", "black", "brown", "grey"):
             text = f"User: We decided to use Redis for the {word} service.\nUser: I prefer short {word} reports."
             for path, body in {
                 "/search": {"query": f"Where does the {word} service write?"},
