@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
 from app import create_app
+from benchmarks.running import serving, wait_until_ready
 from souvenir.core.settings import Settings
 from tests.api.conftest import BASE_URL, JSON
-from tests.compat.memories.wire import OPERATIONS, Field, Operation
+from tests.compat.memories.calls import main, missing_keys, name_of, sent
+from tests.compat.memories.wire import OPERATIONS, Field
 from tests.fake_embedder import FakeEmbedder, fake_of
-
-numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -27,40 +27,13 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         yield client
 
 
-def filled(client: TestClient, operation: Operation, body: Any) -> tuple[str, Any]:
-    """The path and the body with ids of new memories and of an extraction."""
-    text = json.dumps([operation.path, body])
-    for name in ("$a", "$b"):
-        if name in text:
-            new = {"text": f"Fact {next(numbers)}", "source": "notes/ops"}
-            id_ = client.post("/memory/add", json=new).json()["id"]
-            text = text.replace(f'"{name}"', str(id_)).replace(name, str(id_))
-    if "$job" in text:
-        body = {"messages": "User: We decided to use Redis.", "source": "chat"}
-        text = text.replace("$job", client.post("/memory/extract", json=body).json()["job_id"])
-    path, body = json.loads(text)
-    return path, body
-
-
-def sent(client: TestClient, operation: Operation, body: Any) -> Any:
-    path, body = filled(client, operation, body)
-    if isinstance(body, str):
-        return client.request(operation.method, path, content=body, headers={"Content-Type": "application/x-ndjson"})
-    return client.request(operation.method, path, json=body)
-
-
-def name_of(operation: Operation) -> str:
-    return f"{operation.method} {operation.path} {operation.status}"
-
-
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS if "$key" not in one.path], ids=name_of)
 def test_an_operation_is_answered_with_its_status_and_keys(client, operation):
     if operation.method in ("GET", "DELETE") and "/extraction/profiles" in operation.path:
         client.put("/extraction/profiles/chat/", json={"max_facts": 5})
     answer = sent(client, operation, operation.body)
     assert answer.status_code == operation.status, answer.text
-    if operation.keys:
-        assert set(operation.keys.split()) - answer.json().keys() == set()
+    assert missing_keys(operation, answer) == set()
 
 
 WITH_LIMITS = [(one, field) for one in OPERATIONS for field in one.fields]
@@ -125,6 +98,70 @@ def test_keys_are_made_changed_and_revoked(tmp_path):
         assert client.post("/api/keys", json={"name": "c", "role": "owner"}).status_code == 422
 
 
+def test_a_judgement_is_listed_and_retracted_once(client):
+    memory_id = client.post("/memory/add", json={"text": "The boat is green", "source": "notes"}).json()["id"]
+    judged = {"memory_id": memory_id, "query": "boat", "signal": "useful", "search_id": "s"}
+    assert client.post("/search/feedback", json=judged).json() == {"status": "recorded"}
+    [entry] = client.get("/search/feedback/history", params={"memory_id": memory_id}).json()["entries"]
+    assert {"id", "ts", "memory_id", "query", "signal", "search_id"} <= entry.keys()
+    retracted = client.delete(f"/search/feedback/{entry['id']}")
+    assert retracted.json() == {"status": "retracted", "id": entry["id"]}
+    assert client.delete(f"/search/feedback/{entry['id']}").status_code == 404
+
+
+def test_a_folder_is_renamed(client):
+    client.post("/memory/add", json={"text": "The boat is blue", "source": "boats/notes"})
+    renamed = client.post("/folders/rename", json={"old_name": "boats", "new_name": "ships"}).json()
+    assert {**renamed, "errors": 0} == renamed
+    assert (renamed["success"], renamed["updated"], renamed["old_name"], renamed["new_name"]) == (
+        True,
+        1,
+        "boats",
+        "ships",
+    )
+
+
+def test_a_webhook_is_listed_and_deleted_once(client):
+    made = client.post("/webhooks", json={"url": "https://192.0.1.1/other"}).json()
+    assert made["id"] in {hook["id"] for hook in client.get("/webhooks").json()["webhooks"]}
+    assert client.delete(f"/webhooks/{made['id']}").json() == {"deleted": True}
+    assert made["id"] not in {hook["id"] for hook in client.get("/webhooks").json()["webhooks"]}
+
+
+def test_a_commit_of_nothing_approved_answers_zero_counts(client):
+    actions = [{"action": "ADD", "text": "The boat is red", "fact_index": 0, "approved": False}]
+    answer = client.post("/memory/extract/commit", json={"actions": actions, "source": "chat"}).json()
+    counts = {name: value for name, value in answer.items() if name.endswith("_count")}
+    assert {"stored_count", "updated_count", "deleted_count", "conflict_count"} <= counts.keys()
+    assert set(counts.values()) == {0}
+
+
+@pytest.mark.parametrize("kind", ["backup", "snapshot"])
+def test_a_copy_is_restored(tmp_path, kind):
+    settings = Settings(data_dir=tmp_path / "data")
+    with TestClient(create_app(settings, FakeEmbedder(), fake_of), base_url=BASE_URL, headers=JSON) as client:
+        client.app.state.service.loading.join(60)  # type: ignore[attr-defined]
+        client.post("/memory/add", json={"text": "The boat is green", "source": "notes"})
+        if kind == "backup":
+            name = Path(client.post("/backup").json()["backup_path"]).name
+            [backup] = client.get("/backups").json()["backups"]
+            assert (backup["name"], isinstance(backup["created"], float | int)) == (name, True)
+        else:
+            name = client.post("/snapshots").json()["snapshot"]
+            [snapshot] = client.get("/snapshots").json()["snapshots"]
+            assert {"name", "reason", "timestamp", "point_count"} <= snapshot.keys()
+        client.delete("/memory/1").raise_for_status()
+        if kind == "backup":
+            restored = client.post("/restore", json={"backup_name": name}).json()
+            assert (restored["success"], restored["total_memories"]) == (True, 1)
+            assert {"restored_from", "message"} <= restored.keys()
+        else:
+            restored = client.post(f"/snapshots/{name}/restore").json()
+            assert restored["success"]
+            assert "restored" in restored
+        assert client.get("/memory/1").json()["text"] == "The boat is green"
+
+
 def test_every_operation_of_the_table_is_in_the_openapi_document(client):
     """A path that only falls on another one, as `/memory/missed` on `/memory/{memory_id}`, is not an operation."""
     document = client.get("/openapi.json").json()["paths"]
@@ -146,3 +183,16 @@ def matches(template: list[str], segments: list[str]) -> bool:
         one == other or (one.startswith("{") and (one != "{memory_id}" or other.strip("$ab").isdigit() or "$" in other))
         for one, other in pairs
     )
+
+
+def test_a_running_service_streams_events_and_the_command_finds_no_difference_in_it(tmp_path, capsys):
+    settings = Settings(data_dir=tmp_path / "data", extract_fallback_add=True, extract_queue_max=500)
+    with serving(create_app(settings, FakeEmbedder(), fake_of)) as port:
+        wait_until_ready(port)
+        found = main(f"http://127.0.0.1:{port}")
+        with httpx.stream("GET", f"http://127.0.0.1:{port}/events/stream", trust_env=False) as stream:
+            assert stream.headers["Content-Type"].startswith("text/event-stream")
+            assert next(stream.iter_lines()) == "retry: 5000"
+    printed = capsys.readouterr().out
+    assert found == 0, [line for line in printed.splitlines() if line.startswith("differs")]
+    assert printed.count("\nok") >= len(OPERATIONS)

@@ -20,10 +20,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from souvenir.core.types import FloatVector
+from tests.api.busy import until
 from tests.api.conftest import Start, loaded, start  # noqa: F401
 from tests.api.learning import PATIENCE_S, ended, takes_everything
-from tests.api.test_events import CONTEXT, free_port, is_up, run_server, until
+from tests.api.test_events import free_port, is_up, run_server
 from tests.fake_embedder import FakeEmbedder
+from tests.killing import CONTEXT
 from tests.vendors.llm import LLMVendor, says
 
 TALK = {"messages": "User: We moved billing to Postgres 17.", "source": "chat"}
