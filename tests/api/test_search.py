@@ -149,7 +149,7 @@ def test_sources_are_filtered(client: TestClient, add: Add, options, texts):
         {"since": "2023-05-08T25:00:00Z"},
         {"since": 20230508},
         {"since": "0001-01-01T00:00:00+14:00"},
-        {"reference_date": ""},
+        {"reference_date": "someday"},
         {"metadata": {"a": "x" * 70_000}},
         {"metadata": {str(number): 1 for number in range(21)}},
     ],
