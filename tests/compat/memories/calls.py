@@ -85,10 +85,14 @@ def _difference(operation: Operation, answer: httpx.Response, missing: set[str])
 
 
 def main(url: str, key: str | None = None) -> int:
-    """:return: The number of answers that differ."""
+    """:return: The number of answers that differ; 1 if the service cannot extract."""
     headers = {} if key is None else {"X-API-Key": key}
     found = 0
     with httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_S, trust_env=False) as client:
+        status = client.get("/extract/status").json()
+        if not (status["enabled"] or status["fallback_add_enabled"]):
+            print("The service cannot extract; start it with EXTRACT_FALLBACK_ADD=true")
+            return 1
         for name, difference in differences(client):
             found += bool(difference)
             print(f"{'differs' if difference else 'ok':8}{name}{f': {difference}' if difference else ''}")
