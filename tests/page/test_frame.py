@@ -1,4 +1,4 @@
-"""What holds in every view: addresses, keys, and motion."""
+"""Addresses, keys and motion in every view."""
 
 from __future__ import annotations
 

@@ -23,8 +23,9 @@ export function StoredText({ text, words = [] }) {
  */
 function marked(text, words) {
   const wanted = words
+    .map((word) => word.replace(/[?!.,]+$/, ""))
     .filter((word) => word.length > 2 && !UNMARKED.has(word.toLowerCase()))
-    .map((word) => word.replace(/[?!.,]+$/, "").replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+    .map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   if (!wanted.length) return text;
   return text
     .split(new RegExp(`(${wanted.join("|")})`, "iu"))

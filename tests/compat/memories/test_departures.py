@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -22,8 +22,9 @@ from starlette.testclient import TestClient
 from souvenir.core.types import FloatVector
 from tests.api.busy import until
 from tests.api.conftest import Start, loaded, start  # noqa: F401
-from tests.api.learning import PATIENCE_S, ended, takes_everything
+from tests.api.learning import PATIENCE_S, ended
 from tests.api.test_events import free_port, is_up, run_server
+from tests.api.test_extraction import vendor  # noqa: F401
 from tests.fake_embedder import FakeEmbedder
 from tests.killing import CONTEXT
 from tests.vendors.llm import LLMVendor, says
@@ -49,15 +50,6 @@ class CountingEmbedder(FakeEmbedder):
 @pytest.fixture
 def client(start: Start) -> TestClient:  # noqa: F811
     return loaded(start())
-
-
-@pytest.fixture
-def vendor() -> Iterator[LLMVendor]:
-    model = LLMVendor()
-    model.start()
-    model.script(takes_everything)
-    yield model
-    model.stop()
 
 
 def add(client: TestClient, text: str, source: str = "notes", **more: Any) -> int:
