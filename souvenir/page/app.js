@@ -2,6 +2,7 @@
 import { ApiError, call, ownKey } from "./api.js";
 import { Help, Palette } from "./parts/dialogs.js";
 import { html } from "./parts/html.js";
+import { Notice } from "./parts/notice.js";
 import { SignIn } from "./parts/sign-in.js";
 import { go, help, offline, palette, role, route, signIn } from "./state.js";
 import { render } from "./vendor/preact.js";
@@ -82,6 +83,7 @@ function App() {
       )}
     </ul></nav>
     ${shown.show()}
+    <${Notice} />
     <${Help} />
     <${Palette} views=${VIEWS} />
   </div>`;
