@@ -22,8 +22,16 @@ from tests.fake_embedder import FakeTokenEmbedder
 
 PACKAGE = str(Path(__file__).resolve().parent.parent.parent / "souvenir")
 PATIENCE_S = 20
-BACKGROUND = ("souvenir-graph", "souvenir-split-later", "souvenir-memory", "souvenir-maintenance")
-"""Threads that no request waits for."""
+BACKGROUND = (
+    "souvenir-graph",
+    "souvenir-split-later",
+    "souvenir-memory",
+    "souvenir-maintenance",
+    "souvenir-events",
+    "souvenir-webhook",
+    "souvenir-loading",
+)
+"""Beginnings of the names of threads that no request waits for."""
 
 
 @contextmanager
@@ -34,7 +42,7 @@ def traced(calls: list[tuple[CodeType, int]]) -> Iterator[None]:
         # A coroutine that is resumed goes on at a later instruction.
         is_entered = event == "call" and frame.f_lasti < 16
         if is_entered and frame.f_code.co_filename.startswith(PACKAGE) and not frame.f_code.co_name.startswith("<"):
-            if threading.current_thread().name in BACKGROUND:
+            if threading.current_thread().name.startswith(BACKGROUND):
                 return
             calls.append((frame.f_code, threading.get_ident()))
 

@@ -51,7 +51,9 @@ def test_results_and_details_show_every_character_of_a_hostile_text(page, origin
     search(page, MARK)
     expect(results(page)).to_have_count(len(TEXTS))
     for place in range(len(TEXTS)):
+        open_memory = drawer(page).get_by_role("heading", level=1).inner_text() if place else ""
         results(page).nth(place).click()
+        expect(drawer(page).get_by_role("heading", level=1)).not_to_have_text(open_memory)
         expect(drawer(page)).to_contain_text(MARK)
         expect(drawer(page)).to_contain_text(SOURCE)
         expect(drawer(page)).to_contain_text(TAG)
