@@ -55,11 +55,11 @@ export async function call(method, path, { body, signal } = {}) {
 export const ownKey = () => call("GET", "api/keys/me");
 
 /**
- * @param {string} query
+ * @param {Partial<Schemas["SearchRequest"]>} body
  * @param {AbortSignal} signal
- * @returns {Promise<Schemas["SearchResponse"]>}
+ * @returns {Promise<Schemas["ExplainResponse"]>}
  */
-export const search = (query, signal) => call("POST", "search", { body: { query, k: 20 }, signal });
+export const explainedSearch = (body, signal) => call("POST", "search/explain", { body, signal });
 
 /**
  * @param {number} offset

@@ -54,7 +54,7 @@ SHOWN_AT = """() => new Promise((done) => {
   question.dispatchEvent(new InputEvent("input", {bubbles: true}));
 })"""
 ANSWERED_AT = """() => performance.getEntriesByType("resource")
-  .find((each) => new URL(each.name).pathname === "/search").responseEnd"""
+  .find((each) => new URL(each.name).pathname === "/search/explain").responseEnd"""
 
 
 def test_the_first_answer_is_shown_within_300_ms_of_its_arrival(page, origin):

@@ -6,8 +6,8 @@ import { StoredText, Time } from "./text.js";
 
 /** @import { Schemas } from "../api.js" */
 
-/** @param {{ id: number, onClose: () => void }} props */
-export function Drawer({ id, onClose }) {
+/** @param {{ id: number, onClose: () => void, children?: unknown }} props `children` follow the details. */
+export function Drawer({ id, onClose, children }) {
   const [shown, setShown] = useState(/** @type {Schemas["MemoryRecord"] | null} */ (null));
   const [draft, setDraft] = useState(/** @type {string | null} */ (null));
   const [error, setError] = useState("");
@@ -58,5 +58,6 @@ export function Drawer({ id, onClose }) {
         onInput=${(/** @type {InputEvent} */ event) => setDraft(/** @type {HTMLTextAreaElement} */ (event.target).value)}></textarea>
       <p><button type="button" onClick=${save}>Save</button> <button type="button" onClick=${() => setDraft(null)}>Cancel</button></p>`
     }
+    ${children}
   </aside>`;
 }

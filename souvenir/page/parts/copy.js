@@ -1,0 +1,37 @@
+import { useEffect, useState } from "../vendor/preact-hooks.js";
+import { html } from "./html.js";
+
+const SAID_MS = 2000;
+
+/**
+ * A button that copies a text, and says so.
+ * @param {{ label: string, text: () => string }} props
+ */
+export function Copy({ label, text }) {
+  const [said, setSaid] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => setSaid(""), SAID_MS);
+    return () => clearTimeout(timer);
+  }, [said]);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      setSaid("Copied");
+    } catch {
+      setSaid("Your browser does not allow copying here; select the text instead");
+    }
+  };
+  return html`<button type="button" onClick=${copy}>${label}</button>${said && html` <span class="faint" role="status">${said}</span>`}`;
+}
+
+/**
+ * A request as a command for a POSIX shell. A key is taken from the variable SOUVENIR_KEY, so that it is never in the command.
+ * @param {string} path
+ * @param {unknown} body
+ * @param {boolean} needsKey
+ */
+export function curl(path, body, needsKey) {
+  const quoted = `'${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
+  const header = needsKey ? ' -H "X-API-Key: $SOUVENIR_KEY"' : "";
+  return `curl ${location.origin}/${path}${header} --json ${quoted}`;
+}

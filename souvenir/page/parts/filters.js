@@ -1,0 +1,78 @@
+import { call } from "../api.js";
+import { useState } from "../vendor/preact-hooks.js";
+import { html } from "./html.js";
+import { RequestState, useRequest } from "./request.js";
+
+/** @import { Schemas } from "../api.js" */
+
+const SHOWN_TAGS = 30;
+
+/** The filters of a search, by their names in the address. */
+export const FILTERS = /** @type {const} */ (["source", "tags", "since", "until", "archived"]);
+
+/**
+ * The filters in an address, as fields of a search.
+ * @param {URLSearchParams} query
+ * @returns {Partial<Schemas["SearchRequest"]>}
+ */
+export function filtersOf(query) {
+  const source = query.get("source");
+  const tags = tagsOf(query);
+  const since = query.get("since");
+  const until = query.get("until");
+  return {
+    ...(source ? { source_prefix: source, source_boundary: true } : {}),
+    ...(tags.length ? { tags } : {}),
+    ...(since ? { since } : {}),
+    ...(until ? { until } : {}),
+    ...(query.get("archived") ? { include_archived: true } : {}),
+  };
+}
+
+/** @param {URLSearchParams} query */
+const tagsOf = (query) => (query.get("tags") ?? "").split(",").filter(Boolean).map(decodeURIComponent);
+
+/** @param {string[]} tags */
+const joined = (tags) => tags.map(encodeURIComponent).join(",") || null;
+
+/**
+ * @param {{ query: URLSearchParams, onChange: (change: Record<string, string | null>) => void }} props
+ *     `onChange` gets what changes in the address.
+ */
+export function Filters({ query, onChange }) {
+  const count = FILTERS.filter((name) => query.get(name)).length;
+  const [open, setOpen] = useState(count > 0);
+  const load = (/** @type {AbortSignal} */ signal) =>
+    Promise.all([call("GET", "folders", { signal }), call("GET", `tags?limit=${SHOWN_TAGS}`, { signal })]);
+  const known = useRequest(open ? load : null, [open]);
+  /** @type {[Schemas["FoldersResponse"], Schemas["TagsResponse"]] | null} */
+  const answer = known.answer;
+  const chosen = tagsOf(query);
+  const tags = [...new Set([...chosen, ...(answer?.[1].tags ?? []).map(({ tag }) => tag)])];
+  /** @param {string} name */
+  const field = (name) => (/** @type {Event} */ event) =>
+    onChange({ [name]: /** @type {HTMLInputElement} */ (event.target).value || null });
+  return html`<details class="filters" open=${open}
+      onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.target).open)}>
+    <summary>Filters${count ? ` (${count})` : ""}</summary>
+    <${RequestState} ...${known} />
+    <div class="fields">
+      <label>Source <input list="sources" autocomplete="off" dir="auto" value=${query.get("source") ?? ""} onChange=${field("source")} /></label>
+      <datalist id="sources">${answer?.[0].folders.map(({ name, count }) => html`<option key=${name} value=${name}>${count}</option>`)}</datalist>
+      <label>From <input type="date" value=${query.get("since") ?? ""} onChange=${field("since")} /></label>
+      <label>Until <input type="date" value=${query.get("until") ?? ""} onChange=${field("until")} /></label>
+      <label><input type="checkbox" checked=${Boolean(query.get("archived"))}
+        onChange=${(/** @type {Event} */ event) =>
+          onChange({ archived: /** @type {HTMLInputElement} */ (event.target).checked ? "yes" : null })} /> Archived too</label>
+      ${count > 0 && html`<button type="button" onClick=${() => onChange(Object.fromEntries(FILTERS.map((name) => [name, null])))}>Clear filters</button>`}
+    </div>
+    ${
+      tags.length > 0 &&
+      html`<div class="tags" role="group" aria-label="Tags">${tags.map((tag) => {
+        const on = chosen.includes(tag);
+        const change = () => onChange({ tags: joined(on ? chosen.filter((each) => each !== tag) : [...chosen, tag]) });
+        return html`<button key=${tag} type="button" class="tag" aria-pressed=${on} onClick=${change}><bdi>${tag}</bdi></button>`;
+      })}</div>`
+    }
+  </details>`;
+}

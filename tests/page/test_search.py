@@ -1,0 +1,87 @@
+"""The search view: filters in the address, why a result was found, and the same search as a command."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.page.samples import add_samples
+from tests.page.steps import drawer, open_page, results, search
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _samples(api):
+    add_samples(api)
+
+
+def test_a_result_says_why_it_was_found_and_its_parts_add_up(page, origin):
+    open_page(page, origin)
+    search(page, "where does the sister live")
+    first = results(page).first
+    expect(first).to_contain_text("Mira lives in Lisbon")
+    expect(first).to_contain_text("Closest in meaning (cosine 0.49); it has “sister”, “live”.")
+    expect(first.get_by_role("img")).to_have_accessible_name("Parts of the score: meaning 1.08, words 0.73")
+    first.click()
+    why = drawer(page).get_by_role("region", name="Why this result")
+    rows = [row.inner_text().split() for row in why.get_by_role("row").all()]
+    assert rows[-1][0] == "sum"
+    assert sum(float(row[-1]) for row in rows[:-1]) == pytest.approx(float(rows[-1][-1]), abs=0.02)
+    widths = [part.evaluate("each => each.getBoundingClientRect().width") for part in first.locator(".part").all()]
+    assert widths[0] / widths[1] == pytest.approx(1.08 / 0.73, rel=0.1)
+
+
+def test_filters_narrow_the_results_and_are_in_the_address(page, context, origin):
+    open_page(page, origin)
+    search(page, "what was decided in May")
+    page.get_by_text("Filters").click()
+    page.get_by_role("button", name="family", exact=True).click()
+    expect(results(page)).to_have_count(3)
+    page.get_by_label("Source").fill("notes/travel")
+    page.get_by_label("Source").blur()
+    expect(page.get_by_text("No memory fits")).to_be_visible()
+    shared = context.new_page()
+    shared.goto(page.url)
+    expect(shared.get_by_text("No memory fits")).to_be_visible()
+    expect(shared.get_by_label("Source")).to_have_value("notes/travel")
+    shared.get_by_role("button", name="Clear filters").click()
+    expect(results(shared)).to_have_count(10)
+
+
+def test_dates_and_archived_memories_are_filtered(page, origin, api):
+    added = api("POST", "/memory/add", {"text": "The old office was in Porto.", "source": "notes/office"})
+    api("PATCH", f"/memory/{added['id']}", {"archived": True})
+    open_page(page, origin, "/#/search?q=where+was+the+old+office")
+    expect(results(page).first).to_be_visible()
+    expect(results(page).filter(has_text="Porto")).to_have_count(0)
+    page.get_by_text("Filters").click()
+    page.get_by_label("Archived too").check()
+    expect(results(page).filter(has_text="Porto")).to_contain_text("archived")
+    page.get_by_label("Until").fill("2020-01-01")
+    expect(page.get_by_text("No memory fits")).to_be_visible()
+
+
+def test_the_copied_command_is_the_same_search(page, context, origin, api):
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    open_page(page, origin, "/#/search?q=the+user's+beagle&tags=family")
+    expect(results(page).first).to_contain_text("beagle")
+    page.get_by_role("button", name="Copy as curl").click()
+    expect(page.get_by_text("Copied")).to_be_visible()
+    words = shlex.split(page.evaluate("navigator.clipboard.readText()"))
+    assert words[:3] == ["curl", f"{origin}/search", "--json"]
+    found = api("POST", "/search", json.loads(words[3]))
+    assert next(hit["text"] for hit in found["results"]) == "Biscuit, the user's beagle, turns five in May."
+    assert len(found["results"]) == 3
+
+
+def test_the_evidence_is_said_in_plain_words(page, origin, api):
+    words = {"strong": "Spoken of here", "weak": "Perhaps related", "none": "Nothing here is about this"}
+    open_page(page, origin)
+    seen = set()
+    for question in ("where does the sister live", "zirconium"):
+        seen.add(api("POST", "/search", {"query": question})["evidence"])
+        search(page, question)
+        expect(page.get_by_text(words[api("POST", "/search", {"query": question})["evidence"]])).to_be_visible()
+    assert len(seen) == 2
