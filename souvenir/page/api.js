@@ -1,5 +1,5 @@
 // Requests to the service that this page came from. The key is kept for the tab only and sent as a header.
-import { key, offline, signedOut } from "./state.js";
+import { key, offline, route, signedOut } from "./state.js";
 
 /** @import { components } from "./api-types.d.ts" */
 /** @typedef {components["schemas"]} Schemas */
@@ -21,15 +21,18 @@ export class ApiError extends Error {
 /**
  * @param {string} method
  * @param {string} path Relative to the page.
- * @param {{ body?: unknown, signal?: AbortSignal }} [options]
+ * @param {{ body?: unknown, signal?: AbortSignal, expected?: number }} [options]
+ *     `expected` is another status whose answer is returned.
  * @returns {Promise<any>} The parsed answer.
  * @throws {ApiError} If the service refuses.
  * @throws {TypeError} If it cannot be reached.
  */
-export async function call(method, path, { body, signal } = {}) {
+export async function call(method, path, { body, signal, expected } = {}) {
   /** @type {Record<string, string>} */
   const headers = { "X-Memories-Client": "page" };
   if (key.value) headers["X-API-Key"] = key.value;
+  const namespace = route.value.query.get("in");
+  if (namespace) headers["X-Namespace"] = namespace;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response;
   try {
@@ -45,7 +48,7 @@ export async function call(method, path, { body, signal } = {}) {
   }
   offline.value = false;
   const answer = response.status === 204 ? null : await response.json();
-  if (response.ok) return answer;
+  if (response.ok || response.status === expected) return answer;
   if (response.status === 401) signedOut(key.value ? "The service does not accept this key." : "");
   const detail = typeof answer.detail === "string" ? answer.detail : JSON.stringify(answer.detail);
   throw new ApiError(response.status, detail, answer.request_id ?? null);

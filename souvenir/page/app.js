@@ -2,25 +2,34 @@
 import { ApiError, call, ownKey } from "./api.js";
 import { Help, Palette } from "./parts/dialogs.js";
 import { html } from "./parts/html.js";
+import { Lazy } from "./parts/lazy.js";
+import { NamespaceChooser } from "./parts/namespace.js";
 import { Notice } from "./parts/notice.js";
 import { SignIn } from "./parts/sign-in.js";
-import { go, help, offline, palette, role, route, signIn } from "./state.js";
+import { address, go, help, namespace, offline, ownNamespace, palette, role, route, signIn } from "./state.js";
 import { render } from "./vendor/preact.js";
 import { useEffect } from "./vendor/preact-hooks.js";
 import { Memories } from "./views/memories.js";
 import { Search } from "./views/search.js";
 
+const forget = () => import("./views/forget.js").then((module) => module.Forget);
+const operations = () => import("./views/operations.js").then((module) => module.Operations);
+
 /** @type {Record<string, { name: string, show: () => unknown }>} */
 export const VIEWS = {
   search: { name: "Search", show: () => html`<${Search} />` },
   memories: { name: "Memories", show: () => html`<${Memories} />` },
+  forget: { name: "Forget", show: () => html`<${Lazy} load=${forget} />` },
+  operations: { name: "Operations", show: () => html`<${Lazy} load=${operations} />` },
 };
 
 const RETRY_MS = 1000;
 
 async function start() {
   try {
-    role.value = (await ownKey()).role;
+    const own = await ownKey();
+    ownNamespace.value = own.namespace ?? null;
+    role.value = own.role;
     signIn.value = null;
   } catch (error) {
     if (!(error instanceof ApiError) && !(error instanceof TypeError)) throw error;
@@ -54,6 +63,7 @@ function Top() {
   const { view, query } = route.value;
   return html`<header class="top">
     <strong class="brand">Souvenir</strong>
+    <${NamespaceChooser} />
     <form role="search" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
       <input id="question" type="search" aria-label="Ask or search" placeholder="Ask or search …" autocomplete="off"
         value=${view === "search" ? query.get("q") : ""}
@@ -64,6 +74,12 @@ function Top() {
     <button type="button" onClick=${() => (palette.value = true)} title="Ctrl K">Commands</button>
   </header>`;
 }
+
+/**
+ * A view. Another namespace is another view, so that nothing of one stays on the screen in the other.
+ * @param {{ show: () => unknown }} props
+ */
+const View = ({ show }) => show();
 
 function App() {
   useReconnection();
@@ -79,10 +95,10 @@ function App() {
     <nav aria-label="Views"><ul>
       ${Object.entries(VIEWS).map(
         ([id, { name }]) => html`<li key=${id}>
-        <a href=${`#/${id}`} aria-current=${VIEWS[id] === shown ? "page" : undefined}>${name}</a></li>`,
+        <a href=${address(id)} aria-current=${VIEWS[id] === shown ? "page" : undefined}>${name}</a></li>`,
       )}
     </ul></nav>
-    ${shown.show()}
+    <${View} key=${`${shown.name} ${namespace()}`} show=${shown.show} />
     <${Notice} />
     <${Help} />
     <${Palette} views=${VIEWS} />

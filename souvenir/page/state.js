@@ -10,6 +10,9 @@ effect(() => (key.value ? sessionStorage.setItem(KEY, key.value) : sessionStorag
 /** The role of the key; empty while it is not known. @type {import("./vendor/preact-signals.js").Signal<string>} */
 export const role = signal("");
 
+/** The only namespace of the key; null for a key of all. */
+export const ownNamespace = signal(/** @type {string | null} */ (null));
+
 /** Why the user has to sign in; null while nobody has to. */
 export const signIn = signal(/** @type {string | null} */ (null));
 
@@ -26,10 +29,14 @@ export const palette = signal(false);
 export const route = signal(parsed());
 addEventListener("hashchange", () => (route.value = parsed()));
 
+/** The namespace that the page shows; part of every address unless it is the key's own or `default`. */
+export const namespace = () => route.value.query.get("in") ?? ownNamespace.value ?? "default";
+
 /** @param {string} reason */
 export function signedOut(reason) {
   key.value = "";
   role.value = "";
+  ownNamespace.value = null;
   signIn.value = reason;
 }
 
@@ -40,15 +47,25 @@ function parsed() {
 }
 
 /**
+ * The address of a view, in the namespace that is shown unless `query` has another one in `in`.
+ * @param {string} view
+ * @param {Record<string, string | number | null>} [query]
+ */
+export function address(view, query = {}) {
+  const all = { in: route.value.query.get("in"), ...query };
+  const kept = Object.entries(all).filter(([, value]) => value !== null && value !== "");
+  const text = new URLSearchParams(kept.map(([name, value]) => [name, String(value)])).toString();
+  return `#/${view}${text ? `?${text}` : ""}`;
+}
+
+/**
  * Go to a view. Only what changes the place is a step of the browser's history.
  * @param {string} view
  * @param {Record<string, string | number | null>} query
  * @param {{ replace?: boolean }} [options]
  */
 export function go(view, query = {}, { replace = false } = {}) {
-  const kept = Object.entries(query).filter(([, value]) => value !== null && value !== "");
-  const text = new URLSearchParams(kept.map(([name, value]) => [name, String(value)])).toString();
-  const hash = `#/${view}${text ? `?${text}` : ""}`;
+  const hash = address(view, query);
   if (hash === location.hash) return;
   if (replace) {
     history.replaceState(null, "", hash);

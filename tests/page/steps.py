@@ -32,7 +32,9 @@ def views_of(page: Page) -> dict[str, str]:
 
 def show_view(page: Page, address: str) -> None:
     """Choose a view in the navigation, and wait until it has asked everything that it shows."""
-    navigation(page).locator(f'a[href="{address}"]').click()
+    link = navigation(page).locator(f'a[href="{address}"]')
+    link.click()
+    expect(link).to_have_attribute("aria-current", "page")
     expect(page.get_by_role("heading", level=1).first).to_be_visible()
     page.wait_for_load_state("networkidle")
 
