@@ -21,18 +21,19 @@ export class ApiError extends Error {
 /**
  * @param {string} method
  * @param {string} path Relative to the page.
- * @param {{ body?: unknown, signal?: AbortSignal, expected?: number }} [options]
- *     `expected` is another status whose answer is returned.
+ * @param {{ body?: unknown, signal?: AbortSignal, expected?: number, version?: number }} [options]
+ *     `expected` is another status whose answer is returned; with another `version` stored, the request fails with 412.
  * @returns {Promise<any>} The parsed answer.
  * @throws {ApiError} If the service refuses.
  * @throws {TypeError} If it cannot be reached.
  */
-export async function call(method, path, { body, signal, expected } = {}) {
+export async function call(method, path, { body, signal, expected, version } = {}) {
   /** @type {Record<string, string>} */
   const headers = { "X-Memories-Client": "page" };
   if (key.value) headers["X-API-Key"] = key.value;
   const namespace = route.value.query.get("in");
   if (namespace) headers["X-Namespace"] = namespace;
+  if (version !== undefined) headers["If-Match"] = `"${version}"`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response;
   try {

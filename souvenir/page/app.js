@@ -12,6 +12,7 @@ import { useEffect } from "./vendor/preact-hooks.js";
 import { Memories } from "./views/memories.js";
 import { Search } from "./views/search.js";
 
+const agents = () => import("./views/agents.js").then((module) => module.Agents);
 const forget = () => import("./views/forget.js").then((module) => module.Forget);
 const operations = () => import("./views/operations.js").then((module) => module.Operations);
 
@@ -19,6 +20,7 @@ const operations = () => import("./views/operations.js").then((module) => module
 export const VIEWS = {
   search: { name: "Search", show: () => html`<${Search} />` },
   memories: { name: "Memories", show: () => html`<${Memories} />` },
+  agents: { name: "Agents", show: () => html`<${Lazy} load=${agents} />` },
   forget: { name: "Forget", show: () => html`<${Lazy} load=${forget} />` },
   operations: { name: "Operations", show: () => html`<${Lazy} load=${operations} />` },
 };
