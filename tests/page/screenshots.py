@@ -17,7 +17,7 @@ from playwright.sync_api import Page, expect
 from benchmarks.service import Service
 from tests.page.browsing import Theme, address_of, chromium, open_context
 from tests.page.samples import add_samples, api_of
-from tests.page.steps import open_page, results, search, show_view, views_of
+from tests.page.steps import open_page, results, search, settle, show_view, views_of
 
 IMAGES = Path(__file__).resolve().parent.parent.parent / "docs" / "images"
 MAX_BYTES = 150_000
@@ -52,7 +52,7 @@ def pictures(page: Page, origin: str, theme: Theme) -> set[Path]:
         if results(page).count():
             results(page).first.click()
             expect(page.get_by_role("complementary")).to_be_visible()
-            page.wait_for_load_state("networkidle")
+            settle(page)
         path = IMAGES / f"page-{name.split()[0].lower()}-{theme}.png"
         content = page.screenshot(animations="disabled", caret="hide")
         if len(content) > MAX_BYTES:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Request, expect
 
 from tests.page.requirements import NODE_MODULES
 
@@ -13,11 +14,44 @@ AXE = NODE_MODULES / "axe-core" / "axe.min.js"
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 
+_PENDING: WeakKeyDictionary[Page, set[Request]] = WeakKeyDictionary()
+QUIET_MS, STEP_MS, PATIENCE_MS = 300, 50, 15_000
+
+
+def _pending(page: Page) -> set[Request]:
+    """The requests of a tab that are not answered yet, except of event streams, which do not end."""
+    if page not in _PENDING:
+        pending = _PENDING[page] = set()
+
+        def note(request: Request) -> None:
+            if "/events/stream" not in request.url:
+                pending.add(request)
+
+        def forget(request: Request) -> None:
+            pending.discard(request)
+
+        page.on("request", note)
+        page.on("requestfinished", forget)
+        page.on("requestfailed", forget)
+    return _PENDING[page]
+
+
+def settle(page: Page) -> None:
+    """Wait until everything that the tab asked is answered, and it asks nothing more."""
+    pending, quiet_ms, waited_ms = _pending(page), 0, 0
+    while quiet_ms < QUIET_MS:
+        page.wait_for_timeout(STEP_MS)
+        waited_ms += STEP_MS
+        quiet_ms = 0 if pending else quiet_ms + STEP_MS
+        assert waited_ms <= PATIENCE_MS, [request.url for request in pending]
+
+
 def open_page(page: Page, origin: str, address: str = "") -> None:
     """Open the page and wait until it shows a view. :param address: What follows the origin, such as `/#/memories`."""
+    _pending(page)
     page.goto(f"{origin}/{address.removeprefix('/')}")
     expect(navigation(page)).to_be_visible()
-    page.wait_for_load_state("networkidle")
+    settle(page)
 
 
 def navigation(page: Page) -> Locator:
@@ -36,7 +70,7 @@ def show_view(page: Page, address: str) -> None:
     link.click()
     expect(link).to_have_attribute("aria-current", "page")
     expect(page.get_by_role("heading", level=1).first).to_be_visible()
-    page.wait_for_load_state("networkidle")
+    settle(page)
 
 
 def search(page: Page, question: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.page.samples import add_samples
-from tests.page.steps import open_page
+from tests.page.steps import open_page, settle
 
 MAX_FIRST_LOAD_BYTES = 200_000
 MAX_FIRST_LOAD_REQUESTS = 40
@@ -32,7 +32,7 @@ def test_a_second_load_transfers_the_document_and_answers_only(page, origin):
     again: list[str] = []
     page.on("response", lambda response: again.append(response.url))
     page.reload()
-    page.wait_for_load_state("networkidle")
+    settle(page)
     transferred = page.evaluate(
         "performance.getEntriesByType('resource').filter(each => each.name.includes('/assets/') && each.transferSize)"
         ".map(each => each.name)"

@@ -32,9 +32,19 @@ function marked(text, words) {
     .map((part, place) => (place % 2 ? html`<mark>${part}</mark>` : part));
 }
 
+/** @type {[unit: Intl.RelativeTimeFormatUnit, seconds: number][]} */
+const UNITS = [
+  ["year", 31_557_600],
+  ["month", 2_629_800],
+  ["day", 86_400],
+  ["hour", 3600],
+  ["minute", 60],
+];
+
 /** @param {{ at: string }} props */
 export function Time({ at }) {
-  const days = Math.round((Date.now() - Date.parse(at)) / 86_400_000);
-  const ago = new Intl.RelativeTimeFormat("en", { numeric: "auto" }).format(-days, "day");
-  return html`<time datetime=${at} title=${at}>${ago}</time>`;
+  const seconds = (Date.parse(at) - Date.now()) / 1000;
+  const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? ["minute", 60];
+  const ago = new Intl.RelativeTimeFormat("en", { numeric: "auto" }).format(Math.round(seconds / length), unit);
+  return html`<time datetime=${at} title=${at}>${ago === "this minute" ? "just now" : ago}</time>`;
 }

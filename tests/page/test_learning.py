@@ -1,0 +1,69 @@
+"""The view of learning: changes as they happen, conflicts to decide, and learning from a conversation with undo."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.page.samples import add_samples
+from tests.page.steps import open_page
+
+
+@pytest.fixture(scope="module")
+def service_settings():
+    return {"EXTRACT_FALLBACK_ADD": "true"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _samples(api):
+    add_samples(api)
+
+
+def changes(page):
+    return page.get_by_role("list", name="Latest changes").get_by_role("listitem")
+
+
+def test_a_change_of_another_program_appears_behind_a_button(page, origin, api):
+    open_page(page, origin, "/#/learning")
+    expect(page.get_by_text("● live")).to_be_visible()
+    first = changes(page).first.inner_text()
+    added = api("POST", "/memory/add", {"text": "The bakery opens at six.", "source": "notes/bakery"})
+    page.get_by_role("button", name="1 new").click()
+    expect(changes(page).first).not_to_have_text(first)
+    expect(changes(page).first).to_contain_text(f"memory {added['id']} was added in notes/bakery")
+    changes(page).first.get_by_role("link").click()
+    expect(page.get_by_role("complementary")).to_contain_text("The bakery opens at six.")
+
+
+def test_changes_are_filtered_by_kind(page, origin):
+    open_page(page, origin, "/#/learning?in=assistant&kind=block")
+    expect(changes(page)).to_have_count(1)
+    expect(changes(page).first).to_contain_text("The block human was added")
+
+
+def test_changes_during_a_restart_are_shown_after_it(page, origin, api, service, watch):
+    watch.expect(r"net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|INCOMPLETE_CHUNKED_ENCODING)")
+    open_page(page, origin, "/#/learning")
+    expect(page.get_by_text("● live")).to_be_visible()
+    service.kill()
+    expect(page.get_by_text("connecting")).to_be_visible()
+    service.start()
+    api("POST", "/memory/add", {"text": "The service was restarted.", "source": "notes"})
+    expect(page.get_by_role("button", name="1 new")).to_be_visible(timeout=15_000)
+
+
+def test_a_conversation_is_learned_and_undone(page, origin, api):
+    before = api("GET", "/memories/count")["count"]
+    open_page(page, origin, "/#/learning")
+    page.get_by_label("Conversation, with").fill(
+        "User: We decided to use Redis for sessions.\nUser: I prefer short reports."
+    )
+    page.get_by_role("button", name="Show what would be learned").click()
+    expect(page.get_by_text("Would be learned")).to_be_visible()
+    assert api("GET", "/memories/count")["count"] == before
+    page.get_by_role("button", name="Learn it").click()
+    page.get_by_role("button", name="Undo all of it").wait_for()
+    assert api("GET", "/memories/count")["count"] > before
+    page.get_by_role("button", name="Undo all of it").click()
+    expect(page.get_by_text("memories removed")).to_be_visible()
+    assert api("GET", "/memories/count")["count"] == before
