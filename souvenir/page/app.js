@@ -14,6 +14,7 @@ import { Search } from "./views/search.js";
 
 const agents = () => import("./views/agents.js").then((module) => module.Agents);
 const forget = () => import("./views/forget.js").then((module) => module.Forget);
+const knowledge = () => import("./views/knowledge.js").then((module) => module.Knowledge);
 const learning = () => import("./views/learning.js").then((module) => module.Learning);
 const operations = () => import("./views/operations.js").then((module) => module.Operations);
 
@@ -22,6 +23,7 @@ export const VIEWS = {
   search: { name: "Search", show: () => html`<${Search} />` },
   memories: { name: "Memories", show: () => html`<${Memories} />` },
   agents: { name: "Agents", show: () => html`<${Lazy} load=${agents} />` },
+  knowledge: { name: "Knowledge", show: () => html`<${Lazy} load=${knowledge} />` },
   learning: { name: "Learning", show: () => html`<${Lazy} load=${learning} />` },
   forget: { name: "Forget", show: () => html`<${Lazy} load=${forget} />` },
   operations: { name: "Operations", show: () => html`<${Lazy} load=${operations} />` },

@@ -1,17 +1,14 @@
 import { call } from "../api.js";
 import { Blocks } from "../parts/agent-blocks.js";
 import { ContextPreview } from "../parts/agent-context.js";
+import { AgentList, NoAgent } from "../parts/agent-list.js";
 import { Conversations } from "../parts/agent-sessions.js";
-import { Copy } from "../parts/copy.js";
 import { counted } from "../parts/figures.js";
 import { html } from "../parts/html.js";
 import { RequestState, useRequest } from "../parts/request.js";
-import { Time } from "../parts/text.js";
 import { address, ownNamespace, route } from "../state.js";
 
 /** @import { Schemas } from "../api.js" */
-
-const LISTED = 200;
 
 /** @type {Record<string, { name: string, show: (agent: string) => unknown }>} */
 const TABS = {
@@ -22,25 +19,7 @@ const TABS = {
 
 export function Agents() {
   const agent = route.value.query.get("in") ?? ownNamespace.value;
-  return html`<main id="main" tabindex="-1" class="scroll">${agent ? html`<${Agent} agent=${agent} />` : html`<${AgentList} />`}</main>`;
-}
-
-function AgentList() {
-  const asked = useRequest((signal) => call("GET", `agents?limit=${LISTED}`, { signal }), []);
-  /** @type {Schemas["AgentPage"] | null} */
-  const answer = asked.answer;
-  return html`<h1>Agents</h1>
-    <${RequestState} ...${asked} />
-    ${answer && !answer.total && html`<${Empty} />`}
-    ${
-      answer &&
-      answer.total > 0 &&
-      html`<p class="faint">${counted(answer.total, "agent", "agents")}${answer.total > LISTED ? `, of which the first ${LISTED}` : ""}</p>
-      <div class="wide-table" tabindex="0"><table><thead><tr><th>Agent</th><th>Since</th></tr></thead>
-        <tbody>${answer.agents.map(
-          ({ name, created_at }) => html`<tr key=${name}><td><a href=${address("agents", { in: name })}><bdi>${name}</bdi></a></td><td><${Time} at=${created_at} /></td></tr>`,
-        )}</tbody></table></div>`
-    }`;
+  return html`<main id="main" tabindex="-1" class="scroll">${agent ? html`<${Agent} agent=${agent} />` : html`<h1>Agents</h1><${AgentList} view="agents" />`}</main>`;
 }
 
 /** @param {{ agent: string }} props */
@@ -64,18 +43,9 @@ function Agent({ agent }) {
     }
     ${
       asked.error
-        ? html`<${Empty} />`
+        ? html`<${NoAgent} />`
         : html`<ul class="tabs">${Object.entries(TABS).map(
             ([id, { name }]) => html`<li key=${id}><a href=${address("agents", { show: id })} aria-current=${id === shown ? "page" : undefined}>${name}</a></li>`,
           )}</ul>${(TABS[shown] ?? TABS.context).show(agent)}`
     }`;
-}
-
-function Empty() {
-  const code = `from souvenir_client import learning
-
-with learning(agent="my_agent", server_url="${location.origin}"):
-    ...  # calls of the OpenAI and Anthropic SDKs are remembered`;
-  return html`<p>An agent appears with its first message or block. Wrap the calls of your program:</p>
-    <pre tabindex="0">${code}</pre><p><${Copy} label="Copy" text=${() => code} /></p>`;
 }
