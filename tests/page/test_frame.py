@@ -100,6 +100,15 @@ def test_the_palette_finds_a_view(page, origin):
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+def test_the_palette_finds_an_agent(page, origin):
+    open_page(page, origin)
+    page.keyboard.press("Control+k")
+    page.get_by_label("Find a command").fill("assis")
+    page.get_by_role("dialog").get_by_role("button", name="Agent assistant").wait_for()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Agent assistant")
+
+
 def test_the_question_mark_lists_the_keys_and_escape_closes_them(page, origin):
     open_page(page, origin)
     page.keyboard.press("?")

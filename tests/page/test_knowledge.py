@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from playwright.sync_api import expect
 
-from tests.page.samples import add_samples
+from tests.page.samples import Api, add_samples
 from tests.page.steps import open_page
 
+PATIENCE_S = 30
 ABOUT_MIRA = (
     "Mira teaches chemistry in Lisbon.",
     "Mira and Ana hiked near Sintra in May.",
@@ -20,6 +23,16 @@ def _samples(api):
     add_samples(api)
     messages = [{"role": "user", "content": text} for text in ABOUT_MIRA]
     api("POST", "/messages/batch", {"agent_name": "assistant", "messages": messages})
+    # Concepts are found in the background.
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_read(api):
+        assert time.monotonic() < deadline, "The concepts were not found in time"
+        time.sleep(0.1)
+
+
+def is_read(api: Api) -> bool:
+    concepts = api("GET", "/agents/assistant/concepts")["concepts"]
+    return any(each["name"] == "Mira" and each["mentions"] == len(ABOUT_MIRA) + 1 for each in concepts)
 
 
 @pytest.fixture

@@ -85,3 +85,17 @@ def test_the_evidence_is_said_in_plain_words(page, origin, api):
         search(page, question)
         expect(page.get_by_text(words[api("POST", "/search", {"query": question})["evidence"]])).to_be_visible()
     assert len(seen) == 2
+
+
+def test_an_empty_namespace_offers_samples_that_are_removed_whole(page, origin, api):
+    open_page(page, origin, "/#/search?in=empty")
+    page.get_by_role("button", name="Try it with sample memories").click()
+    expect(page.get_by_text("8 sample memories are stored")).to_be_visible()
+    own = api("POST", "/memory/add", {"text": "A memory of my own.", "source": "sample"}, namespace="empty")
+    search(page, "where does the sister live")
+    expect(results(page).first).to_contain_text("Mira lives in Lisbon")
+    page.get_by_role("searchbox").fill("")
+    page.get_by_role("button", name="Remove the samples").click()
+    expect(page.get_by_text("8 sample memories are removed")).to_be_visible()
+    expect(page.get_by_role("button", name="Remove the samples")).to_have_count(0)
+    assert [each["id"] for each in api("GET", "/memories", namespace="empty")["memories"]] == [own["id"]]

@@ -1,6 +1,10 @@
-import { go, help, palette } from "../state.js";
+import { call } from "../api.js";
+import { go, help, key, palette, signedOut } from "../state.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { html } from "./html.js";
+import { useRequest } from "./request.js";
+
+/** @import { Schemas } from "../api.js" */
 
 const KEYS = [
   ["/", "Search"],
@@ -32,24 +36,37 @@ export function Help() {
   <//>`;
 }
 
-/** @param {{ views: Record<string, { name: string }> }} props */
+const MOST_AGENTS = 1000;
+const MOST_FOUND = 12;
+
+/** Commands by name: the views, the agents, and signing out. @param {{ views: Record<string, { name: string }> }} props */
 export function Palette({ views }) {
   const [text, setText] = useState("");
-  const found = Object.entries(views).filter(([, { name }]) => name.toLowerCase().includes(text.toLowerCase()));
-  /** @param {string} id */
-  const choose = (id) => {
+  const load = (/** @type {AbortSignal} */ signal) => call("GET", `agents?limit=${MOST_AGENTS}`, { signal });
+  /** @type {Schemas["AgentPage"] | null} */
+  const known = useRequest(palette.value ? load : null, [palette.value]).answer;
+  /** @type {[name: string, act: () => void][]} */
+  const commands = [
+    ...Object.entries(views).map(([id, { name }]) => /** @type {[string, () => void]} */ ([name, () => go(id)])),
+    ...(known?.agents ?? []).map(({ name }) => /** @type {[string, () => void]} */ ([`Agent ${name}`, () => go("agents", { in: name })])),
+    ["Keys", () => (help.value = true)],
+  ];
+  if (key.value) commands.push(["Sign out", () => signedOut("You are signed out.")]);
+  const found = commands.filter(([name]) => name.toLowerCase().includes(text.toLowerCase())).slice(0, MOST_FOUND);
+  /** @param {() => void} act */
+  const choose = (act) => {
     palette.value = false;
     setText("");
-    go(id);
+    act();
   };
   return html`<${Dialog} open=${palette} label="Commands">
     <form onSubmit=${(/** @type {Event} */ event) => {
       event.preventDefault();
-      if (found[0]) choose(found[0][0]);
+      if (found[0]) choose(found[0][1]);
     }}>
       <input aria-label="Find a command" autofocus autocomplete="off" value=${text}
         onInput=${(/** @type {InputEvent} */ event) => setText(/** @type {HTMLInputElement} */ (event.target).value)} />
     </form>
-    ${found.map(([id, { name }]) => html`<p key=${id}><button type="button" onClick=${() => choose(id)}>${name}</button></p>`)}
+    ${found.map(([name, act]) => html`<p key=${name}><button type="button" onClick=${() => choose(act)}><bdi>${name}</bdi></button></p>`)}
   <//>`;
 }

@@ -5,6 +5,7 @@ import { FILTERS, Filters, filtersOf } from "../parts/filters.js";
 import { html } from "../parts/html.js";
 import { useListKeys } from "../parts/list.js";
 import { RequestState, useRequest } from "../parts/request.js";
+import { Samples } from "../parts/samples.js";
 import { lengthOf, percent, ScoreBar, sentence, Why } from "../parts/score.js";
 import { StoredText, Time } from "../parts/text.js";
 import { go, key, route } from "../state.js";
@@ -68,5 +69,6 @@ function Empty() {
   const command = `curl ${location.origin}/memory/add --json '{"text": "Biscuit is a beagle.", "source": "notes"}'`;
   return html`<p>Ask a question above. To remember something, send it to this service:</p>
     <pre tabindex="0">${command}</pre>
-    <p><${Copy} label="Copy" text=${() => command} /></p>`;
+    <p><${Copy} label="Copy" text=${() => command} /></p>
+    <${Samples} />`;
 }
