@@ -78,9 +78,3 @@ export const memories = (offset, limit, signal) => call("GET", `memories?offset=
  * @returns {Promise<Schemas["MemoryRecord"]>}
  */
 export const memory = (id) => call("GET", `memory/${id}`);
-
-/**
- * @param {number} id
- * @param {{ text?: string, pinned?: boolean }} change
- */
-export const changeMemory = (id, change) => call("PATCH", `memory/${id}`, { body: change });

@@ -27,11 +27,11 @@ export function Copy({ label, text }) {
 /**
  * A request as a command for a POSIX shell. A key is taken from the variable SOUVENIR_KEY, so that it is never in the command.
  * @param {string} path
- * @param {unknown} body
+ * @param {unknown} body Undefined for a request without one.
  * @param {boolean} needsKey
  */
 export function curl(path, body, needsKey) {
-  const quoted = `'${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
+  const json = body === undefined ? "" : ` --json '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
   const header = needsKey ? ' -H "X-API-Key: $SOUVENIR_KEY"' : "";
-  return `curl ${location.origin}/${path}${header} --json ${quoted}`;
+  return `curl ${location.origin}/${path}${header}${json}`;
 }
