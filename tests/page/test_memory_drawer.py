@@ -37,7 +37,7 @@ def test_tags_are_added_and_removed_and_both_can_be_undone(page, origin, api):
     shown.get_by_label("New tag").fill("dogs")
     choose(shown, "Add")
     expect(page.get_by_text("Tag added.")).to_be_visible()
-    assert api("GET", "/memory/1")["tags"] == ["family", "pets", "dogs"]
+    assert set(api("GET", "/memory/1")["tags"]) == {"family", "pets", "dogs"}
     undo(page)
     expect(shown.get_by_role("button", name="Remove the tag dogs")).to_have_count(0)
     choose(shown, "Remove the tag pets")
@@ -106,7 +106,7 @@ def test_deleting_asks_for_a_word_and_says_that_it_is_final(page, origin, api):
 def test_facts_links_and_what_a_memory_replaced_are_shown(page, origin, api):
     api("PATCH", "/memory/5", {"facts": ["Ana is allergic to peanuts."]})
     api("POST", "/memory/5/link", {"to_id": 8, "type": "related_to"})
-    new = api("POST", "/memory/4/supersede", {"text": "Deployments are frozen between 20 December and 7 January."})
+    api("POST", "/memory/4/supersede", {"text": "Deployments are frozen between 20 December and 7 January."})
     shown = open_memory(page, origin, 5)
     expect(shown.get_by_role("listitem")).to_contain_text(["Ana is allergic to peanuts.", "related to → Memory 8"])
     shown.get_by_text("Raw JSON").click()
@@ -115,5 +115,5 @@ def test_facts_links_and_what_a_memory_replaced_are_shown(page, origin, api):
     expect(shown.get_by_role("link", name="Memory 5")).to_be_visible()
     shown = open_memory(page, origin, 4)
     shown.get_by_text("Replaced by").get_by_role("link").click()
-    expect(shown.get_by_role("heading", level=1)).to_have_text(f"Memory {new['id']}" if "id" in new else "Memory 11")
+    expect(shown.get_by_role("heading", level=1)).to_have_text("Memory 11")
     expect(shown.get_by_role("link", name="Memory 4")).to_be_visible()

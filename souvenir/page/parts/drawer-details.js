@@ -40,7 +40,8 @@ export function Links({ memory }) {
   );
   /** @type {Schemas["LinksResponse"] | null} */
   const answer = asked.answer;
-  const links = answer?.memory_id === memory.id ? answer.links : [];
+  // What it replaced, and what replaced it, is shown above the links.
+  const links = answer?.memory_id === memory.id ? answer.links.filter(({ type }) => type !== "supersedes") : [];
   return html`<${RequestState} ...${asked} />
     ${memory.superseded_by ? html`<p class="replaced">Replaced by <${MemoryLink} id=${memory.superseded_by} />.</p>` : null}
     ${
