@@ -1,5 +1,5 @@
 import { call } from "../api.js";
-import { key } from "../state.js";
+import { address, key } from "../state.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { changes, factsOf, replaceText } from "./changes.js";
 import { Copy, curl } from "./copy.js";
@@ -13,7 +13,7 @@ import { WordDiff } from "./word-diff.js";
 /** @import { Memory } from "./changes.js" */
 
 /** @param {{ id: number }} props */
-const MemoryLink = ({ id }) => html`<a href=${`#/memories?memory=${id}`}>Memory ${id}</a>`;
+const MemoryLink = ({ id }) => html`<a href=${address("memories", { memory: id })}>Memory ${id}</a>`;
 
 /** @param {{ memory: Memory }} props */
 export function Facts({ memory }) {

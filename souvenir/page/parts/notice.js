@@ -1,5 +1,6 @@
 // Short notices at the bottom of the page, with Undo where the service can take a change back.
 import { signal } from "../vendor/preact-signals.js";
+import { namespace } from "../state.js";
 import { html } from "./html.js";
 
 const SHOWN_MS = 8000;
@@ -15,7 +16,12 @@ let timer = 0;
  */
 export function notify(text, undo) {
   clearTimeout(timer);
-  notice.value = { text, undo };
+  const changed = namespace();
+  const takeBack = () => {
+    if (namespace() !== changed) throw new Error(`the change was made in the namespace ${changed}.`);
+    return undo?.();
+  };
+  notice.value = { text, undo: undo && takeBack };
   timer = setTimeout(() => (notice.value = null), SHOWN_MS);
 }
 
