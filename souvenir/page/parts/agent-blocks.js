@@ -1,11 +1,11 @@
 import { ApiError, call } from "../api.js";
 import { role } from "../state.js";
 import { useState } from "../vendor/preact-hooks.js";
-import { Diff } from "./diff.js";
 import { html } from "./html.js";
 import { notify } from "./notice.js";
 import { RequestState, useRequest } from "./request.js";
 import { Time } from "./text.js";
+import { WordDiff } from "./word-diff.js";
 
 /** @import { Schemas } from "../api.js" */
 /** @typedef {Schemas["MemoryBlock"]} Block */
@@ -98,8 +98,8 @@ function OneBlock({ path, block, onChanged }) {
 function Conflict({ before, theirs, mine }) {
   return html`<div class="warning" role="alert">
     <p>This block was changed in the meantime, to version ${theirs.version}. Nothing of yours is lost or saved yet.</p>
-    <h2>Their change</h2><${Diff} before=${before.value} after=${theirs.value} />
-    <h2>Your change</h2><${Diff} before=${before.value} after=${mine} />
+    <h2>Their change</h2><${WordDiff} before=${before.value} after=${theirs.value} />
+    <h2>Your change</h2><${WordDiff} before=${before.value} after=${mine} />
   </div>`;
 }
 
@@ -113,7 +113,7 @@ function History({ path, version, onRestore }) {
     <ol aria-label="Versions">${answer?.versions.map(
       (each, place) => html`<li key=${each.version}><div class="faint">Version ${each.version} · <${Time} at=${each.at} /> · by <bdi>${each.actor}</bdi>
         ${onRestore && place > 0 && html` <button type="button" onClick=${() => onRestore(each.value).catch((failed) => setError(failed.message))}>Restore version ${each.version}</button>`}</div>
-        <${Diff} before=${answer.versions[place + 1]?.value ?? ""} after=${each.value} /></li>`,
+        <${WordDiff} before=${answer.versions[place + 1]?.value ?? ""} after=${each.value} /></li>`,
     )}</ol>`;
 }
 

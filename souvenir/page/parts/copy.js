@@ -1,3 +1,4 @@
+import { route } from "../state.js";
 import { useEffect, useState } from "../vendor/preact-hooks.js";
 import { html } from "./html.js";
 
@@ -25,7 +26,7 @@ export function Copy({ label, text }) {
 }
 
 /**
- * A request as a command for a POSIX shell. A key is taken from the variable SOUVENIR_KEY, so that it is never in the command.
+ * A request in the shown namespace as a command for a POSIX shell. A key is taken from the variable SOUVENIR_KEY, so that it is never in the command.
  * @param {string} path
  * @param {unknown} body Undefined for a request without one.
  * @param {boolean} needsKey
@@ -33,5 +34,7 @@ export function Copy({ label, text }) {
 export function curl(path, body, needsKey) {
   const json = body === undefined ? "" : ` --json '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
   const header = needsKey ? ' -H "X-API-Key: $SOUVENIR_KEY"' : "";
-  return `curl ${location.origin}/${path}${header}${json}`;
+  const namespace = route.value.query.get("in");
+  const scope = namespace ? ` -H 'X-Namespace: ${namespace.replaceAll("'", "'\\''")}'` : "";
+  return `curl ${location.origin}/${path}${header}${scope}${json}`;
 }

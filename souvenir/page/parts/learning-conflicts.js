@@ -39,7 +39,7 @@ export function Conflicts() {
     <h2>${answer.total.toLocaleString("en")} ${answer.total === 1 ? "conflict waits" : "conflicts wait"} for a decision</h2>
     <${RequestState} error=${error || asked.error} slow=${false} />
     ${answer.conflicts.map(
-      (each) => html`<div key=${each.id} class="conflict">${[each, each.conflicting_memory].map(
+      (each) => html`<div key=${each.id} class="contradiction">${[each, each.conflicting_memory].map(
         (one) => html`<div key=${one.id}><a class="faint" href=${address("memories", { memory: one.id })}>Memory ${one.id}</a> <span class="faint">· <bdi>${one.source}</bdi> · <${Time} at=${one.created_at} /></span>
           <${StoredText} text=${one.text} />
           ${role.value !== "read-only" && html`<p><button type="button" aria-label=${`Memory ${one.id} does not hold: archive it`} onClick=${() => archive(one.id)}>Does not hold</button></p>`}</div>`,
