@@ -68,10 +68,12 @@ export const explainedSearch = (body, signal) => call("POST", "search/explain", 
 /**
  * @param {number} offset
  * @param {number} limit
+ * @param {string} filters Further parameters.
  * @param {AbortSignal} [signal]
  * @returns {Promise<Schemas["MemoryPage"]>}
  */
-export const memories = (offset, limit, signal) => call("GET", `memories?offset=${offset}&limit=${limit}`, { signal });
+export const memories = (offset, limit, filters, signal) =>
+  call("GET", `memories?offset=${offset}&limit=${limit}&${filters}`, { signal });
 
 /**
  * @param {number} id

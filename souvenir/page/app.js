@@ -9,24 +9,28 @@ import { SignIn } from "./parts/sign-in.js";
 import { address, go, help, namespace, offline, ownNamespace, palette, role, route, signIn } from "./state.js";
 import { render } from "./vendor/preact.js";
 import { useEffect } from "./vendor/preact-hooks.js";
-import { Memories } from "./views/memories.js";
 import { Search } from "./views/search.js";
 
 const agents = () => import("./views/agents.js").then((module) => module.Agents);
 const forget = () => import("./views/forget.js").then((module) => module.Forget);
 const knowledge = () => import("./views/knowledge.js").then((module) => module.Knowledge);
 const learning = () => import("./views/learning.js").then((module) => module.Learning);
+const memories = () => import("./views/memories.js").then((module) => module.Memories);
 const operations = () => import("./views/operations.js").then((module) => module.Operations);
+
+/** @param {() => Promise<() => unknown>} load */
+const lazy = (load) => () =>
+  html`<${Lazy} load=${load} waiting=${(/** @type {unknown} */ error) => html`<main id="main" tabindex="-1">${error}</main>`} />`;
 
 /** @type {Record<string, { name: string, show: () => unknown }>} */
 export const VIEWS = {
   search: { name: "Search", show: () => html`<${Search} />` },
-  memories: { name: "Memories", show: () => html`<${Memories} />` },
-  agents: { name: "Agents", show: () => html`<${Lazy} load=${agents} />` },
-  knowledge: { name: "Knowledge", show: () => html`<${Lazy} load=${knowledge} />` },
-  learning: { name: "Learning", show: () => html`<${Lazy} load=${learning} />` },
-  forget: { name: "Forget", show: () => html`<${Lazy} load=${forget} />` },
-  operations: { name: "Operations", show: () => html`<${Lazy} load=${operations} />` },
+  memories: { name: "Memories", show: lazy(memories) },
+  agents: { name: "Agents", show: lazy(agents) },
+  knowledge: { name: "Knowledge", show: lazy(knowledge) },
+  learning: { name: "Learning", show: lazy(learning) },
+  forget: { name: "Forget", show: lazy(forget) },
+  operations: { name: "Operations", show: lazy(operations) },
 };
 
 const RETRY_MS = 1000;

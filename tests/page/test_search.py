@@ -26,6 +26,7 @@ def test_a_result_says_why_it_was_found_and_its_parts_add_up(page, origin):
     expect(first.get_by_role("img")).to_have_accessible_name("Parts of the score: meaning 1.08, words 0.73")
     first.click()
     why = drawer(page).get_by_role("region", name="Why this result")
+    expect(why).to_be_visible()
     rows = [row.inner_text().split() for row in why.get_by_role("row").all()]
     assert rows[-1][0] == "sum"
     assert sum(float(row[-1]) for row in rows[:-1]) == pytest.approx(float(rows[-1][-1]), abs=0.02)
@@ -39,13 +40,13 @@ def test_filters_narrow_the_results_and_are_in_the_address(page, context, origin
     page.get_by_text("Filters").click()
     page.get_by_role("button", name="family", exact=True).click()
     expect(results(page)).to_have_count(3)
-    page.get_by_label("Source").fill("notes/travel")
-    page.get_by_label("Source").blur()
+    page.get_by_label("Source", exact=True).fill("notes/travel")
+    page.get_by_label("Source", exact=True).blur()
     expect(page.get_by_text("No memory fits")).to_be_visible()
     shared = context.new_page()
     shared.goto(page.url)
     expect(shared.get_by_text("No memory fits")).to_be_visible()
-    expect(shared.get_by_label("Source")).to_have_value("notes/travel")
+    expect(shared.get_by_label("Source", exact=True)).to_have_value("notes/travel")
     shared.get_by_role("button", name="Clear filters").click()
     expect(results(shared)).to_have_count(10)
 

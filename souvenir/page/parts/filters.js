@@ -6,9 +6,13 @@ import { RequestState, useRequest } from "./request.js";
 /** @import { Schemas } from "../api.js" */
 
 const SHOWN_TAGS = 30;
+const SHOWN_FOLDERS = 30;
 
 /** The filters of a search, by their names in the address. */
-export const FILTERS = /** @type {const} */ (["source", "tags", "since", "until", "archived"]);
+export const FILTERS = ["source", "tags", "since", "until", "archived"];
+
+/** The filters of the list of memories. */
+export const LIST_FILTERS = ["source", "tags", "archived"];
 
 /**
  * The filters in an address, as fields of a search.
@@ -29,6 +33,20 @@ export function filtersOf(query) {
   };
 }
 
+/**
+ * The filters in an address, as parameters of the list of memories.
+ * @param {URLSearchParams} query
+ */
+export function listFiltersOf(query) {
+  const parameters = new URLSearchParams();
+  const source = query.get("source");
+  if (source) parameters.set("source", source);
+  if (source) parameters.set("source_boundary", "true");
+  for (const tag of tagsOf(query)) parameters.append("tag", tag);
+  if (query.get("archived")) parameters.set("include_archived", "true");
+  return parameters.toString();
+}
+
 /** @param {URLSearchParams} query */
 const tagsOf = (query) => (query.get("tags") ?? "").split(",").filter(Boolean).map(decodeURIComponent);
 
@@ -36,17 +54,19 @@ const tagsOf = (query) => (query.get("tags") ?? "").split(",").filter(Boolean).m
 const joined = (tags) => tags.map(encodeURIComponent).join(",") || null;
 
 /**
- * @param {{ query: URLSearchParams, onChange: (change: Record<string, string | null>) => void }} props
- *     `onChange` gets what changes in the address.
+ * @param {{ query: URLSearchParams, names: string[], onChange: (change: Record<string, string | null>) => void }} props
+ *     `names` are the filters to offer, and `onChange` gets what changes in the address.
  */
-export function Filters({ query, onChange }) {
-  const count = FILTERS.filter((name) => query.get(name)).length;
+export function Filters({ query, names, onChange }) {
+  const count = names.filter((name) => query.get(name)).length;
   const [open, setOpen] = useState(count > 0);
   const load = (/** @type {AbortSignal} */ signal) =>
     Promise.all([call("GET", "folders", { signal }), call("GET", `tags?limit=${SHOWN_TAGS}`, { signal })]);
   const known = useRequest(open ? load : null, [open]);
   /** @type {[Schemas["FoldersResponse"], Schemas["TagsResponse"]] | null} */
   const answer = known.answer;
+  // Sources that begin with a slash have no folder to filter by.
+  const folders = (answer?.[0].folders ?? []).filter(({ name }) => !name.startsWith("(")).slice(0, SHOWN_FOLDERS);
   const chosen = tagsOf(query);
   const tags = [...new Set([...chosen, ...(answer?.[1].tags ?? []).map(({ tag }) => tag)])];
   /** @param {string} name */
@@ -58,14 +78,24 @@ export function Filters({ query, onChange }) {
     <${RequestState} ...${known} />
     <div class="fields">
       <label>Source <input list="sources" autocomplete="off" dir="auto" value=${query.get("source") ?? ""} onChange=${field("source")} /></label>
-      <datalist id="sources">${answer?.[0].folders.map(({ name, count }) => html`<option key=${name} value=${name}>${count}</option>`)}</datalist>
-      <label>From <input type="date" value=${query.get("since") ?? ""} onChange=${field("since")} /></label>
-      <label>Until <input type="date" value=${query.get("until") ?? ""} onChange=${field("until")} /></label>
+      <datalist id="sources">${folders.map(({ name }) => html`<option key=${name} value=${name}></option>`)}</datalist>
+      ${
+        names.includes("since") &&
+        html`<label>From <input type="date" value=${query.get("since") ?? ""} onChange=${field("since")} /></label>
+      <label>Until <input type="date" value=${query.get("until") ?? ""} onChange=${field("until")} /></label>`
+      }
       <label><input type="checkbox" checked=${Boolean(query.get("archived"))}
         onChange=${(/** @type {Event} */ event) =>
           onChange({ archived: /** @type {HTMLInputElement} */ (event.target).checked ? "yes" : null })} /> Archived too</label>
-      ${count > 0 && html`<button type="button" onClick=${() => onChange(Object.fromEntries(FILTERS.map((name) => [name, null])))}>Clear filters</button>`}
+      ${count > 0 && html`<button type="button" onClick=${() => onChange(Object.fromEntries(names.map((name) => [name, null])))}>Clear filters</button>`}
     </div>
+    ${
+      folders.length > 0 &&
+      html`<div class="tags" role="group" aria-label="Sources">${folders.map(({ name, count }) => {
+        const on = query.get("source") === name;
+        return html`<button key=${name} type="button" class="tag" aria-pressed=${on} onClick=${() => onChange({ source: on ? null : name })}><bdi>${name}/</bdi> ${count.toLocaleString("en")}</button>`;
+      })}</div>`
+    }
     ${
       tags.length > 0 &&
       html`<div class="tags" role="group" aria-label="Tags">${tags.map((tag) => {

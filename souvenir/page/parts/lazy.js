@@ -1,24 +1,36 @@
+import { call } from "../api.js";
+import { offline } from "../state.js";
 import { useEffect, useState } from "../vendor/preact-hooks.js";
 import { html } from "./html.js";
 
 /**
  * A component whose module is loaded when it is first shown.
- * @param {{ load: () => Promise<() => unknown> }} props
+ * @template Props
+ * @param {{ load: () => Promise<(props: any) => unknown>, waiting?: (error: unknown) => unknown } & Props} props
+ *     `waiting` shows what stands there before, or why nothing does; the other properties are the component's.
  */
-export function Lazy({ load }) {
-  const [loaded, setLoaded] = useState(/** @type {{ show: () => unknown } | null} */ (null));
-  const [error, setError] = useState("");
+export function Lazy({ load, waiting = (error) => error, ...props }) {
+  const [loaded, setLoaded] = useState(/** @type {{ show: (props: any) => unknown } | null} */ (null));
+  const [failed, setFailed] = useState(false);
   useEffect(() => {
     let wanted = true;
-    setLoaded(null);
     load().then(
       (show) => wanted && setLoaded({ show }),
-      () => wanted && setError("This view could not be loaded. Reload the page."),
+      () => {
+        if (wanted) setFailed(true);
+        // Says whether the service can be reached; if not, the module is loaded when it is back.
+        call("GET", "health").catch(() => {});
+      },
     );
     return () => {
       wanted = false;
     };
-  }, [load]);
-  if (error) return html`<main id="main" tabindex="-1"><p class="error" role="alert">${error}</p></main>`;
-  return loaded ? html`<${loaded.show} />` : html`<main id="main" tabindex="-1"></main>`;
+  }, [load, offline.value]);
+  if (loaded) return html`<${loaded.show} ...${props} />`;
+  return waiting(failed && html`<p class="error" role="alert">This part could not be loaded. Reload the page.</p>`);
 }
+
+const drawer = () => import("./drawer.js").then((module) => module.Drawer);
+
+/** The drawer of a memory, loaded when it is first opened. @param {{ id: number, onClose: () => void, children?: unknown }} props */
+export const LazyDrawer = (props) => html`<${Lazy} load=${drawer} ...${props} />`;

@@ -1,8 +1,8 @@
 import { explainedSearch } from "../api.js";
 import { Copy, curl } from "../parts/copy.js";
-import { Drawer } from "../parts/drawer.js";
 import { FILTERS, Filters, filtersOf } from "../parts/filters.js";
 import { html } from "../parts/html.js";
+import { LazyDrawer } from "../parts/lazy.js";
 import { useListKeys } from "../parts/list.js";
 import { RequestState, useRequest } from "../parts/request.js";
 import { Samples } from "../parts/samples.js";
@@ -33,7 +33,7 @@ export function Search() {
   useListKeys(hits.length, selected, select);
   return html`<main id="main" tabindex="-1">
       <h1>Search</h1>
-      <${Filters} query=${query} onChange=${(/** @type {Record<string, string | null>} */ change) => go("search", { ...kept, ...change })} />
+      <${Filters} query=${query} names=${FILTERS} onChange=${(/** @type {Record<string, string | null>} */ change) => go("search", { ...kept, ...change })} />
       <${RequestState} ...${asked} />
       ${!question && html`<${Empty} />`}
       ${
@@ -55,7 +55,7 @@ export function Search() {
         ${hits.length > 0 && html`<p class="faint legend">${["meaning", "words", "time", "speaker"].map((kind) => html`<span key=${kind}><span class=${`part ${kind}`}></span> ${kind} </span>`)}</p>`}`
       }
     </main>
-    ${open > 0 && html`<${Drawer} id=${open} onClose=${() => select(-1)}>${selected >= 0 && answer && html`<${Why} hit=${hits[selected]} answer=${answer} />`}<//>`}`;
+    ${open > 0 && html`<${LazyDrawer} id=${open} onClose=${() => select(-1)}>${selected >= 0 && answer && html`<${Why} hit=${hits[selected]} answer=${answer} />`}<//>`}`;
 }
 
 /** @param {AbortSignal} signal Ends the wait early. */
