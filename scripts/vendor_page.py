@@ -1,10 +1,10 @@
-"""Copies the modules that the page imports from node_modules to souvenir/page/vendor, with a manifest.
+"""Copies the modules and styles that the page loads from node_modules to souvenir/page/vendor, with a manifest.
 
 python -m scripts.vendor_page
 
 A browser cannot resolve the name of a package, and an import map would be an inline script, which the page's Content
 Security Policy forbids: names in import statements become paths. The manifest has the version, licence and SHA-256 of
-each file. The `.d.ts` next to a module gives the type check the package's own declarations.
+each file, `LICENCES.txt` the texts. The `.d.ts` next to a module gives the type check the package's own declarations.
 """
 
 from __future__ import annotations
@@ -24,10 +24,16 @@ MODULES = {
     "@preact/signals-core": ("@preact/signals-core", "dist/signals-core.module.js"),
     "@preact/signals": ("@preact/signals", "dist/signals.module.js"),
     "htm": ("htm", "dist/htm.module.js"),
+    "cytoscape": ("cytoscape", "dist/cytoscape.esm.min.mjs"),
+    "uplot": ("uplot", "dist/uPlot.esm.js"),
 }
 """The package of each imported name, and its module there."""
 
-_IMPORTED = re.compile(r'(\bfrom ?)"([^".][^"]*)"')
+STYLES = {"uplot": ("uplot", "dist/uPlot.min.css")}
+
+DEFAULT_EXPORTS = {"htm", "cytoscape", "uplot"}
+
+_IMPORTED = re.compile(rf'(\bfrom ?)"({"|".join(map(re.escape, MODULES))})"')
 _SOURCE_MAP = re.compile(r"\n?//# sourceMappingURL=.*\s*$")
 
 
@@ -39,20 +45,32 @@ def vendored() -> dict[str, str]:
     files: dict[str, str] = {}
     manifest = {}
     for name, (package, path) in MODULES.items():
-        described = json.loads((NODE_MODULES / package / "package.json").read_text(encoding="utf-8"))
         source = (NODE_MODULES / package / path).read_text(encoding="utf-8")
         content = _IMPORTED.sub(lambda found: f'{found[1]}"./{file_of(found[2])}"', _SOURCE_MAP.sub("\n", source))
         files[file_of(name)] = content
         files[file_of(name).replace(".js", ".d.ts")] = _declarations(name)
-        manifest[file_of(name)] = {
-            "package": package,
-            "version": described["version"],
-            "licence": described["license"],
-            "module": path,
-            "sha256": hashlib.sha256(content.encode()).hexdigest(),
-        }
+        manifest[file_of(name)] = _origin(package, path, content)
+    for name, (package, path) in STYLES.items():
+        content = (NODE_MODULES / package / path).read_text(encoding="utf-8")
+        files[f"{name}.css"] = content
+        manifest[f"{name}.css"] = _origin(package, path, content)
     files["manifest.json"] = json.dumps(manifest, indent=2) + "\n"
+    files["LICENCES.txt"] = "\n".join(
+        f"{package}\n\n{(NODE_MODULES / package / 'LICENSE').read_text(encoding='utf-8').strip()}\n"
+        for package in dict.fromkeys(package for package, _ in MODULES.values())
+    )
     return files
+
+
+def _origin(package: str, path: str, content: str) -> dict[str, str]:
+    described = json.loads((NODE_MODULES / package / "package.json").read_text(encoding="utf-8"))
+    return {
+        "package": package,
+        "version": described["version"],
+        "licence": described["license"],
+        "module": path,
+        "sha256": hashlib.sha256(content.encode()).hexdigest(),
+    }
 
 
 def file_of(name: str) -> str:
@@ -60,8 +78,8 @@ def file_of(name: str) -> str:
 
 
 def _declarations(name: str) -> str:
-    default = f'export {{ default }} from "{name}";\n' if name == "htm" else ""
-    return f'export * from "{name}";\n{default}'
+    exported = "{ default }" if name in DEFAULT_EXPORTS else "*"
+    return f'export {exported} from "{name}";\n'
 
 
 if __name__ == "__main__":

@@ -105,6 +105,11 @@ class MemoryMetrics(BaseModel):
     process: ProcessMemory
 
 
+class DiskMetrics(BaseModel):
+    database_bytes: int = Field(description="The size of the database file.")
+    log_bytes: int = Field(description="The size of the write-ahead log.")
+
+
 class MetricsResponse(BaseModel):
     uptime_sec: float
     requests: RequestMetrics
@@ -125,6 +130,7 @@ class MetricsResponse(BaseModel):
         ],
     )
     memory: MemoryMetrics
+    disk: DiskMetrics
     extract: ExtractFigures
     embedder_reload: dict[str, int] = Field(
         description="Always 0: the model stays loaded.", examples=[{"reload_count": 0, "failure_count": 0}]
@@ -165,6 +171,7 @@ def metrics(scope: Admin, request: Request) -> MetricsResponse | Response:
 def _metrics_of(service: Service, scope: Scope) -> MetricsResponse:
     counted, total = service.metrics, service.engine.count(scope)
     figures, trend = counted.figures(), _trend(counted.sample(scope.namespace, total))
+    database_bytes, log_bytes = service.engine.bytes_on_disk
     return MetricsResponse(
         uptime_sec=round(counted.uptime_s, 1),
         requests=_request_metrics(figures.values(), counted.active),
@@ -172,6 +179,7 @@ def _metrics_of(service: Service, scope: Scope) -> MetricsResponse:
         memory=MemoryMetrics(
             current_total=total, trend=trend, process=ProcessMemory(rss_kb=resident_kb(), max_rss_kb=peak_kb())
         ),
+        disk=DiskMetrics(database_bytes=database_bytes, log_bytes=log_bytes),
         extract=ExtractFigures.of(service.extraction.jobs.figures),
         **NOT_YET,
     )

@@ -178,6 +178,11 @@ class IndexedStore:
         """Return row counts and sizes over all namespaces."""
         return vitals_of(self._database, self.models.serving.registry)
 
+    @property
+    def bytes_on_disk(self) -> tuple[int, int]:
+        """Sizes of the database file and of its write-ahead log."""
+        return self._database.bytes_on_disk
+
     def back_up(self, *, reason: str) -> Backup:
         """Copy the database while reads and writes go on.
 

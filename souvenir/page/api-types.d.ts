@@ -3287,6 +3287,10 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
+        DiskMetrics: {
+            database_bytes: number;
+            log_bytes: number;
+        };
         DownloadResponse: {
             success: boolean;
             backup_name: string;
@@ -4260,6 +4264,7 @@ export interface components {
                 [key: string]: components["schemas"]["RouteMetrics"];
             };
             memory: components["schemas"]["MemoryMetrics"];
+            disk: components["schemas"]["DiskMetrics"];
             extract: components["schemas"]["ExtractFigures"];
             embedder_reload: {
                 [key: string]: number;

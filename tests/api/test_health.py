@@ -103,6 +103,8 @@ def test_metrics_count_requests_by_route(client: TestClient, add: Add):
     assert body["requests"]["active_http_requests"] == 1
     assert body["memory"]["current_total"] == 1
     assert body["memory"]["process"]["rss_kb"] > 1000
+    assert body["disk"]["database_bytes"] > 0
+    assert body["disk"]["log_bytes"] >= 0
     assert body["uptime_sec"] >= 0
     assert body["extract"]["queue_depth"] == 0
     assert {"embedder_reload", "promotion"} <= set(body)

@@ -42,6 +42,8 @@ def test_every_view_meets_wcag_and_fits_the_window(page, origin):
         "/#/agents?in=assistant&ask=where+does+Mira+live",
         "/#/agents?in=assistant&show=blocks",
         "/#/knowledge?in=assistant",
+        "/#/knowledge?in=assistant&show=graph",
+        "/#/operations",
     ],
 )
 def test_what_is_opened_in_a_view_meets_wcag(page, origin, address):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import time
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.page.samples import Api, add_samples
-from tests.page.steps import open_page
+from tests.page.steps import open_page, settle
 
 PATIENCE_S = 30
 ABOUT_MIRA = (
@@ -94,3 +96,128 @@ def test_a_topic_leads_to_its_messages(page, origin, api):
     topic = page.get_by_role("region", name="Topic")
     expect(topic.get_by_role("heading", level=2).first).to_have_text(topics[0]["name"])
     expect(topic).to_contain_text("Mira")
+
+
+def drawing(page: Page) -> Locator:
+    return page.get_by_role("img")
+
+
+def drawn(page: Page) -> set[str]:
+    """What the table below the drawing names."""
+    return set(page.get_by_role("main").locator("tbody a").all_inner_texts())
+
+
+def test_the_graph_draws_the_relations_that_its_table_lists(page, origin, api, mira):
+    open_page(page, origin, "/#/knowledge?in=assistant&show=graph")
+    expect(drawing(page).locator("canvas").first).to_be_visible()
+    expect(drawing(page)).to_have_accessible_name(
+        re.compile(r"\d+ concepts, \d+ relations; the table below lists them")
+    )
+    related = api("GET", f"/agents/assistant/concepts/{mira['id']}/related?depth=1&limit=8")["related"]
+    assert related
+    assert {each["concept"]["name"] for each in related} < drawn(page)
+
+
+def test_a_kind_is_hidden_and_shown_again(page, origin, api):
+    open_page(page, origin, "/#/knowledge?in=assistant&show=graph")
+    kinds = {each["name"]: each["kind"] for each in api("GET", "/agents/assistant/concepts")["concepts"]}
+    phrases = {name for name, kind in kinds.items() if kind == "phrase"} & drawn(page)
+    assert phrases
+    page.get_by_role("checkbox", name="phrase").uncheck()
+    assert not phrases & drawn(page)
+    page.get_by_role("checkbox", name="phrase").check()
+    assert phrases <= drawn(page)
+
+
+def test_concepts_of_another_time_are_hidden(page, origin):
+    open_page(page, origin, "/#/knowledge?in=assistant&show=graph")
+    assert drawn(page)
+    page.get_by_label("Mentioned from").fill("2126-01-01")
+    expect(drawing(page)).to_have_accessible_name(re.compile("^0 concepts"))
+    page.get_by_label("Mentioned from").fill("")
+    expect(drawing(page)).not_to_have_accessible_name(re.compile("^0 concepts"))
+
+
+def test_a_found_concept_is_selected_with_its_neighbours_and_a_path_to_another(page, origin, api):
+    school = api("GET", "/agents/assistant/concept?name=school")
+    chemistry = api("GET", "/agents/assistant/concept?name=chemistry")
+    open_page(page, origin, f"/#/knowledge?in=assistant&show=graph&around={school['id']}")
+    page.get_by_label("Find a concept").fill("chemistry")
+    page.get_by_role("button", name="Find").first.click()
+    selected = page.get_by_role("region", name="Selected")
+    expect(selected).to_contain_text("chemistry")
+    assert {"Mira", "Lisbon"} <= drawn(page)
+    selected.get_by_label("Path from chemistry to").fill("Sintra")
+    selected.get_by_role("button", name="Find").click()
+    expect(selected.get_by_role("status")).to_have_text(re.compile("^Path: chemistry – .*Sintra$"))
+    related = api("GET", f"/agents/assistant/concepts/{chemistry['id']}/related?depth=5&limit=200")["related"]
+    path = next(each["path"] for each in related if each["concept"]["name"] == "Sintra")
+    expect(selected.get_by_role("status")).to_have_text("Path: " + " – ".join(["chemistry", *path, "Sintra"]))
+    page.reload()
+    settle(page)
+    expect(selected.get_by_role("status")).to_have_text("Path: " + " – ".join(["chemistry", *path, "Sintra"]))
+
+
+def test_a_node_is_selected_by_a_click(page, origin, mira):
+    open_page(page, origin, f"/#/knowledge?in=assistant&show=graph&around={mira['id']}")
+    page.get_by_role("checkbox", name="phrase").uncheck()
+    page.get_by_role("checkbox", name="date").uncheck()
+    expect(drawing(page).locator("canvas").first).to_be_visible()
+    box = drawing(page).bounding_box()
+    assert box
+    selected = page.get_by_role("region", name="Selected")
+    # Where a node is, the layout decides: a raster of clicks meets one.
+    for x, y in itertools.product(range(24, int(box["width"]), 16), range(24, int(box["height"]), 16)):
+        page.mouse.click(box["x"] + x, box["y"] + y)
+        if selected.count():
+            break
+    expect(selected).to_be_visible()
+    assert "node=" in page.url
+
+
+def test_a_concept_joins_another_by_its_name_and_parts_again(page, origin, api, mira):
+    ana = api("GET", "/agents/assistant/concept?name=Ana")
+    assert ana["id"] != mira["id"]
+    open_page(page, origin, f"/#/knowledge?in=assistant&concept={mira['id']}")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Other names").fill("Ana")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("region", name="Concept")).to_contain_text("also Ana")
+    assert api("GET", "/agents/assistant/concept?name=Ana")["id"] == mira["id"]
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("region", name="Concept")).not_to_contain_text("also Ana")
+    assert api("GET", "/agents/assistant/concept?name=Ana")["id"] == ana["id"]
+
+
+def test_the_timeline_has_the_months_of_the_service_with_their_sentences(page, origin, api, mira):
+    months = api("GET", f"/agents/assistant/concepts/{mira['id']}/history")["months"]
+    assert months
+    open_page(page, origin, f"/#/knowledge?in=assistant&concept={mira['id']}")
+    timeline = page.locator("section.month")
+    expect(timeline).to_have_count(len(months))
+    expect(timeline.first).to_contain_text(f"{months[-1]['owners']} texts")
+    for text in ABOUT_MIRA:
+        expect(timeline.first).to_contain_text(text)
+
+
+def test_entities_of_mcp_are_drawn_searched_and_opened(page, origin, api):
+    graph = {
+        "entities": [
+            {"name": "Ann_Lee", "entity_type": "person", "observations": ["Speaks Basque", "<b>Works</b> early"]},
+            {"name": "Heron", "entity_type": "company", "observations": ["Builds boats"]},
+        ],
+        "relations": [{"from_entity": "Ann_Lee", "to_entity": "Heron", "relation_type": "works_at"}],
+    }
+    api("POST", "/knowledge-graph", graph)
+    open_page(page, origin, "/#/knowledge")
+    page.get_by_role("link", name="Entities that clients of MCP stored").click()
+    settle(page)
+    expect(drawing(page)).to_have_accessible_name("2 entities, 1 relation; the tables below list them")
+    expect(page.get_by_role("row", name="Ann_Lee works at Heron")).to_be_visible()
+    page.get_by_role("link", name="Ann_Lee").click()
+    selected = page.get_by_role("region", name="Selected")
+    expect(selected).to_contain_text("Speaks Basque")
+    expect(selected).to_contain_text("<b>Works</b> early")
+    page.get_by_label("Search entities").fill("who builds boats")
+    page.get_by_role("button", name="Search", exact=True).click()
+    expect(page.get_by_role("row").filter(has_text="company").first).to_contain_text("Heron")

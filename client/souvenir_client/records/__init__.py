@@ -127,6 +127,7 @@ if TYPE_CHECKING:
     from souvenir_client.records.facts import FactRecord, FactsResponse, ListedFact, SetFactsResponse, SplitResponse
     from souvenir_client.records.figures import (
         DayFigures,
+        DiskMetrics,
         ExtractFigures,
         ExtractionFigures,
         ExtractionQualityResponse,
@@ -277,32 +278,32 @@ __all__ = [
     "ContextResponse", "ConversationStored", "CountResponse", "CreatedWebhook", "DayFigures",
     "DeduplicateResponse", "DeleteBatchResponse", "DeleteManyResponse", "DeleteResponse", "DeletedBlock",
     "DeletedWebhook", "DeliveriesResponse", "DeliveryRecord", "DescribeJob", "DescribeResponse", "DiffResponse",
-    "DownloadResponse", "DroppedClaims", "DroppedCounts", "DuplicatePairRecord", "EntityRecord", "EraseResponse",
-    "EventRecord", "EventsResponse", "EvidenceConfidence", "EvidenceItem", "EvidencePacket", "EvidenceResponse",
-    "ExplainMessagesResponse", "ExplainResponse", "ExplainedHit", "ExplainedMessage", "Explanation",
-    "ExtractAccepted", "ExtractFigures", "ExtractJob", "ExtractResult", "ExtractStatus", "ExtractionFigures",
-    "ExtractionQualityResponse", "ExtractionUsage", "FactPair", "FactRecord", "FactsResponse", "FailureRecord",
-    "FailuresResponse", "FeedbackFigures", "FeedbackHistoryResponse", "FeedbackRecord", "FeedbackResponse",
-    "FileError", "FlagRecord", "FolderRecord", "FoldersResponse", "ForgetResponse", "FoundMessage",
-    "GetBatchResponse", "GraphDocument", "GraphNode", "GraphRelation", "GraphResponse", "GraphSearchResponse",
-    "GraphUse", "HealthResponse", "HistoryResponse", "ImportResponse", "InsightsRecord", "IsNovelResponse",
-    "JobAccepted", "JobRecord", "JobsResponse", "KeyQuotas", "KeyRecord", "KeysResponse", "LineError",
-    "LinkRecord", "LinksResponse", "ListedFact", "ListedLink", "LocritAiResult", "LocritAiSearchResponse",
-    "LocritConcept", "LocritConceptDetails", "LocritConcepts", "LocritContext", "LocritDone", "LocritHistory",
-    "LocritMemories", "LocritMemory", "LocritMemoryAdded", "LocritMessage", "LocritMessageAnswer",
-    "LocritRelated", "LocritRelatedConcepts", "LocritResult", "LocritSearchResponse", "LocritSession",
-    "LocritSessionAnswer", "LocritSessions", "LocritStatistics", "LocritStats", "LocritSummary", "LongTermHit",
-    "MemoryBlock", "MemoryChange", "MemoryFigures", "MemoryMetrics", "MemoryPage", "MemoryRecord", "MemoryTrend",
-    "MergeResponse", "MergedRecord", "MessageBatch", "MessageRecord", "MetricsResponse", "MissedMemoryResponse",
-    "ModelClaim", "ModelUsage", "NamedConcept", "NearMemory", "NeighbourRecord", "NeighbourShift",
-    "NetworkRecord", "NewKeyResponse", "OperationUsage", "OwnKeyResponse", "PatchMemoryResponse", "PolicyAction",
-    "PolicyCounts", "PolicyRecord", "PolicyResponse", "PolicySummary", "PreferencePage", "PreferenceRecord",
-    "ProblemQueriesResponse", "ProblemQueryRecord", "ProcessMemory", "ProfileDeleted", "ProfileRecord",
-    "PruneResponse", "PurgeResponse", "QualitySummaryResponse", "ReadyResponse", "RecallResponse",
-    "RecallSearchResponse", "ReembedResponse", "RelatedConcept", "RelatedConcepts", "RelationRecord",
-    "ReloadResponse", "RememberResponse", "RemoteRestoreResponse", "RemoteSnapshotRecord",
-    "RemoteSnapshotsResponse", "RemoveLinkResponse", "RemovedCounts", "RemovedResponse", "RenameFolderResponse",
-    "RequestMetrics", "RescanResponse", "ResolveConflictsResponse", "RestoreResponse",
+    "DiskMetrics", "DownloadResponse", "DroppedClaims", "DroppedCounts", "DuplicatePairRecord", "EntityRecord",
+    "EraseResponse", "EventRecord", "EventsResponse", "EvidenceConfidence", "EvidenceItem", "EvidencePacket",
+    "EvidenceResponse", "ExplainMessagesResponse", "ExplainResponse", "ExplainedHit", "ExplainedMessage",
+    "Explanation", "ExtractAccepted", "ExtractFigures", "ExtractJob", "ExtractResult", "ExtractStatus",
+    "ExtractionFigures", "ExtractionQualityResponse", "ExtractionUsage", "FactPair", "FactRecord",
+    "FactsResponse", "FailureRecord", "FailuresResponse", "FeedbackFigures", "FeedbackHistoryResponse",
+    "FeedbackRecord", "FeedbackResponse", "FileError", "FlagRecord", "FolderRecord", "FoldersResponse",
+    "ForgetResponse", "FoundMessage", "GetBatchResponse", "GraphDocument", "GraphNode", "GraphRelation",
+    "GraphResponse", "GraphSearchResponse", "GraphUse", "HealthResponse", "HistoryResponse", "ImportResponse",
+    "InsightsRecord", "IsNovelResponse", "JobAccepted", "JobRecord", "JobsResponse", "KeyQuotas", "KeyRecord",
+    "KeysResponse", "LineError", "LinkRecord", "LinksResponse", "ListedFact", "ListedLink", "LocritAiResult",
+    "LocritAiSearchResponse", "LocritConcept", "LocritConceptDetails", "LocritConcepts", "LocritContext",
+    "LocritDone", "LocritHistory", "LocritMemories", "LocritMemory", "LocritMemoryAdded", "LocritMessage",
+    "LocritMessageAnswer", "LocritRelated", "LocritRelatedConcepts", "LocritResult", "LocritSearchResponse",
+    "LocritSession", "LocritSessionAnswer", "LocritSessions", "LocritStatistics", "LocritStats", "LocritSummary",
+    "LongTermHit", "MemoryBlock", "MemoryChange", "MemoryFigures", "MemoryMetrics", "MemoryPage", "MemoryRecord",
+    "MemoryTrend", "MergeResponse", "MergedRecord", "MessageBatch", "MessageRecord", "MetricsResponse",
+    "MissedMemoryResponse", "ModelClaim", "ModelUsage", "NamedConcept", "NearMemory", "NeighbourRecord",
+    "NeighbourShift", "NetworkRecord", "NewKeyResponse", "OperationUsage", "OwnKeyResponse",
+    "PatchMemoryResponse", "PolicyAction", "PolicyCounts", "PolicyRecord", "PolicyResponse", "PolicySummary",
+    "PreferencePage", "PreferenceRecord", "ProblemQueriesResponse", "ProblemQueryRecord", "ProcessMemory",
+    "ProfileDeleted", "ProfileRecord", "PruneResponse", "PurgeResponse", "QualitySummaryResponse",
+    "ReadyResponse", "RecallResponse", "RecallSearchResponse", "ReembedResponse", "RelatedConcept",
+    "RelatedConcepts", "RelationRecord", "ReloadResponse", "RememberResponse", "RemoteRestoreResponse",
+    "RemoteSnapshotRecord", "RemoteSnapshotsResponse", "RemoveLinkResponse", "RemovedCounts", "RemovedResponse",
+    "RenameFolderResponse", "RequestMetrics", "RescanResponse", "ResolveConflictsResponse", "RestoreResponse",
     "RetractedFeedbackResponse", "ReviewRecord", "RevokeKeyResponse", "RouteMetrics", "RulesRecord", "SaidInTime",
     "ScoringWeights", "SearchBatchResponse", "SearchExplanation", "SearchFigures", "SearchHit",
     "SearchQualityResponse", "SearchResponse", "SessionContextResponse", "SessionLengths", "SessionPage",
@@ -352,10 +353,10 @@ _RECORDS = {
     "extraction_profiles": ("ProfileDeleted ProfileRecord RulesRecord"),
     "facts": ("FactRecord FactsResponse ListedFact SetFactsResponse SplitResponse"),
     "figures": (
-        "DayFigures ExtractFigures ExtractionFigures ExtractionQualityResponse ExtractionUsage FailureRecord "
-        "FailuresResponse FeedbackFigures GraphSearchResponse MemoryFigures MemoryMetrics MemoryTrend "
-        "MetricsResponse ModelUsage OperationUsage ProblemQueriesResponse ProblemQueryRecord ProcessMemory "
-        "QualitySummaryResponse RequestMetrics RouteMetrics SearchFigures SearchQualityResponse "
+        "DayFigures DiskMetrics ExtractFigures ExtractionFigures ExtractionQualityResponse ExtractionUsage "
+        "FailureRecord FailuresResponse FeedbackFigures GraphSearchResponse MemoryFigures MemoryMetrics "
+        "MemoryTrend MetricsResponse ModelUsage OperationUsage ProblemQueriesResponse ProblemQueryRecord "
+        "ProcessMemory QualitySummaryResponse RequestMetrics RouteMetrics SearchFigures SearchQualityResponse "
         "StaleMemoriesResponse StaleMemoryRecord StatsResponse TemporalSearchResponse TotalSample "
         "UsageResponse UsedQuotas"
     ),

@@ -21,6 +21,12 @@ class DayFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DiskMetrics:
+    database_bytes: int
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractFigures:
     """Counts of extractions of all namespaces."""
 
@@ -128,6 +134,7 @@ class MetricsResponse:
     requests: RequestMetrics
     routes: Mapping[str, RouteMetrics]
     memory: MemoryMetrics
+    disk: DiskMetrics
     extract: ExtractFigures
     embedder_reload: Mapping[str, int]
     promotion: Mapping[str, int]

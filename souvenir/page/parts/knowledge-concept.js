@@ -1,16 +1,20 @@
 import { call } from "../api.js";
-import { address, go, namespace, role } from "../state.js";
+import { address, go, role } from "../state.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { Confirm } from "./confirm.js";
 import { counted } from "./figures.js";
 import { html } from "./html.js";
+import { Timeline } from "./knowledge-timeline.js";
 import { notify } from "./notice.js";
 import { RequestState, useRequest } from "./request.js";
-import { StoredText, Time } from "./text.js";
+import { StoredText } from "./text.js";
 
 /** @import { Schemas } from "../api.js" */
 
 const RELATED = 30;
+
+/** @param {string} text */
+const names = (text) => text.split(",").map((name) => name.trim()).filter(Boolean);
 
 /**
  * A concept: its description, related concepts, and the texts that mention it.
@@ -35,10 +39,12 @@ export function Concept({ agent, id }) {
     const fields = new FormData(/** @type {HTMLFormElement} */ (event.target));
     const stated = concept.described_by === "caller" ? (concept.description ?? "") : "";
     /** @type {Record<string, string>} */
-    const before = { name: concept.name, kind: concept.kind, description: stated };
+    const before = { name: concept.name, kind: concept.kind, description: stated, aliases: concept.aliases.join(", ") };
     const changed = Object.keys(before).filter((name) => fields.get(name) !== before[name]);
-    const change = Object.fromEntries(changed.map((name) => [name, fields.get(name)]));
-    const former = Object.fromEntries(changed.map((name) => [name, before[name]]));
+    /** @param {(name: string) => string} of */
+    const body = (of) => Object.fromEntries(changed.map((name) => [name, name === "aliases" ? names(of(name)) : of(name)]));
+    const change = body((name) => String(fields.get(name)));
+    const former = body((name) => before[name]);
     try {
       await call("PATCH", path, { body: change });
       setEditing(false);
@@ -69,11 +75,14 @@ export function Concept({ agent, id }) {
             <label>Name <input name="name" required dir="auto" autocomplete="off" defaultValue=${concept.name} /></label>
             <label>Kind <input name="kind" required autocomplete="off" defaultValue=${concept.kind} /></label>
             <label>Description <input name="description" size="40" dir="auto" autocomplete="off" defaultValue=${concept.described_by === "caller" ? concept.description : ""} /></label>
+            <label>Other names, with commas between; concepts of these names are merged into this one
+              <input name="aliases" dir="auto" autocomplete="off" defaultValue=${concept.aliases.join(", ")} /></label>
             <button>Save</button><button type="button" onClick=${() => setEditing(false)}>Cancel</button>
           </form>`
         : role.value !== "read-only" &&
           html`<p><button type="button" onClick=${() => setEditing(true)}>Edit</button> <button type="button" class="danger" onClick=${() => setForgetting(true)}>Remove …</button></p>`
     }
+    <p><a href=${address("knowledge", { show: "graph", around: id, node: id })}>Show in the graph</a></p>
     ${
       related.length > 0 &&
       html`<h2>Related</h2><div class="wide-table" tabindex="0"><table><thead><tr><th>Concept</th><th>Relation</th><th>Mentioned together</th></tr></thead>
@@ -82,14 +91,7 @@ export function Concept({ agent, id }) {
           <td>${each.relationship_type.replaceAll("_", " ")}${each.path.length ? html` <span class="faint">by <bdi>${each.path.join(", ")}</bdi></span>` : ""}</td><td>${each.together.toLocaleString("en")}</td></tr>`,
         )}</tbody></table></div>`
     }
-    ${(concept.memories.length > 0 || concept.messages.length > 0) && html`<h2>Mentioned in</h2>`}
-    ${concept.memories.map(
-      (each) => html`<div key=${each.id}><a class="faint" href=${address("memories", { memory: each.id })}>Memory ${each.id}</a><${StoredText} text=${each.text} words=${[concept.name]} /></div>`,
-    )}
-    ${concept.messages.map(
-      (each) => html`<div key=${each.id}><a class="faint" href=${address("agents", { in: namespace(), show: "conversations", session: each.session_id, message: each.id })}>${each.role}</a> <span class="faint">· <${Time} at=${each.created_at} /></span>
-        <${StoredText} text=${each.content} words=${[concept.name]} /></div>`,
-    )}
+    <${Timeline} path=${path} concept=${concept} />
     ${
       forgetting &&
       html`<${Confirm} label="Remove the concept" word=${concept.name} action="Remove" onConfirm=${forget} onClose=${() => setForgetting(false)}>

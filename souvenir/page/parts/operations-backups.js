@@ -1,6 +1,8 @@
 import { call } from "../api.js";
 import { useState } from "../vendor/preact-hooks.js";
-import { bytes } from "./figures.js";
+import { changes } from "./changes.js";
+import { Confirm } from "./confirm.js";
+import { bytes, counted } from "./figures.js";
 import { html } from "./html.js";
 import { notify } from "./notice.js";
 import { RequestState, useRequest } from "./request.js";
@@ -14,6 +16,13 @@ export function Backups() {
   const answer = asked.answer;
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState("");
+  const [chosen, setChosen] = useState(/** @type {Schemas["BackupsResponse"]["backups"][number] | null} */ (null));
+  const restore = async () => {
+    const { message } = await call("POST", "restore", { body: { backup_name: chosen?.name } });
+    changes.value += 1;
+    notify(message);
+    asked.again();
+  };
   const make = async () => {
     setBusy(true);
     try {
@@ -34,12 +43,18 @@ export function Backups() {
     ${
       answer &&
       answer.backups.length > 0 &&
-      html`<div class="wide-table" tabindex="0"><table><thead><tr><th>Name</th><th>Made</th><th>Memories</th><th>Size</th></tr></thead>
+      html`<div class="wide-table" tabindex="0"><table><thead><tr><th>Name</th><th>Made</th><th>Memories</th><th>Size</th><th></th></tr></thead>
         <tbody>${answer.backups.map(
           (each) => html`<tr key=${each.name}><td>${each.name}</td><td><${Time} at=${each.created_at} /></td>
-          <td>${each.memories.toLocaleString("en")}</td><td>${bytes(each.bytes)}</td></tr>`,
-        )}</tbody></table></div>
-        <p class="faint">To restore one, run <code>souvenir-server restore NAME</code> where the service runs.</p>`
+          <td>${each.memories.toLocaleString("en")}</td><td>${bytes(each.bytes)}</td>
+          <td><button type="button" class="danger" onClick=${() => setChosen(each)}>Restore …</button></td></tr>`,
+        )}</tbody></table></div>`
+    }
+    ${
+      chosen &&
+      html`<${Confirm} label="Restore a backup" word=${chosen.name} action="Restore" onConfirm=${restore} onClose=${() => setChosen(null)}>
+        <p>All namespaces go back to this backup of ${counted(chosen.memories, "memory", "memories")}, <${Time} at=${chosen.created_at} />. What is stored now is backed up first.</p>
+      <//>`
     }
   </section>`;
 }

@@ -1,6 +1,7 @@
 import { call } from "../api.js";
 import { role } from "../state.js";
 import { useEffect, useState } from "../vendor/preact-hooks.js";
+import { changes } from "./changes.js";
 import { html } from "./html.js";
 import { RequestState, useRequest } from "./request.js";
 import { Time } from "./text.js";
@@ -12,7 +13,7 @@ const WATCH_MS = 1000;
 
 /** The latest jobs; followed while one is not finished. */
 export function Jobs() {
-  const asked = useRequest((signal) => call("GET", `jobs?limit=${LATEST}`, { signal }), []);
+  const asked = useRequest((signal) => call("GET", `jobs?limit=${LATEST}`, { signal }), [changes.value]);
   /** @type {Schemas["JobsResponse"] | null} */
   const answer = asked.answer;
   const [error, setError] = useState("");

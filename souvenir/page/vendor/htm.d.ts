@@ -1,2 +1,1 @@
-export * from "htm";
 export { default } from "htm";

@@ -2,6 +2,9 @@ import { call } from "../api.js";
 import { AgentList } from "../parts/agent-list.js";
 import { html } from "../parts/html.js";
 import { Concept } from "../parts/knowledge-concept.js";
+import { Entities } from "../parts/knowledge-entities.js";
+import { Find } from "../parts/knowledge-find.js";
+import { ConceptGraph } from "../parts/knowledge-graph.js";
 import { Topic, Topics } from "../parts/knowledge-topics.js";
 import { RequestState, useRequest } from "../parts/request.js";
 import { Time } from "../parts/text.js";
@@ -15,7 +18,9 @@ const AT_ONCE = 100;
 /** @type {Record<string, { name: string, show: (agent: string) => unknown }>} */
 const TABS = {
   concepts: { name: "Concepts", show: (agent) => html`<${Concepts} agent=${agent} />` },
+  graph: { name: "Graph", show: (agent) => html`<${ConceptGraph} agent=${agent} />` },
   topics: { name: "Topics", show: (agent) => html`<${Topics} agent=${agent} />` },
+  entities: { name: "Entities", show: () => html`<${Entities} />` },
   insights: { name: "Insights", show: (agent) => html`<${Insights} agent=${agent} />` },
 };
 
@@ -25,7 +30,8 @@ export function Knowledge() {
   const shown = query.get("show") ?? "concepts";
   const chosen = query.get("in") ?? ownNamespace.value;
   if (!chosen)
-    return html`<main id="main" tabindex="-1" class="scroll"><h1>Knowledge</h1><p>Choose an agent to see what its texts are about.</p><${AgentList} view="knowledge" /></main>`;
+    return html`<main id="main" tabindex="-1" class="scroll"><h1>Knowledge</h1><p>Choose an agent to see what its texts are about.</p><${AgentList} view="knowledge" />
+      <p><a href=${address("knowledge", { in: "default", show: "entities" })}>Entities that clients of MCP stored in the namespace default</a></p></main>`;
   const agent = encodeURIComponent(chosen);
   const concept = query.get("concept");
   const topic = query.get("topic");
@@ -47,25 +53,11 @@ export function Knowledge() {
 /** @param {{ agent: string }} props */
 function Concepts({ agent }) {
   const [limit, setLimit] = useState(AT_ONCE);
-  const [error, setError] = useState("");
   const asked = useRequest((signal) => call("GET", `agents/${agent}/concepts?limit=${limit}`, { signal }), [agent, limit]);
   /** @type {Schemas["ConceptPage"] | null} */
   const answer = asked.answer;
-  /** @param {SubmitEvent} event */
-  const find = async (event) => {
-    event.preventDefault();
-    const name = String(new FormData(/** @type {HTMLFormElement} */ (event.target)).get("name"));
-    try {
-      const found = await call("GET", `agents/${agent}/concept?name=${encodeURIComponent(name)}`);
-      go("knowledge", { concept: found.id });
-    } catch (failed) {
-      setError(/** @type {Error} */ (failed).message);
-    }
-  };
-  return html`<form class="fields" onSubmit=${find}>
-      <label>Name of a concept <input name="name" dir="auto" required autocomplete="off" /></label><button>Find</button>
-    </form>
-    <${RequestState} error=${error || asked.error} slow=${asked.slow && !answer} />
+  return html`<${Find} agent=${agent} name="name" label="Name of a concept" onFound=${(/** @type {number} */ id) => go("knowledge", { concept: id })} />
+    <${RequestState} error=${asked.error} slow=${asked.slow && !answer} />
     ${answer && !answer.total && html`<p>No concept yet. Names, things and dates that the stored texts mention appear here by themselves.</p>`}
     ${
       answer &&

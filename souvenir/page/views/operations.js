@@ -3,8 +3,11 @@ import { bytes } from "../parts/figures.js";
 import { html } from "../parts/html.js";
 import { Audit } from "../parts/operations-audit.js";
 import { Backups } from "../parts/operations-backups.js";
+import { Charts } from "../parts/operations-charts.js";
+import { Embedding } from "../parts/operations-embedding.js";
 import { Jobs } from "../parts/operations-jobs.js";
 import { Keys } from "../parts/operations-keys.js";
+import { Usage } from "../parts/operations-usage.js";
 import { RequestState, useRequest } from "../parts/request.js";
 import { Time } from "../parts/text.js";
 import { namespace, role } from "../state.js";
@@ -16,8 +19,11 @@ export function Operations() {
   return html`<main id="main" tabindex="-1" class="scroll">
     <h1>Operations</h1>
     <${State} />
+    ${admin && html`<${Charts} />`}
     <${Jobs} />
-    ${admin && html`<${Backups} /><${Keys} /><${Audit} />`}
+    ${admin && html`<${Backups} /><${Embedding} /><${Keys} />`}
+    <${Usage} />
+    ${admin && html`<${Audit} />`}
     ${!admin && html`<p class="faint">Keys, backups and the audit log are shown to an admin key.</p>`}
   </main>`;
 }
