@@ -1,6 +1,7 @@
 """CPU time of `POST /search` outside of `MemoryEngine.search`, next to a bare FastAPI route with the same models.
 
-`benchmarks.add_overhead`, which runs too, compares `POST /memory/add` with and without usage and events.
+`benchmarks.add_overhead`, which runs too, compares `POST /memory/add` with and without usage and events, and
+`benchmarks.calls` counts the Python calls and SQL statements of a search, an add and a context in the engine.
 
     python -m benchmarks.overhead
     python -m benchmarks.overhead --rounds 3 --requests 100
@@ -40,6 +41,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app import create_app
 from benchmarks.add_overhead import MOST_ADDED, measure_adds
 from benchmarks.add_overhead import TURN as ADDS_A_TURN
+from benchmarks.calls import count_calls
 from benchmarks.load.__main__ import build
 from benchmarks.load.sentences import questions
 from benchmarks.report import Target, print_targets, progress, table, write_results
@@ -287,6 +289,8 @@ def run(rounds: int, count: int, folder: Path) -> bool:
     progress(f"{pairs} pairs of turns of {ADDS_A_TURN} adds to each of two services")
     adds = measure_adds(folder, pairs)
     targets.append(report_adds(adds))
+    progress("counting calls and statements")
+    targets += count_calls(folder)
     print_targets(targets)
     figures = [
         {

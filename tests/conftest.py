@@ -24,6 +24,7 @@ from hypothesis import settings as hypothesis_settings
 from scripts.build_config_docs import names_of
 from souvenir.core.settings import Settings
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store import disk_space
 from tests.fake_embedder import FakeEmbedder
 from tests.page.requirements import CHROMIUM, INSTALL_CHROMIUM
 from tests.vendors.embeddings import VendorServer
@@ -129,6 +130,16 @@ def _hermetic_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         patch.setenv("HF_HUB_OFFLINE", "1")
         # Test clients read every answer to its end.
         patch.setenv("EVENT_STREAM_MAX_S", "0.05")
+        # The memory of this process is that of all tests, and every service would have the C library search it.
+        patch.setenv("MEMORY_TRIM_ENABLED", "false")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _small_reserve() -> Iterator[None]:
+    # The kernel takes the space from memory (MEMORY_FOLDER), page by page, for each of thousands of stores.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(disk_space, "RESERVE_BYTES", 2**20)
         yield
 
 

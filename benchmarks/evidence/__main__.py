@@ -72,7 +72,7 @@ def ask(stores: Stores, engine: MemoryEngine, names: Mapping[int, str], ways: Se
                 if found is None or found.degraded:
                     raise RuntimeError(f"{scope}: an arm did not run: {None if found is None else found.degraded}")
                 answers = question.relevant if question.kind is Kind.ANSWERED else frozenset[str]()
-                best = found.ranked[0].index if found.ranked else None
+                best = found.ranked[0].at if found.ranked else None
                 yield Answer(
                     data_set.name,
                     scope,

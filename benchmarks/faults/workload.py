@@ -205,7 +205,7 @@ class Load:
         service = self.service
         operation = Operation("erasure", dict.fromkeys(keys), atomic=False, erases=True)
         with self._doing(operation), service.removals.working() as work:
-            parameters = service.erasure.begin(selection, work, backups=True)
+            parameters = service.erasure.begin([selection], work, backups=True)
             scope = Scope(selection.namespace)
             job = service.erasure_jobs.submit(Erasure.kind, scope, parameters, job_id=work)
             self._require_completed(service.erasure_jobs, job)

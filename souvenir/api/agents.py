@@ -79,12 +79,15 @@ def list_agents(
     scope: Reader,
     service: RunningService,
     request: Request,
+    name_prefix: Annotated[
+        str, Query(max_length=200, description="Only agents whose name begins with this, in the same case.")
+    ] = "",
     offset: Annotated[int, Query(ge=0, le=MAX_ID, description="Number of agents to skip.")] = 0,
     limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of agents.")] = 100,
 ) -> AgentPage:
     """List the agents that the key can access."""
     only = None if caller_of(request).role is Role.ADMIN else agent_scope(request, scope.namespace).namespace
-    found, total = service.agents.page(only=only, offset=offset, limit=limit)
+    found, total = service.agents.page(only=only, prefix=name_prefix, offset=offset, limit=limit)
     return AgentPage(agents=[AgentRecord.of(one) for one in found], total=total, offset=offset, limit=limit)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import BaseModel, Field, StringConstraints
 
-from souvenir.api.fields import Clean, wire_time
+from souvenir.api.fields import Clean, EndMoment, Moment, wire_time
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import Admin, RunningService
 from souvenir.server.routing import Routes
@@ -94,11 +94,14 @@ def read_audit(
         _Word | None, Query(description="Only acts of this key, or of another actor by name; never imported changes.")
     ] = None,
     resource_id: Annotated[_Word | None, Query(description="Only events about this resource.")] = None,
+    since: Annotated[Moment | None, Query(description="The earliest time.")] = None,
+    until: Annotated[EndMoment | None, Query(description="The latest time; a date alone includes that day.")] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of items.")] = 50,
     offset: Annotated[int, Query(ge=0, le=2**31, description="Number of items to skip.")] = 0,
 ) -> AuditResponse:
     """List changes of memories, acts of admins and denied requests, newest first."""
-    found = service.audit.page(AuditFilter(action, key_id, resource_id), limit=limit + 1, offset=offset)
+    chosen = AuditFilter(action, key_id, resource_id, since, until)
+    found = service.audit.page(chosen, limit=limit + 1, offset=offset)
     records = [AuditRecord.of(entry) for entry in found[:limit]]
     return AuditResponse(
         entries=records, count=len(records), limit=limit, offset=offset, has_more=len(found) > len(records)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from fastapi import Depends, Header, Request, Response
+from fastapi import Depends, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, StringConstraints
 
 from souvenir.api.fields import Clean, wire_time
@@ -14,13 +14,13 @@ from souvenir.api.parameters import (
     AgentName,
     AgentReader,
     AgentWriter,
+    ExpectedTags,
     Limit,
     Offset,
     described_headers,
     set_total,
 )
 from souvenir.conversations.blocks import DEFAULT_MAX_CHARS, MOST_MAX_CHARS, BlockChange
-from souvenir.core.errors import InvalidRequest
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import DOTS, OF_MEMORY, REMEMBERED, MakeOnce, RunningService, Writer, agent_scope
 from souvenir.server.routing import Routes
@@ -162,35 +162,15 @@ class DeletedBlock(BaseModel):
     label: str = Field(examples=["human"])
 
 
-_TAG = r'(?:W/)?"[\x21\x23-\x7e]*"'
-_TAGS = re.compile(rf"{_TAG}(?:[ \t]*,[ \t]*{_TAG})*")
-_STRONG_VERSION = re.compile(r'(?<!/)"([1-9][0-9]{0,17})"')
-
 _ETAG = described_headers(("ETag", "The version of the block in quotes.", "string"))
 
 
-async def _expected_versions(
-    if_match: Annotated[
-        str | None,
-        Header(
-            alias="If-Match",
-            max_length=1000,
-            description="ETags, one of which must match the block, or the update fails with 412; `*` matches any "
-            "version.",
-            examples=['"1"'],
-        ),
-    ] = None,
-) -> frozenset[int] | None:
-    """The versions that a change may replace; None: any. A weak tag matches none (RFC 9110, section 13.1.1).
+_VERSION = re.compile(r"[1-9][0-9]{0,17}")
 
-    :raises InvalidRequest: If the header cannot be read.
-    """
-    sent = "*" if if_match is None else if_match.strip()
-    if sent == "*":
-        return None
-    if not _TAGS.fullmatch(sent):
-        raise InvalidRequest('If-Match takes the ETag of an answer as it is, with its quotes, such as "1", or *')
-    return frozenset(int(version) for version in _STRONG_VERSION.findall(sent))
+
+async def _expected_versions(tags: ExpectedTags) -> frozenset[int] | None:
+    """The versions that a change may replace; None: any."""
+    return None if tags is None else frozenset(int(tag) for tag in tags if _VERSION.fullmatch(tag))
 
 
 ExpectedVersions = Annotated[frozenset[int] | None, Depends(_expected_versions)]

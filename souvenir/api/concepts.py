@@ -12,7 +12,7 @@ from souvenir.api.memories import MemoryRecord
 from souvenir.api.messages import MessageRecord
 from souvenir.api.parameters import AgentReader, AgentWriter, Limit, Offset
 from souvenir.knowledge.claim_types import ConceptPatch
-from souvenir.knowledge.concepts import ConceptDetails
+from souvenir.knowledge.concepts import LATEST, ConceptDetails
 from souvenir.knowledge.related import MAX_DEPTH, ReachedConcept
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import OF_MEMORY, REMEMBERED, RunningService
@@ -176,6 +176,7 @@ class RelatedConcepts(BaseModel):
 
 
 MAX_RELATED = 200
+MAX_MENTIONS = 200
 
 Depth = Annotated[int, Query(ge=1, le=MAX_DEPTH, description="Maximum number of steps.")]
 RelatedLimit = Annotated[int, Query(ge=1, le=MAX_RELATED, description="Maximum number of concepts.")]
@@ -202,9 +203,16 @@ def list_concepts(scope: AgentReader, service: RunningService, offset: Offset = 
     sdk="concepts.get",
     errors=[404],
 )
-def get_concept(concept_id: ConceptId, scope: AgentReader, service: RunningService) -> ConceptDetailsRecord:
-    """Get a concept with its description and its mentions."""
-    details = service.graph.concepts.details(scope, concept_id)
+def get_concept(
+    concept_id: ConceptId,
+    scope: AgentReader,
+    service: RunningService,
+    mentions: Annotated[
+        int, Query(ge=1, le=MAX_MENTIONS, description="Maximum number of messages and memories that mention it.")
+    ] = LATEST,
+) -> ConceptDetailsRecord:
+    """Get a concept with its description and its latest mentions."""
+    details = service.graph.concepts.details(scope, concept_id, latest=mentions)
     return ConceptDetailsRecord.of_details(details)
 
 

@@ -1,12 +1,13 @@
-"""Conflicts between memories: list them, and resolve them in favour of the newer memory."""
+"""Conflicts between memories: list, flag and dismiss them, and resolve them in favour of the newer memory."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from souvenir.api.fields import MemoryId
 from souvenir.api.memories import MemoryRecord, record_fields
 from souvenir.core.timestamps import utc_now
 from souvenir.memories.conflicts import MAX_AT_ONCE, NEWEST_WINS, Contradiction, Resolution, Review
@@ -137,6 +138,32 @@ def list_conflicts(
         offset=start,
         has_more=start + len(records) < total,
     )
+
+
+class ConflictFlagged(BaseModel):
+    flagged: bool = Field(description="True if the two were not flagged before.")
+
+
+class ConflictDismissed(BaseModel):
+    dismissed: bool = Field(description="True if the two were flagged.")
+
+
+_Target = Annotated[MemoryId, Path(description="The other memory.", examples=[2])]
+_PAIR = "/memory/{memory_id}/conflict/{target_id}"
+
+
+@routes.put(_PAIR, summary="Flag a conflict", cost=CostClass.LIGHT, sdk="conflicts.flag", errors=[400, 404, 409])
+def flag_conflict(memory_id: MemoryId, target_id: _Target, scope: Writer, service: RunningService) -> ConflictFlagged:
+    """Flag two active memories as contradicting each other, for a person or a rule to decide."""
+    return ConflictFlagged(flagged=service.maintenance.conflicts.flag(scope, memory_id, target_id))
+
+
+@routes.delete(_PAIR, summary="Dismiss a conflict", cost=CostClass.LIGHT, sdk="conflicts.dismiss", errors=[404])
+def dismiss_conflict(
+    memory_id: MemoryId, target_id: _Target, scope: Writer, service: RunningService
+) -> ConflictDismissed:
+    """Remove the flag between two memories because both hold; neither memory changes."""
+    return ConflictDismissed(dismissed=service.maintenance.conflicts.dismiss(scope, memory_id, target_id))
 
 
 @routes.post(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from time import monotonic
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -23,19 +24,27 @@ from souvenir.api.verification import (
     verdict_fields,
 )
 from souvenir.conversations.context import DEFAULT_DEADLINE_S, DEFAULT_MAX_TOKENS, Context, ContextQuery
+from souvenir.conversations.context_budget import MAX_LISTED, Dropped, DroppedHit, DropReason
 from souvenir.conversations.context_shape import ContextShape, CourseIntent
+from souvenir.conversations.context_text import ResultLines, shortened
+from souvenir.conversations.messages import MessageHit
 from souvenir.conversations.verification import Verdict
 from souvenir.core.text import recalled
 from souvenir.core.timestamps import utc_now
+from souvenir.core.types import Memory, RecordKind
 from souvenir.retrieval.recall import VECTOR
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import SEARCHING, RunningService, most_found
 from souvenir.server.routing import Routes
+from souvenir.store.messages.messages import Message
 
 routes = Routes("context")
 
 MIN_MAX_TOKENS, MOST_MAX_TOKENS = 64, 200_000
 _TOKEN_EXAMPLE = "9f2c41d07be8a365"
+
+DROPPED_CHARS = 200
+"""Length of the texts of dropped results: enough to see what they are about."""
 
 
 class ContextRequest(BaseModel):
@@ -71,6 +80,11 @@ class ContextRequest(BaseModel):
         "an outline if the query asks for an order, a timeline or a summary.",
     )
     min_score: MinScore = None
+    explain: bool = Field(
+        default=False,
+        description="Also return `explain.lines`, where `text` shows each result, and `dropped.results`, what was "
+        "found and left out.",
+    )
     verify: Verify = False
 
     def to_query(self) -> ContextQuery:
@@ -83,7 +97,49 @@ class ContextRequest(BaseModel):
             exclude_topics=tuple(self.exclude_topics),
             shape=self.shape,
             min_score=self.min_score,
+            explain=self.explain,
         )
+
+
+_MessageOf = Annotated[
+    str | None,
+    Field(description="The id of the message; null for a memory.", examples=["0f8f5b0a-64a3-4c88-9d3b-0a6a5a0b8c11"]),
+]
+_SessionOf = Annotated[
+    str | None, Field(description="The session of the message; null for a memory.", examples=["2025-04-02"])
+]
+_MemoryOf = Annotated[int | None, Field(description="The id of the memory; null for a message.", examples=[None])]
+
+
+def _named(record: Memory | Message) -> dict[str, Any]:
+    """The fields that name a result."""
+    if isinstance(record, Memory):
+        return {"kind": RecordKind.MEMORY, "message_id": None, "session_id": None, "memory_id": record.id}
+    named = {"message_id": record.uid, "session_id": record.session_id}
+    return {"kind": RecordKind.MESSAGE, **named, "memory_id": None}
+
+
+class DroppedResult(BaseModel):
+    """A message or memory that was found and is not in the text."""
+
+    kind: RecordKind
+    message_id: _MessageOf
+    session_id: _SessionOf
+    memory_id: _MemoryOf
+    text: str = Field(description=f"Its beginning, at most {DROPPED_CHARS} characters.", examples=["I like blue."])
+    score: float = Field(description="The probability that it answers the query.")
+    reason: DropReason = Field(
+        description="`budget`: it does not fit `max_tokens`; `relevance`: it hardly matches the query."
+    )
+
+    @classmethod
+    def of(cls, dropped: DroppedHit) -> DroppedResult:
+        hit = dropped.hit
+        record, text = (
+            (hit.message, hit.message.content) if isinstance(hit, MessageHit) else (hit.memory, hit.memory.text)
+        )
+        shown = shortened(text, DROPPED_CHARS)
+        return cls(**_named(record), text=shown, score=hit.score, reason=dropped.reason)
 
 
 class DroppedCounts(BaseModel):
@@ -91,6 +147,38 @@ class DroppedCounts(BaseModel):
 
     messages: int
     memories: int
+    results: list[DroppedResult] = Field(
+        default=[],
+        description=f"With `explain`: these and then those that hardly match the query, each best first and at most "
+        f"{MAX_LISTED} together. Results with hidden topics are not listed.",
+    )
+
+    @classmethod
+    def of(cls, dropped: Dropped) -> DroppedCounts:
+        counts: dict[str, Any] = {"messages": dropped.messages, "memories": dropped.memories}
+        if dropped.listed is None:
+            return cls(**counts)
+        return cls(**counts, results=[DroppedResult.of(one) for one in dropped.listed])
+
+
+class ContextLines(BaseModel):
+    """The lines of `text` that show a message or memory."""
+
+    first_line: int = Field(description="Counted from 1.", examples=[6])
+    last_line: int = Field(examples=[6])
+    kind: RecordKind
+    message_id: _MessageOf
+    session_id: _SessionOf
+    memory_id: _MemoryOf
+    score: float | None = Field(
+        description="The probability that it answers the query; null for the question before an answer."
+    )
+
+    @classmethod
+    def of(cls, lines: ResultLines, scores: Mapping[int | str, float]) -> ContextLines:
+        named = _named(lines.record)
+        score = scores.get(named["message_id"] or named["memory_id"])
+        return cls(first_line=lines.first, last_line=lines.last, **named, score=score)
 
 
 class ContextExplanation(BaseModel):
@@ -104,6 +192,19 @@ class ContextExplanation(BaseModel):
         description="The shape of the text: `excerpts` or `outline`.", examples=[ContextShape.EXCERPTS]
     )
     only_users: bool = Field(description="True if only messages of users were searched.", examples=[False])
+    lines: list[ContextLines] = Field(
+        default=[], description="With `explain`: where `text` shows each message and memory, in order."
+    )
+
+    @classmethod
+    def of(cls, context: Context) -> ContextExplanation:
+        form = context.form
+        fields: dict[str, Any] = {"intent": form.intent, "shape": form.shape, "only_users": form.of_users}
+        if context.lines is None:
+            return cls(**fields)
+        scores: dict[int | str, float] = {hit.message.uid: hit.score for hit in context.messages}
+        scores |= {hit.memory.id: hit.score for hit in context.memories}
+        return cls(**fields, lines=[ContextLines.of(one, scores) for one in context.lines])
 
 
 class ContextResponse(BaseModel):
@@ -153,10 +254,8 @@ class ContextResponse(BaseModel):
             relevance=context.relevance,
             evidence=context.evidence,
             degraded=list(context.degraded),
-            dropped=DroppedCounts(messages=context.dropped.messages, memories=context.dropped.memories),
-            explain=ContextExplanation(
-                intent=context.form.intent, shape=context.form.shape, only_users=context.form.of_users
-            ),
+            dropped=DroppedCounts.of(context.dropped),
+            explain=ContextExplanation.of(context),
             **(verdict_fields(verdict) if verdict else {}),
         )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from souvenir.api.fields import (
@@ -20,6 +23,7 @@ from souvenir.api.fields import (
     wire_time,
     without_trailing_slash,
 )
+from souvenir.api.parameters import described_headers
 from souvenir.api.transfer_lines import written_state
 from souvenir.core.labels import AUTHOR, CONTRIBUTORS, MAX_TAGS, ORIGIN_CLIENT
 from souvenir.core.timestamps import to_us, utc_now
@@ -32,6 +36,9 @@ from souvenir.server.routing import Routes
 from souvenir.store.memories.reads import SUPERSEDES
 
 routes = Routes("read")
+
+TAG_CHARS = 32
+"""Hexadecimal digits of an ETag: 128 bits."""
 
 RECORD_EXAMPLE: dict[str, Any] = {
     "category": "decision",
@@ -133,6 +140,15 @@ class MemoryRecord(BaseModel):
             fields["facts"] = [FactRecord.of(fact) for fact in memory.facts]
         return cls.model_validate(fields)
 
+    @property
+    def tag(self) -> str:
+        """The ETag without its quotes: a digest of everything but the confidence, which decays without a change.
+
+        Not the time of the last change, which tags of duplicates, links and new facts keep.
+        """
+        shown = json.dumps(self.model_dump(mode="json", exclude={"confidence"}), sort_keys=True)
+        return hashlib.sha256(shown.encode()).hexdigest()[:TAG_CHARS]
+
 
 OWN_FIELDS = frozenset(MemoryRecord.model_fields) - {"tags", "facts", "extra", AUTHOR, CONTRIBUTORS, ORIGIN_CLIENT}
 """Fields of a record that are not in its metadata."""
@@ -213,10 +229,29 @@ class GetBatchResponse(BaseModel):
 
 
 class MemoryPage(BaseModel):
-    memories: list[MemoryRecord] = Field(description="In order of creation.")
+    memories: list[MemoryRecord] = Field(description="In the requested order.")
     total: int = Field(description="The total number of items on all pages.")
     offset: int
     limit: int
+
+
+class Order(StrEnum):
+    """The order of a list of memories, which is that of their ids."""
+
+    OLDEST = "oldest"
+    NEWEST = "newest"
+
+
+_Order = Annotated[Order, Query(description="The `oldest` first, or the `newest`.")]
+_MaxId = Annotated[
+    int | None,
+    Query(
+        ge=0,
+        le=MAX_ID,
+        description="Only memories up to this id: pages stay the same while others are added, and the last id of a "
+        "page of the newest, less one, begins the next page.",
+    ),
+]
 
 
 class CountResponse(BaseModel):
@@ -237,15 +272,19 @@ def source_filter(prefix: str, *, boundary: bool) -> SourceFilter:
     access=REMEMBERED,
     sdk="memories.get",
     errors=[404],
+    responses=described_headers(("ETag", "A digest of the record without `confidence`, in quotes.", "string")),
 )
 def get_memory(
     memory_id: MemoryId,
     scope: Reader,
     service: RunningService,
+    response: Response,
     as_of: Annotated[AsOf | None, Query(description=AS_OF)] = None,
 ) -> MemoryRecord:
     """Get a memory by its id, as it is now or as it was at a point in time."""
-    return MemoryRecord.of(service.engine.memory(scope, memory_id, as_of), as_of, facts=True)
+    record = MemoryRecord.of(service.engine.memory(scope, memory_id, as_of), as_of, facts=True)
+    response.headers["ETag"] = f'"{record.tag}"'
+    return record
 
 
 @routes.post(
@@ -283,12 +322,20 @@ def list_memories(
     include_archived: _Archived = False,
     tag: _Tags = None,
     tag_match: _TagMatch = TagMatch.ANY,
+    order: _Order = Order.OLDEST,
+    max_id: _MaxId = None,
     as_of: Annotated[AsOf | None, Query(description=AS_OF)] = None,
 ) -> MemoryPage:
     """List memories page by page, as they are now or as they were at a point in time."""
-    tags, all_tags = tuple(tag or ()), tag_match is TagMatch.ALL
-    archived = None if include_archived else False
-    wanted = Listing(_filter(source, source_boundary), pinned, archived, tags=tags, all_tags=all_tags)
+    wanted = Listing(
+        _filter(source, source_boundary),
+        pinned,
+        archived=None if include_archived else False,
+        tags=tuple(tag or ()),
+        all_tags=tag_match is TagMatch.ALL,
+        newest_first=order is Order.NEWEST,
+        max_id=max_id,
+    )
     page = service.engine.page(scope, wanted, as_of, offset=offset, limit=limit)
     now = as_of or utc_now()
     memories = [MemoryRecord.of(memory, now) for memory in page.memories]

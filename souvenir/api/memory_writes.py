@@ -1,4 +1,4 @@
-"""Adding, upserting and patching memories."""
+"""Adding, upserting and patching memories, one or several at once."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api.fields import FactList, Key, MemoryId, Source, StoredText, TagList
+from souvenir.api.fields import FactList, Ids, Key, MemoryId, Source, StoredText, TagList
+from souvenir.api.memories import MemoryRecord
 from souvenir.api.metadata import Metadata, read_change, read_fields
+from souvenir.api.parameters import ExpectedTags
+from souvenir.core.labels import clean_tags
 from souvenir.core.types import (
     AddAction,
     AddOutcome,
     FactsBy,
     FactsOutcome,
+    Memory,
     MemoryDraft,
     MemoryPatch,
     OnDuplicate,
     SkipReason,
     UpsertOutcome,
 )
+from souvenir.memories.bulk_updates import BulkOutcome, update_many
 from souvenir.memories.fact_splitting import given
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import OF_MEMORY, MakeOnce, RunningService, Writer
+from souvenir.server.request_guards import OF_MEMORY, Engine, MakeOnce, RunningService, Writer
 from souvenir.server.routing import Routes
 
 routes = Routes("write")
@@ -260,6 +265,49 @@ class PatchMemoryResponse(BaseModel):
         return cls(id=memory_id, updated_fields=[name for name, given in changed.items() if given])
 
 
+class UpdateBatchRequest(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [12, 13], "add_tags": ["billing"]}]})
+
+    ids: Ids
+    source: Source | None = Field(default=None, description="The new source.")
+    pinned: bool | None = Field(default=None, description="Protect the memories from being deleted or superseded.")
+    archived: bool | None = Field(default=None, description="Exclude them from searches.")
+    add_tags: TagList = Field(default=[], description="Tags to add.")
+    remove_tags: TagList = Field(default=[], description="Tags to remove (case-insensitive).")
+
+    def patch(self) -> MemoryPatch:
+        return MemoryPatch(
+            source=self.source,
+            pinned=self.pinned,
+            archived=self.archived,
+            add_tags=clean_tags(self.add_tags),
+            remove_tags=tuple(self.remove_tags),
+        )
+
+
+class RefusedUpdate(BaseModel):
+    id: int
+    detail: str = Field(
+        description="Why the memory stayed as it was.", examples=["Memory ID 12 is damaged and cannot be read"]
+    )
+
+
+class UpdateBatchResponse(BaseModel):
+    updated_ids: list[int] = Field(
+        description="The memories that changed; those that were as requested already are not among them."
+    )
+    missing_ids: list[int] = Field(description="Ids that do not exist.")
+    refused: list[RefusedUpdate] = Field(
+        description="Memories that stayed as they were: their key is taken in the new source, they would have too "
+        "many tags, they are another principal's, or they are damaged."
+    )
+
+    @classmethod
+    def of(cls, outcome: BulkOutcome) -> UpdateBatchResponse:
+        refused = [RefusedUpdate(id=id_, detail=detail) for id_, detail in outcome.refused.items()]
+        return cls(updated_ids=list(outcome.updated_ids), missing_ids=list(outcome.missing_ids), refused=refused)
+
+
 @routes.post("/memory/add", summary="Add a memory", cost=CostClass.WRITE, sdk="memories.add", errors=[409])
 def add_memory(body: AddMemoryRequest, scope: Writer, service: RunningService, once: MakeOnce) -> AddMemoryResponse:
     """Add a memory; it is durable and searchable when the response arrives."""
@@ -320,11 +368,27 @@ def upsert_batch(body: UpsertBatchRequest, scope: Writer, service: RunningServic
     summary="Update a memory",
     cost=CostClass.WRITE,
     sdk="memories.update",
-    errors=[400, 404, 409],
+    errors=[400, 404, 409, 412],
 )
 def patch_memory(
-    memory_id: MemoryId, body: PatchMemoryRequest, scope: Writer, service: RunningService
+    memory_id: MemoryId, body: PatchMemoryRequest, scope: Writer, service: RunningService, tags: ExpectedTags
 ) -> PatchMemoryResponse:
-    """Update the given fields of a memory and keep the others."""
-    service.engine.update(scope, memory_id, body.patch())
+    """Update the given fields of a memory and keep the others; If-Match prevents lost updates."""
+
+    def is_expected(memory: Memory) -> bool:
+        return tags is None or MemoryRecord.of(memory, facts=True).tag in tags
+
+    service.engine.update(scope, memory_id, body.patch(), expected=is_expected if tags is not None else None)
     return PatchMemoryResponse.of(memory_id, body)
+
+
+@routes.post(
+    "/memory/update-batch",
+    summary="Update memories",
+    cost=CostClass.LONG,
+    sdk="memories.update_batch",
+    idempotent=True,
+)
+def update_batch(body: UpdateBatchRequest, scope: Writer, engine: Engine) -> UpdateBatchResponse:
+    """Update the source, tags and states of up to 1000 memories in one transaction."""
+    return UpdateBatchResponse.of(update_many(engine, scope, body.ids, body.patch()))

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from souvenir.api.fields import moment, without_nul
-from souvenir.core.labels import AUTHORSHIP, MAX_SOURCE_CHARS, ORIGIN_CLIENT, client_named
+from souvenir.core.labels import AUTHORSHIP, MAX_SOURCE_CHARS, ORIGIN, ORIGIN_CLIENT, client_named
 from souvenir.core.types import MemoryDraft, OriginClass
 
 MAX_METADATA_BYTES = 64 * 1024
@@ -27,7 +27,7 @@ OF_THE_RECORD = frozenset(
 )
 """Names in a record that no metadata can have."""
 
-FROM_THE_SERVICE = OF_THE_RECORD | AUTHORSHIP | {"source_memory_ids"}
+FROM_THE_SERVICE = OF_THE_RECORD | AUTHORSHIP | ORIGIN | {"source_memory_ids"}
 """Keys that a caller cannot set; dropped in silence, as clients send whole records back."""
 
 

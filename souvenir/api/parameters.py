@@ -1,13 +1,15 @@
-"""Parameters that routes share: the agent of the path and a page of a list; and the total of a bare array."""
+"""Parameters that routes share: the agent of the path, a page of a list and If-Match; and the total of a bare array."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
-from fastapi import Depends, Query, Request, Response
+from fastapi import Depends, Header, Query, Request, Response
 from pydantic import AfterValidator, Field
 
 from souvenir.api.fields import MAX_ID
+from souvenir.core.errors import InvalidRequest
 from souvenir.core.types import Scope
 from souvenir.server.request_guards import MAX_NAMESPACE_CHARS, Admin, Reader, Writer, agent_scope, namespace_name
 
@@ -40,6 +42,36 @@ AgentReader = Annotated[Scope, Depends(_agent_reader)]
 AgentWriter = Annotated[Scope, Depends(_agent_writer)]
 AgentAdmin = Annotated[Scope, Depends(_agent_admin)]
 
+_TAG = r'(?:W/)?"[\x21\x23-\x7e]*"'
+_TAGS = re.compile(rf"{_TAG}(?:[ \t]*,[ \t]*{_TAG})*")
+
+
+async def _expected_tags(
+    if_match: Annotated[
+        str | None,
+        Header(
+            alias="If-Match",
+            max_length=1000,
+            description="ETags, one of which must be that of what is stored, or the update fails with 412; `*` matches "
+            "any.",
+            examples=['"1"'],
+        ),
+    ] = None,
+) -> frozenset[str] | None:
+    """The ETags of which a change needs one; None: any. A weak tag matches none (RFC 9110, section 13.1.1).
+
+    :raises InvalidRequest: If the header cannot be read.
+    """
+    sent = "*" if if_match is None else if_match.strip()
+    if sent == "*":
+        return None
+    if not _TAGS.fullmatch(sent):
+        raise InvalidRequest('If-Match takes the ETag of an answer as it is, with its quotes, such as "1", or *')
+    return frozenset(tag[1:-1] for tag in re.findall(_TAG, sent) if not tag.startswith("W/"))
+
+
+ExpectedTags = Annotated[frozenset[str] | None, Depends(_expected_tags)]
+
 TOTAL_COUNT_HEADER = "X-Total-Count"
 
 Offset = Annotated[int, Query(ge=0, le=MAX_ID, description="Number of items to skip.")]
@@ -52,7 +84,8 @@ def described_headers(*headers: tuple[str, str, str]) -> dict[int | str, dict[st
     return {200: {"headers": described}}
 
 
-COUNTED = described_headers((TOTAL_COUNT_HEADER, "The total number of items on all pages.", "integer"))
+COUNT_HEADER = (TOTAL_COUNT_HEADER, "The total number of items on all pages.", "integer")
+COUNTED = described_headers(COUNT_HEADER)
 """Headers of an answer that is a bare array."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any, Self
 
 from fastapi.responses import JSONResponse
@@ -14,7 +15,7 @@ from souvenir.conversations.privacy_rescan import PrivacyRescan
 from souvenir.core.concurrency import frees_space
 from souvenir.core.errors import NothingToDo
 from souvenir.core.types import JsonObject
-from souvenir.memories.erasure import Erasure
+from souvenir.memories.erasure import TARGETS_AT_ONCE, Erasure, ErasurePreview
 from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, WaitS
 from souvenir.server.load_shedding import CostClass
@@ -106,6 +107,9 @@ def rescan(scope: Admin, service: RunningService, wait_s: WaitS = DEFAULT_WAIT_S
     return result if isinstance(result, JSONResponse) else RescanResponse.model_validate(result)
 
 
+MAX_IDS = TARGETS_AT_ONCE
+"""So many are selected in one transaction: all of them, or none."""
+
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=500), Clean]
 
 
@@ -125,22 +129,72 @@ class EraseSelector(BaseModel):
     )
     message_id: _Name | None = None
     memory_id: MemoryId | None = None
+    message_ids: Annotated[list[_Name], Field(min_length=1, max_length=MAX_IDS)] | None = Field(
+        default=None, description=f"Several messages; at most {MAX_IDS:,} ids together with `memory_ids`."
+    )
+    memory_ids: Annotated[list[MemoryId], Field(min_length=1, max_length=MAX_IDS)] | None = Field(
+        default=None,
+        description="Several memories, also together with `message_ids`. Ids that are stored nowhere are ignored.",
+        examples=[[12, 99]],
+    )
     source: Source | None = Field(default=None, description="Memories of this source and of sources below it.")
     block: _Name | None = Field(default=None, description="The label of a block, which is erased with its history.")
 
     @model_validator(mode="after")
     def _one_at_most(self) -> Self:
-        if len(self._parts()) > 1:
-            raise ValueError("takes at most one field beside agent_name")
+        chosen = [chooses for chooses, _ in self._parts()]
+        if len(chosen) > 1 and chosen != [Chooses.MESSAGES, Chooses.MEMORIES]:
+            raise ValueError("takes at most one field in addition to agent_name, or message_ids and memory_ids")
+        if len(self.message_ids or ()) + len(self.memory_ids or ()) > MAX_IDS:
+            raise ValueError(f"takes at most {MAX_IDS:,} ids")
         return self
 
-    def _parts(self) -> list[tuple[Chooses, str | int]]:
+    def _parts(self) -> list[tuple[Chooses, str | int | list[str] | list[int]]]:
         fields = [(chooses, getattr(self, chooses)) for chooses in Chooses if chooses is not Chooses.AGENT]
         return [(chooses, value) for chooses, value in fields if value is not None]
 
-    def selection(self) -> Selection:
-        chooses, value = next(iter(self._parts()), (Chooses.AGENT, self.agent_name))
-        return Selection(self.agent_name, chooses, value)
+    def selections(self) -> list[Selection]:
+        return [
+            Selection(self.agent_name, chooses, tuple(value) if isinstance(value, list) else value)
+            for chooses, value in self._parts() or [(Chooses.AGENT, self.agent_name)]
+        ]
+
+
+class ErasePreviewRequest(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"selector": {"agent_name": "my_agent", "user": "ann"}}]})
+
+    selector: EraseSelector = Field(description="The data to count, as `POST /erase` takes it.")
+
+
+class SelectedCounts(BaseModel):
+    """The number of rows by kind, as in `removed` of the receipt. Derived rows, such as vectors, are not counted."""
+
+    agents: int
+    users: int
+    sessions: int
+    messages: int
+    memories: int = Field(description="Including archived ones, and those learned from a user or session.")
+    facts: int = Field(description="Facts of memories.")
+    tags: int = Field(description="Tags of memories, counted per memory.")
+    blocks: int
+    block_versions: int = Field(description="Versions of the blocks.")
+    links: int = Field(description="Links between memories.")
+
+
+class ErasePreviewResponse(BaseModel):
+    would_remove: SelectedCounts
+    only_in_backups: int = Field(description="The number of objects that only backups contain.", examples=[0])
+    backups_holding: list[str] = Field(
+        description="Backups that contain any of it, or that cannot be read.", examples=[["scheduled_20250402_093000"]]
+    )
+
+    @classmethod
+    def of(cls, preview: ErasurePreview) -> Self:
+        return cls(
+            would_remove=SelectedCounts(**asdict(preview.rows)),
+            only_in_backups=preview.only_in_backups,
+            backups_holding=list(preview.holding),
+        )
 
 
 class EraseRequest(BaseModel):
@@ -158,16 +212,20 @@ class EraseRequest(BaseModel):
         default=False, description="Also erase it from backups: rewrite or delete the backups that contain it."
     )
 
-    def selection(self) -> Selection:
+    def selections(self) -> list[Selection]:
         """:raises NothingToDo: If it is not confirmed."""
         if not self.confirm:
             raise NothingToDo("Nothing was erased; send confirm true to erase for good what the selector names")
-        return self.selector.selection()
+        return self.selector.selections()
 
 
 class EraseResponse(BaseModel):
     """The receipt of an erasure."""
 
+    job_id: str = Field(
+        description="The job of the erasure, which `GET /jobs` and the audit name and which keeps the receipt.",
+        examples=["0d7f6a3c5b2e4f1a9c8d7e6f5a4b3c2d"],
+    )
     removed: RemovedCounts
     postings: int = Field(description="Removed entries of the full-text indexes.")
     tombstones: int = Field(
@@ -188,6 +246,19 @@ class EraseResponse(BaseModel):
 
 
 @routes.post(
+    "/erase/preview",
+    summary="Count what an erasure would remove",
+    cost=CostClass.LONG,
+    sdk="privacy.preview_erasure",
+    idempotent=True,
+    errors=[404],
+)
+def preview_erasure(body: ErasePreviewRequest, scope: Admin, service: RunningService) -> ErasePreviewResponse:
+    """Count the rows that an erasure would remove now, and name the backups that contain them; changes nothing."""
+    return ErasePreviewResponse.of(service.erasure.preview(body.selector.selections()))
+
+
+@routes.post(
     "/erase",
     summary="Erase data permanently",
     cost=CostClass.LONG,
@@ -200,12 +271,13 @@ def erase(
     body: EraseRequest, scope: Admin, service: RunningService, wait_s: WaitS = DEFAULT_WAIT_S
 ) -> EraseResponse | JSONResponse:
     """Erase an agent, or part of its data, so that no restore brings it back, and return counts of the erased rows."""
-    selection = body.selection()
+    selections = body.selections()
     with frees_space(), service.removals.working() as work:
-        parameters = service.erasure.begin(selection, work, backups=body.backups)
-        if selection.chooses in (Chooses.AGENT, Chooses.SOURCE):
-            is_source = selection.chooses is Chooses.SOURCE
-            service.usage.forget(selection.namespace, str(selection.value) if is_source else None)
-        service.audit.act(scope, "erase", work, detail=selection.chooses.value)
+        parameters = service.erasure.begin(selections, work, backups=body.backups)
+        for selection in selections:
+            if selection.chooses in (Chooses.AGENT, Chooses.SOURCE):
+                is_source = selection.chooses is Chooses.SOURCE
+                service.usage.forget(selection.namespace, str(selection.value) if is_source else None)
+        service.audit.act(scope, "erase", work, detail=", ".join(selection.chooses for selection in selections))
         result = service.erasure_work.run(Erasure.kind, scope, parameters, wait_s=wait_s, job_id=work)
     return result if isinstance(result, JSONResponse) else EraseResponse.model_validate(result)

@@ -8,17 +8,41 @@ from fastapi import Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from souvenir.api.agents import RemovedResponse
-from souvenir.api.fields import Moment, SessionId, Title, UserName, optional_wire_time, wire_time
+from souvenir.api.fields import MessageId, Moment, SessionId, Title, UserName, optional_wire_time, wire_time
+from souvenir.api.memories import MemoryPage, MemoryRecord
 from souvenir.api.messages import MessageList, MessageRecord
 from souvenir.api.metadata import PlainMetadata
-from souvenir.api.parameters import COUNTED, AgentName, AgentReader, AgentWriter, Limit, Offset, set_total
+from souvenir.api.parameters import (
+    COUNT_HEADER,
+    AgentName,
+    AgentReader,
+    AgentWriter,
+    Limit,
+    Offset,
+    described_headers,
+    set_total,
+)
+from souvenir.core.timestamps import utc_now
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import OF_CONVERSATION, SAID, MakeOnce, RunningService, Writer, agent_scope
+from souvenir.server.request_guards import (
+    EVERYTHING,
+    OF_CONVERSATION,
+    SAID,
+    MakeOnce,
+    RunningService,
+    Writer,
+    agent_scope,
+)
 from souvenir.server.routing import Routes
 from souvenir.store.messages.sessions import Session, SessionFilter
 from souvenir.store.selection import Chooses
 
 routes = Routes("messages")
+
+OFFSET_HEADER = "X-Offset"
+_PLACED = described_headers(
+    COUNT_HEADER, (OFFSET_HEADER, "How many messages of the session precede this page.", "integer")
+)
 
 _AT = "2025-04-02T09:30:00.000000+00:00"
 
@@ -148,7 +172,7 @@ def get_session(session_id: SessionId, scope: AgentReader, service: RunningServi
     access=SAID,
     sdk="sessions.messages",
     errors=[404],
-    responses=COUNTED,
+    responses=_PLACED,
 )
 def list_session_messages(
     session_id: SessionId,
@@ -157,11 +181,35 @@ def list_session_messages(
     response: Response,
     offset: Offset = 0,
     limit: Limit = 100,
+    around: Annotated[
+        MessageId | None,
+        Query(description="Instead of `offset`: the page that has this message in its middle."),
+    ] = None,
 ) -> MessageList:
     """List a session's messages in chronological order."""
+    if around is not None:
+        offset = service.conversations.offset_around(scope, session_id, around, limit=limit)
     found, total = service.conversations.of_session(scope, session_id, offset=offset, limit=limit)
     set_total(response, total)
+    response.headers[OFFSET_HEADER] = str(offset)
     return MessageList([MessageRecord.of(one) for one in found])
+
+
+@routes.get(
+    "/sessions/{agent_name}/{session_id}/memories",
+    summary="List the memories learned from a session",
+    cost=CostClass.LIGHT,
+    access=EVERYTHING,
+    sdk="sessions.memories",
+    errors=[404],
+)
+def list_session_memories(
+    session_id: SessionId, scope: AgentReader, service: RunningService, offset: Offset = 0, limit: Limit = 100
+) -> MemoryPage:
+    """List the memories that were extracted from a session, including archived ones."""
+    found, total = service.sessions.learned(scope, session_id, offset=offset, limit=limit)
+    now = utc_now()
+    return MemoryPage(memories=[MemoryRecord.of(one, now) for one in found], total=total, offset=offset, limit=limit)
 
 
 @routes.patch(

@@ -102,13 +102,14 @@ class Agents:
         of_agent = [index for key, index in loaded.items() if key.namespace_id == agent.namespace_id]
         return AgentStats(counts, sum(index.nbytes for index in of_agent))
 
-    def page(self, *, only: str | None, offset: int, limit: int) -> tuple[Sequence[Agent], int]:
+    def page(self, *, only: str | None, prefix: str, offset: int, limit: int) -> tuple[Sequence[Agent], int]:
         """Return a page of agents ordered by name, and their total number.
 
         :param only: The only visible name, if the caller may not see all.
+        :param prefix: The beginning of the names, in the same case; empty for all.
         """
         with self._engine.namespace(Scope()) as (connection, _):
-            return rows.page(connection, only=only, offset=offset, limit=limit)
+            return rows.page(connection, only=only, prefix=prefix, offset=offset, limit=limit)
 
 
 def ensure_agent(tx: Transaction, metadata: JsonObject | None = None) -> Agent:

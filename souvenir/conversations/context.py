@@ -8,7 +8,7 @@ excluded.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -21,13 +21,16 @@ import structlog
 
 from souvenir.conversations.agent_search import AgentSearchResult, AnyHit, merged
 from souvenir.conversations.concurrent_parts import TimedParts, result_of
-from souvenir.conversations.context_budget import MAX_MISFITS, Choice, chosen
+from souvenir.conversations.context_budget import MAX_MISFITS, Choice, Dropped, chosen, dropped_hits
 from souvenir.conversations.context_shape import ContextShape, Form
 from souvenir.conversations.context_text import (
+    Excerpt,
     Layout,
+    ResultLines,
     excerpts,
     outlined,
     part_shown,
+    result_lines,
     stable_prefix,
     volatile_tail,
 )
@@ -42,6 +45,7 @@ from souvenir.core.types import (
     EvidenceLevel,
     Filters,
     Hit,
+    Memory,
     MessageRole,
     PassageKind,
     Scope,
@@ -110,6 +114,7 @@ class ContextQuery:
     :param max_results: Limit for messages and memories together, then without preceding questions; None for no limit.
     :param agent_may_be_new: If true, a namespace that is no agent yet has a context of memories only.
     :param shape: `AUTO` reads it from the text.
+    :param explain: If true, the lines of each result are found, and what was left out is listed.
     """
 
     text: str
@@ -122,18 +127,11 @@ class ContextQuery:
     max_results: int | None = None
     agent_may_be_new: bool = False
     shape: ContextShape = ContextShape.AUTO
+    explain: bool = False
 
     @property
     def form(self) -> Form:
         return Form.of(self.text, self.shape)
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """The number of results that are not in the text because they do not fit the budget."""
-
-    messages: int
-    memories: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +141,7 @@ class Context:
     :param shown: The messages and memories that are in the text, best first.
     :param relevance: As in `SearchResult`: the higher one of the two kinds.
     :param stable_prefix: The blocks as text; `volatile_tail` follows it.
+    :param lines: On request, where the text shows each message and memory, from the first line to the last.
     """
 
     form: Form
@@ -155,6 +154,7 @@ class Context:
     degraded: Sequence[str]
     dropped: Dropped
     shown: Sequence[AnyHit]
+    lines: Sequence[ResultLines] | None = None
 
     @property
     def messages(self) -> Sequence[MessageHit]:
@@ -188,10 +188,19 @@ class _KnownContext:
 
 @dataclass(frozen=True, slots=True)
 class _Talks:
-    """The messages found, and the question before an answer, by the answer's id."""
+    """The messages found, those that hardly match, and the question before an answer, by the answer's id."""
 
     found: MessageSearch
+    distant: Sequence[MessageHit] = ()
     questions: Mapping[int, Message] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recalled:
+    """The memories found, and those that hardly match."""
+
+    found: SearchResult
+    distant: Sequence[Hit] = ()
 
 
 class Contexts:
@@ -239,7 +248,7 @@ class Contexts:
             memories_part = self._in_time.start("context-memories", partial(self._memories, scope, query, certain))
             missing: list[str] = []
             talks = _awaited(MESSAGES, messages_part, until, missing) or _Talks(MessageSearch(()))
-            memories = _awaited(MEMORIES, memories_part, until, missing) or SearchResult(query.text, ())
+            memories = _awaited(MEMORIES, memories_part, until, missing) or _Recalled(SearchResult(query.text, ()))
         return self._assembled(query, certain.blocks, talks, memories, missing)
 
     # --- parts -------------------------------------------------------------------------------------------------
@@ -266,17 +275,18 @@ class Contexts:
             min_score=query.min_score,
         )
         search = self._conversations.search(scope, wanted)
-        found = replace(search, hits=tuple(_relevant(query, search.hits, search.relevance, search.time)))
+        near, distant = _by_relevance(query, search.hits, search.relevance, search.time)
+        found = replace(search, hits=tuple(near))
         best = [hit.message for hit in found.hits[:ANSWERS_WITH_QUESTION]]
         if query.max_results is not None or query.form.is_outline or not best:
-            return _Talks(found)
+            return _Talks(found, distant)
         turns = self._conversations.neighbours(scope, best, before=1, after=0)
         questions = _questions([turn for turn in turns if _may_be_shown(turn, query.user, certain.hidden_topics)])
-        return _Talks(found, questions)
+        return _Talks(found, distant, questions)
 
-    def _memories(self, scope: Scope, query: ContextQuery, certain: _KnownContext) -> SearchResult:
+    def _memories(self, scope: Scope, query: ContextQuery, certain: _KnownContext) -> _Recalled:
         if not self._max_memories:
-            return SearchResult(query.text, ())
+            return _Recalled(SearchResult(query.text, ()))
         with self._engine.namespace(scope) as (connection, namespace):
             hidden = (
                 ()
@@ -286,7 +296,8 @@ class Contexts:
         filters = Filters(without=tuple(hidden))
         count = min(self._max_memories, _most_results(query))
         found = self._engine.search(scope, SearchQuery(query.text, count, filters=filters, min_score=query.min_score))
-        return replace(found, hits=tuple(_relevant(query, found.hits, found.relevance, found.time)))
+        near, distant = _by_relevance(query, found.hits, found.relevance, found.time)
+        return _Recalled(replace(found, hits=tuple(near)), distant)
 
     # --- the whole ---------------------------------------------------------------------------------------------
 
@@ -302,14 +313,20 @@ class Contexts:
         query: ContextQuery,
         blocks: Sequence[Block],
         talks: _Talks,
-        memories: SearchResult,
+        memories: _Recalled,
         missing: Sequence[str],
     ) -> Context:
         prefix = stable_prefix(blocks, self._token_of)
-        found = merged(talks.found, memories, query.max_results)
+        found = merged(talks.found, memories.found, query.max_results)
         tail, shown, tokens = self._fitted(query, prefix, found, talks.questions)
         over = [BLOCKS_OVER_BUDGET] if tokens > query.max_tokens else []
         hits = [one.hit for one in shown]
+        dropped, lines = Dropped.of(found.hits, hits), None
+        if query.explain:
+            distant: list[AnyHit] = [*talks.distant, *memories.distant]
+            dropped = replace(dropped, listed=dropped_hits(found.hits, hits, distant, query.max_results))
+            note = DOUBTS.get(found.evidence, "")
+            lines = result_lines(prefix, *_records(shown), layout=self._layout(query), note=note)
         return Context(
             form=query.form,
             blocks=blocks,
@@ -319,8 +336,9 @@ class Contexts:
             relevance=found.relevance,
             evidence=found.evidence,
             degraded=tuple(dict.fromkeys([*found.degraded, *missing, *over])),
-            dropped=_dropped(found.hits, hits),
+            dropped=dropped,
             shown=hits,
+            lines=lines,
         )
 
     def _fitted(
@@ -332,11 +350,7 @@ class Contexts:
         left = query.max_tokens - self._tokens(prefix) - self._tokens(recalled(note, token))
         shown = chosen(found.hits, questions, layout, self._tokens, max_tokens=left)
         while True:
-            turns = {turn.id: turn for one in shown for turn in one.turns}
-            kept = [one.hit.memory for one in shown if isinstance(one.hit, Hit)]
-            tail = volatile_tail(
-                kept, excerpts(turns.values()), follows=bool(prefix), layout=layout, note=note, token=token
-            )
+            tail = volatile_tail(*_records(shown), follows=bool(prefix), layout=layout, note=note, token=token)
             tokens = self._tokens(prefix + tail)
             if not shown or tokens <= query.max_tokens:
                 return tail, shown, tokens
@@ -366,17 +380,20 @@ def _awaited(name: str, part: Future[T], until: Deadline, missing: list[str]) ->
     return None
 
 
-def _dropped(found: Sequence[AnyHit], shown: Sequence[AnyHit]) -> Dropped:
-    messages, messages_shown = (sum(isinstance(hit, MessageHit) for hit in hits) for hits in (found, shown))
-    return Dropped(messages - messages_shown, len(found) - messages - (len(shown) - messages_shown))
+def _records(shown: Sequence[Choice]) -> tuple[list[Memory], list[Excerpt]]:
+    """Return the memories and the turns that are shown."""
+    turns = {turn.id: turn for one in shown for turn in one.turns}
+    return [one.hit.memory for one in shown if isinstance(one.hit, Hit)], excerpts(turns.values())
 
 
 def _most_results(query: ContextQuery) -> int:
     return query.max_tokens // LINE_TOKENS + MAX_MISFITS
 
 
-def _relevant(query: ContextQuery, hits: Iterable[AHit], relevance: float, time: TimeUse | None) -> Iterator[AHit]:
-    """Yield the hits that match the query well enough, by its words or its meaning.
+def _by_relevance(
+    query: ContextQuery, hits: Iterable[AHit], relevance: float, time: TimeUse | None
+) -> tuple[list[AHit], list[AHit]]:
+    """Return the hits that match the query well enough, by its words or its meaning, and the others.
 
     All, if it names their period, or if it asks for an outline of what is mentioned at all: such a question says little
     of the single messages that it concerns.
@@ -384,9 +401,11 @@ def _relevant(query: ContextQuery, hits: Iterable[AHit], relevance: float, time:
     whole_period = time is not None and time.filtered is not None
     whole_course = query.form.is_outline and evidence_of(relevance) is not EvidenceLevel.NONE
     least = LEAST_MATCH * (1.0 - relevance)
+    near, distant = list[AHit](), list[AHit]()
     for hit in hits:
-        if whole_period or whole_course or max(hit.parts.similarity, LEXICAL_SHARE * hit.parts.lexical) >= least:
-            yield hit
+        matches = max(hit.parts.similarity, LEXICAL_SHARE * hit.parts.lexical) >= least
+        (near if whole_period or whole_course or matches else distant).append(hit)
+    return near, distant
 
 
 def _questions(turns: Sequence[Message]) -> Mapping[int, Message]:

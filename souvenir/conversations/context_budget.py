@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
 
 from souvenir.conversations.agent_search import AnyHit
@@ -35,6 +36,54 @@ QUESTIONS_SHARE = 0.1
 
 A_SESSION_HEADING = "### 2025-12-31"
 """Counted once instead of each one."""
+
+MAX_LISTED = 50
+"""Number of dropped results that are listed on request."""
+
+
+class DropReason(StrEnum):
+    """Why a result is not in the text: it does not fit the budget, or hardly matches the query."""
+
+    BUDGET = "budget"
+    RELEVANCE = "relevance"
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedHit:
+    """A result that is not in the text."""
+
+    hit: AnyHit
+    reason: DropReason
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The number of results that are not in the text because they do not fit the budget.
+
+    :param listed: On request: these, and then results that hardly match the query, each best first.
+    """
+
+    messages: int
+    memories: int
+    listed: Sequence[DroppedHit] | None = None
+
+    @classmethod
+    def of(cls, found: Sequence[AnyHit], shown: Sequence[AnyHit]) -> Dropped:
+        messages, messages_shown = (sum(isinstance(hit, MessageHit) for hit in hits) for hits in (found, shown))
+        return cls(messages - messages_shown, len(found) - messages - (len(shown) - messages_shown))
+
+
+def dropped_hits(
+    found: Sequence[AnyHit], shown: Sequence[AnyHit], distant: Sequence[AnyHit], max_results: int | None
+) -> list[DroppedHit]:
+    """List what is not shown, at most `MAX_LISTED` and, with the shown ones, `max_results`.
+
+    :param distant: Results that hardly match the query.
+    """
+    in_text = {id(hit) for hit in shown}
+    listed = [DroppedHit(hit, DropReason.BUDGET) for hit in found if id(hit) not in in_text]
+    listed += [DroppedHit(hit, DropReason.RELEVANCE) for hit in sorted(distant, key=lambda hit: -hit.score)]
+    return listed[: MAX_LISTED if max_results is None else max(0, max_results - len(shown))]
 
 
 @dataclass(frozen=True, slots=True)

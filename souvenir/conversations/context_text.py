@@ -36,7 +36,7 @@ line of that section that begins with `-` is ours too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -131,7 +131,7 @@ def stable_prefix(blocks: Iterable[Block], token_of: Callable[[str], str] = lamb
     :param token_of: The token of the fence around a text, which is the same for the same text.
     """
     shown = [f"### {block.label}\n{_escaped(block.value.strip())}" for block in blocks if block.value.strip()]
-    text = _section("## Memory", shown)
+    text = "## Memory\n\n" + "\n\n".join(shown) + "\n"
     return recalled(text, token_of(text)) if shown else ""
 
 
@@ -150,20 +150,56 @@ def volatile_tail(
     :param note: A line before the results.
     :param token: Of the fence.
     """
-    dated = sorted(memories, key=lambda memory: (memory.occurred_at, memory.id))
-    sections = []
-    if dated:
-        sections.append(_section(MEMORIES_HEADING, ["\n".join(memory_line(one, layout) for one in dated)]))
+    text = "".join(text for text, _ in _pieces(memories, excerpts, layout, note))
+    return ("\n" if follows else "") + recalled(text, token) if text else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultLines:
+    """The lines of a text that show a message or memory, from the first to the last, counted from 1."""
+
+    record: Memory | Message
+    first: int
+    last: int
+
+
+def result_lines(
+    prefix: str, memories: Sequence[Memory], excerpts: Sequence[Excerpt], *, layout: Layout, note: str
+) -> list[ResultLines]:
+    """Return where `volatile_tail` shows the results, in the text that begins with the prefix.
+
+    A fence adds a line before the results, and keeps their line breaks.
+    """
+    line = 1 + prefix.count("\n") + bool(prefix) + 1
+    found = []
+    for text, record in _pieces(memories, excerpts, layout, note):
+        if record is not None:
+            found.append(ResultLines(record, line, line + text.count("\n") - 1))
+        line += text.count("\n")
+    return found
+
+
+def _pieces(
+    memories: Sequence[Memory], excerpts: Sequence[Excerpt], layout: Layout, note: str
+) -> Iterator[tuple[str, Memory | Message | None]]:
+    """Yield the results as text, each with its record, and what stands between them; nothing without results."""
+    if note and (memories or excerpts):
+        yield f"{note}\n\n", None
+    if memories:
+        yield f"{MEMORIES_HEADING}\n\n", None
+    for memory in sorted(memories, key=lambda memory: (memory.occurred_at, memory.id)):
+        yield f"{memory_line(memory, layout)}\n", memory
+    if memories and excerpts:
+        yield "\n", None
     if excerpts:
-        sections.append(_section(CONVERSATIONS_HEADING, [_excerpt(one, layout) for one in excerpts]))
-    if not sections:
-        return ""
-    text = "\n".join(sections)
-    return ("\n" if follows else "") + recalled(f"{note}\n\n{text}" if note else text, token)
-
-
-def _section(heading: str, parts: Sequence[str]) -> str:
-    return f"{heading}\n\n" + "\n\n".join(parts) + "\n"
+        yield f"{CONVERSATIONS_HEADING}\n", None
+    for excerpt in excerpts:
+        yield f"\n{session_heading(excerpt)}\n", None
+        next_position = excerpt[0].position
+        for turn in excerpt:
+            yield f"\n{layout.gap}\n\n" if layout.gap and next_position < turn.position else "\n", None
+            yield f"{turn_line(turn, layout)}\n", turn
+            next_position = turn.position + 1
 
 
 def memory_line(memory: Memory, layout: Layout) -> str:
@@ -179,15 +215,6 @@ def session_heading(turns: Sequence[Message]) -> str:
 def turn_line(message: Message, layout: Layout) -> str:
     name = _name(message.speaker or "") or message.role.value.capitalize()
     return f"**{name}**: {_escaped(layout.shorten(message.content.strip()))}"
-
-
-def _excerpt(excerpt: Excerpt, layout: Layout) -> str:
-    lines = [session_heading(excerpt), turn_line(excerpt[0], layout)]
-    for earlier, later in pairwise(excerpt):
-        if layout.gap and earlier.position + 1 < later.position:
-            lines.append(layout.gap)
-        lines.append(turn_line(later, layout))
-    return "\n\n".join(lines)
 
 
 def _name(name: str) -> str:

@@ -41,6 +41,7 @@ from souvenir.retrieval.recall import VECTOR
 from souvenir.retrieval.relevance import NOTHING_FOUND, Found
 from souvenir.store.graph import mentions
 from souvenir.store.idempotency import Once, do_once, made_before
+from souvenir.store.learning import extractions
 from souvenir.store.messages import messages as rows
 from souvenir.store.messages import sessions
 from souvenir.store.messages.agents import Agent, require_agent
@@ -232,6 +233,8 @@ class Conversations:
                 kept = message.metadata and without_notes(message.metadata) if metadata is None else metadata
                 after = kept if notes is None else {**(kept or {}), **notes}
             rows.update(tx.connection, message.id, content=content, metadata=after, at=tx.now)
+            if content not in (None, message.content):
+                extractions.forget_said(tx.connection, tx.namespace_id, [message.id])
             if content is not None:
                 tx.passages.delete(PassageKind.MESSAGE, [message.id])
                 tx.passages.insert(message.owner, passages)
@@ -267,6 +270,20 @@ class Conversations:
         with self._engine.namespace(scope) as (connection, _):
             session = sessions.require_session(connection, require_agent(connection, scope).namespace_id, session_id)
             return rows.of_session(connection, session.id, offset=offset, limit=limit)
+
+    def offset_around(self, scope: Scope, session_id: str, uid: str, *, limit: int) -> int:
+        """Return the offset of the page of a session that has a message in its middle, or of the first page.
+
+        :raises SessionNotFound: If there is no such session.
+        :raises MessageNotFound: If it has no such message.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            agent = require_agent(connection, scope)
+            session = sessions.require_session(connection, agent.namespace_id, session_id)
+            [message] = _require_messages(connection, agent, [uid])
+            if message.session_row != session.id:
+                raise MessageNotFound(uid)
+            return max(0, rows.count_before(connection, message) - limit // 2)
 
     @traced(MemoryOperation.SEARCH, records=lambda found: len(found.hits))
     def search(self, scope: Scope, query: MessageQuery) -> MessageSearch:

@@ -16,10 +16,13 @@ from souvenir.core.passages import PreparedPassage
 from souvenir.core.stored_json import StoredJson
 from souvenir.core.types import FactsBy, Filters, JsonObject, Memory, MemoryDraft, MemoryPatch, PassageKind, RecordKind
 from souvenir.jobs.handler import RunningJob
+from souvenir.learning.transcripts.json_form import redacted
 from souvenir.memories.engine import MemoryEngine
+from souvenir.privacy.screening import AppliedPolicy
 from souvenir.store import privacy
 from souvenir.store.admin import transfers
 from souvenir.store.graph import mentions
+from souvenir.store.learning import extractions
 from souvenir.store.memories import facts, reads
 from souvenir.store.messages import blocks, messages
 from souvenir.store.messages.messages import Message
@@ -27,8 +30,8 @@ from souvenir.store.transaction import Transaction
 
 BATCH_SIZE = 64
 SPEAKER = privacy.Column("messages", "speaker")
-MEMORIES, MESSAGES, BLOCKS, COLUMNS = "memories", "messages", "blocks", "columns"
-ORDER = (MEMORIES, MESSAGES, BLOCKS, *(column.name.lower() for column in privacy.Columns))
+MEMORIES, MESSAGES, BLOCKS, TRANSCRIPTS = "memories", "messages", "blocks", "transcripts"
+ORDER = (MEMORIES, MESSAGES, BLOCKS, TRANSCRIPTS, *(column.name.lower() for column in privacy.Columns))
 """History comes last, because by then it contains the changes of the memories."""
 
 
@@ -75,6 +78,8 @@ class _RescanRun:
                 self._messages()
             case "blocks":
                 self._blocks()
+            case "transcripts":
+                self._transcripts()
             case _:
                 self._column(privacy.Columns[table.upper()].value)
 
@@ -122,6 +127,10 @@ class _RescanRun:
             now = messages.by_id(tx.connection, tx.namespace_id, [one.id for one in stale])
             if any(now.get(one.id) != one for one in stale):
                 return None
+            said_otherwise = [
+                one.id for one, before in zip(after, stale, strict=True) if _spoken(one) != _spoken(before)
+            ]
+            extractions.forget_said(tx.connection, tx.namespace_id, said_otherwise)
             for one, passages in zip(after, prepared, strict=True):
                 _replace_message(tx, one, passages)
             return len(after)
@@ -144,6 +153,28 @@ class _RescanRun:
             return stale
 
         self._advance([], write)
+
+    def _transcripts(self) -> None:
+        """Blank the transcripts that would change: the positions of their quotes would be wrong in a changed one."""
+        policy = self._engine.screening.applied(self._job.scope, refuse=False)
+        with self._engine.namespace(self._job.scope) as (connection, _):
+            kept = extractions.with_transcripts(connection, self._job.scope.namespace)
+        stale = [job_id for job_id in kept if self._changes(job_id, policy)]
+
+        def write(tx: Transaction) -> int:
+            extractions.blank_transcripts(tx.connection, stale)
+            return len(stale)
+
+        self._advance([], write)
+
+    def _changes(self, job_id: str, policy: AppliedPolicy) -> bool:
+        """Return whether a transcript contains what the policy redacts."""
+        with self._engine.namespace(self._job.scope) as (connection, _):
+            found = extractions.find(connection, job_id)
+        self._job.give_way()
+        if found is None or found.transcript is None:
+            return False
+        return redacted(found.transcript, policy) != found.transcript
 
     def _column(self, column: privacy.Column) -> None:
         """Process a batch by row count, because not every table has integer keys."""
@@ -219,6 +250,11 @@ def _replace_message(tx: Transaction, message: Message, passages: Sequence[Prepa
     tx.passages.delete(PassageKind.MESSAGE, [message.id])
     tx.passages.insert(message.owner, passages)
     mentions.reread(tx.passages, RecordKind.MESSAGE, message.id)
+
+
+def _spoken(message: Message) -> tuple[str, str | None]:
+    """The fields of a message that a transcript contains."""
+    return message.content, message.speaker
 
 
 def _said(memory: Memory) -> MemoryPatch:

@@ -14,9 +14,11 @@ import structlog
 from souvenir.conversations.agents import ensure_agent
 from souvenir.conversations.pending_index import index_pending
 from souvenir.core.errors import EmbeddingUnavailable, NothingToDo, SessionEnded
-from souvenir.core.types import JsonObject, Scope
+from souvenir.core.types import JsonObject, Memory, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.idempotency import Once, do_once
+from souvenir.store.learning import extractions
+from souvenir.store.memories import reads
 from souvenir.store.messages import sessions as rows
 from souvenir.store.messages.agents import require_agent
 from souvenir.store.messages.sessions import Session, SessionFilter, User
@@ -126,6 +128,21 @@ class Sessions:
             return rows.page(
                 connection, require_agent(connection, scope).namespace_id, chosen, offset=offset, limit=limit
             )
+
+    def learned(
+        self, scope: Scope, session_id: str, *, offset: int = 0, limit: int = 100
+    ) -> tuple[Sequence[Memory], int]:
+        """Return a page of the memories extracted from a session, including archived ones, and their number.
+
+        :raises SessionNotFound: If there is no such session.
+        """
+        with self._engine.namespace(scope) as (connection, namespace):
+            agent = require_agent(connection, scope)
+            session = rows.require_session(connection, agent.namespace_id, session_id)
+            ids = extractions.memories_of(connection, agent.namespace_id, extractions.Party.SESSION, session.name)
+            chosen = ids[offset : offset + limit]
+            found = {} if namespace is None else reads.memories(connection, namespace, chosen)
+            return [found[id_] for id_ in chosen if id_ in found], len(ids)
 
     def users(self, scope: Scope, *, offset: int = 0, limit: int = 100) -> tuple[Sequence[User], int]:
         """The users of the agent, ordered by name, and their number."""

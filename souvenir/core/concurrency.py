@@ -169,11 +169,28 @@ def current_caller() -> str:
     return BACKGROUND if current is None else current.caller
 
 
+class _ReadSide:
+    """The context of every reader of a lock; it has no state of its own."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, lock: ReadersWriterLock) -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        self._lock.enter_as_reader()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.leave_as_reader()
+
+
 class ReadersWriterLock:
     """Not reentrant: a thread that holds it for reading or writing must not acquire it again."""
 
     def __init__(self) -> None:
-        self._changed = Condition(Lock())
+        self._mutex = Lock()
+        self._changed = Condition(self._mutex)
+        self._read_side = _ReadSide(self)
         self._readers = 0
         self._readers_waiting = 0
         self._readers_due = 0  # readers that waited for the last writer and precede the next one
@@ -181,19 +198,20 @@ class ReadersWriterLock:
         self._writers_waiting = 0
         self._writes = 0
 
-    @contextmanager
-    def read(self) -> Iterator[None]:
-        with self._changed:
+    def read(self) -> _ReadSide:
+        return self._read_side
+
+    def enter_as_reader(self) -> None:
+        with self._mutex:
             if self._writing or self._writers_waiting:
                 self._wait_for_one_writer()
             self._readers += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._readers -= 1
-                if not self._readers:
-                    self._changed.notify_all()
+
+    def leave_as_reader(self) -> None:
+        with self._mutex:
+            self._readers -= 1
+            if not self._readers and self._writers_waiting:
+                self._changed.notify_all()
 
     def _wait_for_one_writer(self) -> None:
         arrived_at = self._writes

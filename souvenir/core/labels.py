@@ -92,6 +92,19 @@ def contributed(metadata: JsonObject, author: str | None) -> JsonObject:
     return {**metadata, CONTRIBUTORS: [*known, author]}
 
 
+JOB_ID, MESSAGE_ID, MESSAGE_SPAN, SPAN = "extraction_job_id", "message_id", "message_span", "span"
+"""Names in metadata that say where an extracted text comes from: the job, the stored message that contains its quote,
+and the position of the quote in the message and in the transcript."""
+
+ORIGIN = frozenset({JOB_ID, MESSAGE_ID, MESSAGE_SPAN})
+"""Names that no caller can set, and only an admin can import, as other texts are shown for them."""
+
+
+def without_origin(metadata: JsonObject) -> JsonObject:
+    """Return metadata without the place that the text came from, for a text that is replaced."""
+    return {name: value for name, value in metadata.items() if name != SPAN and name not in ORIGIN}
+
+
 _JOINTS = (" ", "-", "_")
 _AROUND_WORDS = ".,;:!?\"'()[]{}“”‘’«»"
 
@@ -142,11 +155,8 @@ def joined(tags: Sequence[str], more: Iterable[str], without: Iterable[str] = ()
 def named_in(text: str) -> set[str]:
     """Return every folded tag that the words of a text may name: up to three consecutive words."""
     words = [word.strip(_AROUND_WORDS) for word in fold(text).split()[:WORDS_READ]]
-    found: set[str] = set()
-    for start in range(len(words)):
-        for end in range(start + 1, min(start + WORDS_IN_A_TAG, len(words)) + 1):
-            found |= {joint.join(words[start:end]) for joint in _JOINTS}
-    return found - {""}
+    runs = [words[start : start + length] for length in range(1, WORDS_IN_A_TAG + 1) for start in range(len(words))]
+    return {joint.join(run) for joint in _JOINTS for run in runs} - {""}
 
 
 SENSITIVE_TOPICS, SENSITIVE_DATA = "sensitive_topics", "sensitive_data"

@@ -210,7 +210,7 @@ class PassageColumns:
 
     :param profiles: `Profile` values. :param only_profile: The profile of all passages, if there is only one.
     :param flags: `TurnFlag` values. :param lengths: Number of terms.
-    :param by_user: Mask of messages of the user. :param with_assistant: Whether there are messages of an assistant.
+    :param by_user: Mask of messages of the user; None if there are none of an assistant.
     :param by_named: Mask of messages of the only speaker that the query names; None if it names none or several.
     """
 
@@ -219,8 +219,7 @@ class PassageColumns:
     occurred_us: NDArray[np.int64]
     flags: NDArray[np.uint8]
     lengths: NDArray[np.uint32]
-    by_user: NDArray[np.bool_]
-    with_assistant: bool
+    by_user: NDArray[np.bool_] | None
     by_named: NDArray[np.bool_] | None
 
 

@@ -29,7 +29,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice, pairwise
 from threading import Lock
 from typing import NamedTuple
@@ -49,6 +49,9 @@ LONG_PART = 4
 
 CACHED_TOKENS = 65_536
 """Distinct tokens whose terms are cached: some 16 MB. Cleared when full, since common tokens return at once."""
+
+CACHED_QUERY_TOKENS = 4_096
+"""Distinct tokens of queries whose words are cached, the last used ones: some 2 MB."""
 
 STOP_WORDS = frozenset(
     "a an and are as at be but by did do does for from had has have he her his how i if in is it its me my of on or "
@@ -128,6 +131,7 @@ class Analyser:
         self._stemmer = Stemmer.Stemmer(language, 0)
         self._stemmer_lock = Lock()
         self._cache: dict[str, tuple[str, ...]] = {}
+        self._words_of = lru_cache(CACHED_QUERY_TOKENS)(lambda token: tuple(self._words(token)))
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a text to be stored, in order, with repeats."""
@@ -147,8 +151,7 @@ class Analyser:
         They equal those of a text, except that open compounds are dropped (see `WordKind`).
         """
         tokens = _tokens(text)
-        words_of = {token: list(self._words(token)) for token in dict.fromkeys(tokens)}
-        words = [word for token in tokens for word in words_of[token]]
+        words = [word for token in tokens for word in self._words_of(token)]
         return (
             [word for word in words if word.kind not in (WordKind.STOP, WordKind.OPEN_COMPOUND)]
             or words

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, KeysView, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ _COLUMNS = (
 )
 """In the order of `PassageRow`."""
 _ROLE_CODES: Mapping[MessageRole | None, int] = {None: 0, **{role: code for code, role in enumerate(MessageRole, 1)}}
+_USER = _ROLE_CODES[MessageRole.USER]
 
 
 def row_of(passage: Passage) -> PassageRow:
@@ -98,6 +99,7 @@ class PassageAttributes:
         self._source_codes: dict[str, int] = {}
         self._archived_count = 0
         self._profile_counts: Counter[int] = Counter()
+        self.held_profiles: tuple[Profile, ...] = ()
         self._assistant_count = 0
         self._fact_count = 0
         self._links = SessionLinks(self._row_of.get)
@@ -141,13 +143,12 @@ class PassageAttributes:
         return self.fact_ids == 0 if self._fact_count else None
 
     def holds(self, profile: Profile) -> bool:
-        return self._profile_counts[profile] > 0
+        return profile in self.held_profiles
 
     @property
     def only_profile(self) -> Profile | None:
         """The profile of all rows, if there is only one, which makes computations over all rows faster."""
-        held = [profile for profile in Profile if self.holds(profile)]
-        return held[0] if len(held) == 1 else None
+        return self.held_profiles[0] if len(self.held_profiles) == 1 else None
 
     @property
     def linked(self) -> bool:
@@ -170,8 +171,7 @@ class PassageAttributes:
             occurred_us=self.occurred,
             flags=self.flags,
             lengths=lengths,
-            by_user=self._roles[:end] == _ROLE_CODES[MessageRole.USER],
-            with_assistant=self._assistant_count > 0,
+            by_user=self._roles[:end] == _USER if self._assistant_count else None,
             by_named=None if named is None else self._speakers[:end] == named,
         )
 
@@ -273,6 +273,8 @@ class PassageAttributes:
         profile = int(self._profiles[row])
         self._archived_count += change * int(self._archived[row])
         self._profile_counts[profile] += change
+        if self._profile_counts[profile] in (0, change):  # the last one of its profile, or the first one
+            self.held_profiles = tuple(one for one in Profile if self._profile_counts[one])
         self._fact_count += change * int(self._facts[row] != 0)
         self._assistant_count += change * int(self._roles[row] == _ROLE_CODES[MessageRole.ASSISTANT])
         if profile == Profile.TALK:
@@ -427,9 +429,10 @@ class Speakers:
                 if not of_term:
                     del self._named_by[term]
 
-    def is_name(self, term: str) -> bool:
-        """Return whether the term occurs in a speaker's name."""
-        return term in self._named_by
+    @property
+    def names(self) -> KeysView[str]:
+        """The terms that occur in the names of speakers."""
+        return self._named_by.keys()
 
     def only_one_named(self, terms: Iterable[str]) -> int | None:
         """Return the speaker that the terms of a query name, if they name exactly one."""

@@ -49,6 +49,8 @@ MAX_TF = 0xFFFF
 
 _TF_BITS = 16
 
+NO_POSTINGS = array("q")
+
 
 @dataclass(frozen=True, slots=True)
 class Bm25Constants:
@@ -58,14 +60,26 @@ class Bm25Constants:
     b: float
 
 
-@dataclass(frozen=True, slots=True)
-class TermWeights:
+class TermWeights(NamedTuple):
     """One query term over the rows that hold it: `weights` (df,) are w_t of `rows` (df,), which ascend."""
 
     term: str
     idf: float
     rows: NDArray[np.int64]
     weights: NDArray[np.float32]
+
+
+class WeighedTerms(NamedTuple):
+    """Query terms, the counts of their rows (t,), these rows one after the other (P,), and ``idf_t w_t`` there (P,)."""
+
+    terms: Sequence[TermWeights]
+    counts: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+    def summed(self, scores: NDArray[np.float32], count: int) -> NDArray[np.float32]:
+        """Return the sum over the terms of their scores (P,) in each of `count` rows, (count,)."""
+        return np.bincount(self.rows, scores, count).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +156,13 @@ class LexicalIndex:
     def document_frequency(self, term: str, corpus: Corpus | None = None) -> int:
         """Return the number of rows, of all or of the corpus, that hold the term."""
         term_id = self._term_ids.get(term)
-        elsewhere = 0 if corpus is None or corpus.df_elsewhere is None else corpus.df_elsewhere(term)
-        return elsewhere + (0 if term_id is None else self._df(term_id, corpus))
+        if term_id is None:
+            here = 0
+        elif corpus is None or corpus.rows is None:
+            here = len(self._postings[term_id])
+        else:
+            here = self._df(term_id, corpus)
+        return here if corpus is None or corpus.df_elsewhere is None else here + corpus.df_elsewhere(term)
 
     def corpus(self, rows: NDArray[np.bool_] | None = None) -> Corpus:
         """Return the statistics of some rows, or of all; valid until the index changes."""
@@ -202,21 +221,26 @@ class LexicalIndex:
         if row != last:
             self._row_terms[row], self._lengths[row], self._profiles[row] = last_columns
 
-    def weigh(self, terms: Sequence[str], corpus: Corpus | None = None) -> Iterator[TermWeights]:
-        """Yield the distinct known terms of a query with their BM25 weights (Robertson and Zaragoza 2009, eq. 3.15).
+    def weigh(self, terms: Sequence[str], corpus: Corpus | None = None) -> WeighedTerms:
+        """Return the distinct known terms of a query with their BM25 weights (Robertson and Zaragoza 2009, eq. 3.15).
 
         ``w_t(j) = tf (k1 + 1) / (tf + k1 (1 - b + b dl / avdl))`` with k1 and b of row j's profile, and
         ``idf_t = ln((N - df + 0.5) / (df + 0.5))``, at least LEAST_IDF. N, df and avdl are the corpus's, but rows
         outside of it are weighed too. Terms in no row of the corpus are skipped.
-        The caller owns the arrays; the index must not change during the iteration.
         """
         corpus = corpus or self.corpus()
-        scale = 1.0 / corpus.average_length if corpus.average_length else 0.0
-        for term in dict.fromkeys(terms):
-            df = self.document_frequency(term, corpus)
-            if df:
-                rows, weights = self._weights(self._term_ids.get(term), scale)
-                yield TermWeights(term, idf(df, corpus), rows, weights)
+        dfs = {term: self.document_frequency(term, corpus) for term in terms}
+        known = {term: idf(df, corpus) for term, df in dfs.items() if df}
+        # Only the other index may know a term.
+        postings = [self._postings[self._term_ids[term]] if term in self._term_ids else NO_POSTINGS for term in known]
+        rows, weights = self._weights(b"".join(postings), corpus)
+        counts = np.array(list(map(len, postings)), np.int64)
+        ends = np.cumsum(counts)
+        found = [
+            TermWeights(term, rarity, rows[end - count : end], weights[end - count : end])
+            for (term, rarity), count, end in zip(known.items(), counts.tolist(), ends.tolist(), strict=True)
+        ]
+        return WeighedTerms(found, counts, rows, weights * np.repeat(np.array([*known.values()], np.float32), counts))
 
     def score(self, terms: Sequence[str], corpus: Corpus | None = None) -> NDArray[np.float32]:
         """L(j) = sum_t idf_t w_t(j) / sum_t idf_t over the distinct known terms, for every row: shape (n,), float32.
@@ -224,11 +248,9 @@ class LexicalIndex:
         The score is absolute: it is below the largest k1 + 1, and 0 for rows without a term of the query. It is
         meaningful only for rows of the corpus.
         """
-        scores = np.zeros(len(self), np.float32)
-        total_idf = 0.0
-        for term in self.weigh(terms, corpus):
-            scores[term.rows] += term.weights * np.float32(term.idf)
-            total_idf += term.idf
+        weighed = self.weigh(terms, corpus)
+        scores = weighed.summed(weighed.scores, len(self))
+        total_idf = sum(term.idf for term in weighed.terms)
         if total_idf:
             scores /= np.float32(total_idf)
         return scores
@@ -335,14 +357,13 @@ class LexicalIndex:
         rows = np.frombuffer(self._postings[term_id], np.int64) >> _TF_BITS
         return int(np.count_nonzero(corpus.rows[rows]))
 
-    def _weights(self, term_id: int | None, scale: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the rows of a term and its w_t there; empty if only the other index knows it. `scale` is 1 / avdl."""
-        if term_id is None:
-            return np.zeros(0, np.int64), np.zeros(0, np.float32)
-        rows = np.frombuffer(self._postings[term_id], np.int64) >> _TF_BITS
-        tf = (np.frombuffer(self._postings[term_id], np.int64) & MAX_TF).astype(np.float32)
+    def _weights(self, postings: bytes, corpus: Corpus) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the rows of postings and w_t there."""
+        packed = np.frombuffer(postings, np.int64)
+        rows, tf = packed >> _TF_BITS, (packed & MAX_TF).astype(np.float32)
         gain, floor, slope = self._by_profile.take(np.frombuffer(self._profiles, np.uint8)[rows], axis=1)
-        relative_lengths = np.frombuffer(self._lengths, np.uint32)[rows] * np.float32(scale)
+        scale = np.float32(1.0 / corpus.average_length if corpus.average_length else 0.0)
+        relative_lengths = np.frombuffer(self._lengths, np.uint32)[rows] * scale
         return rows, tf * gain / (tf + floor + slope * relative_lengths)
 
     def _match(self, term: str, row: int, corpus: Corpus) -> TermMatch:

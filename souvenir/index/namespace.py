@@ -32,7 +32,15 @@ from souvenir.index.candidates import Candidates, PastState, Probe
 from souvenir.index.late_interaction import LateQuery, late_interaction
 from souvenir.index.lexical import Corpus, idf
 from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
-from souvenir.index.vector import MISSING, TokenVectors, VectorIndex, shrunk_mean
+from souvenir.index.vector import (
+    MISSING,
+    SCORED_WHOLE_ROWS,
+    FromCentre,
+    TokenVectors,
+    VectorIndex,
+    products,
+    shrunk_mean,
+)
 
 CHANGES_PER_LOCK = 256
 """Changes made while searches wait: some tens of milliseconds at most."""
@@ -199,12 +207,13 @@ class NamespaceIndex:
 
     def _token_weights(self, query: LateQuery, corpus: Corpus) -> NDArray[np.float32]:
         """Return the weight of each token of a query, 0 for names of speakers."""
-        frequency, is_name = self.words.chunks.document_frequency, self.attributes.speakers.is_name
+        frequency, names = self.words.chunks.document_frequency, self.attributes.speakers.names
+        rarity = {term: idf(frequency(term, corpus), corpus) for terms in query.terms for term in terms}
         return np.array(
             [
                 0.0
-                if any(map(is_name, terms))
-                else min(MOST_TOKEN_WEIGHT, max((idf(frequency(term, corpus), corpus) for term in terms), default=0.0))
+                if not names.isdisjoint(terms)
+                else min(MOST_TOKEN_WEIGHT, max([rarity[term] for term in terms], default=0.0))
                 for terms in query.terms
             ],
             dtype=np.float32,
@@ -243,9 +252,15 @@ class NamespaceIndex:
         # Alone, the words' arm returns only passages with a match; with the other arm, everything is a candidate.
         matched = evidence.scores > 0 if probe.vector is None else None
         found = [_top(evidence.scores, fields, [one for one in (allowed, matched) if one is not None], count)]
-        found += [self.vectors.search(one - centre, count, allowed) for one in self._dense_queries(probe)]
-        rows = self._with_siblings(_union(found, len(self)), allowed)
-        dense, similarity = self._cosines(rows, probe, centre)
+        if len(self) <= SCORED_WHOLE_ROWS and probe.vector is not None:
+            dense, similarity = self._cosines(None, probe, centre)
+            found.append(_nearest(dense, allowed, count))
+            rows = self._with_siblings(_union(found, len(self)), allowed)
+            dense, similarity = dense[rows], similarity[rows]
+        else:
+            found += [self.vectors.search(one - centre, count, allowed) for one in self._dense_queries(probe)]
+            rows = self._with_siblings(_union(found, len(self)), allowed)
+            dense, similarity = self._cosines(rows, probe, centre)
         reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
         seen = int(np.count_nonzero(ranked if visible is None else ranked & visible))
         return Candidates(
@@ -292,15 +307,14 @@ class NamespaceIndex:
         """Return the terms to search for, and the only speaker that they name."""
         repaired = self.words.chunks.repair(probe.words or (), corpus)
         speakers = self.attributes.speakers
-        names = frozenset(term for term in repaired.terms if speakers.is_name(term))
+        names = frozenset(speakers.names & repaired.terms)
         talk = self.attributes.profiles == Profile.TALK
         named = speakers.only_one_named(names)
         return _ResolvedQuery(WordQuery(repaired.terms, names), repaired.repairs, talk, named)
 
     def _neighbourhood(self) -> Neighbourhood | None:
         """Return the inputs of the spread; None if nothing spreads."""
-        held = [profile for profile in Profile if self.attributes.holds(profile)]
-        if not self.attributes.linked or not any(map(self.words.spreads, held)):
+        if not self.attributes.linked or not any(map(self.words.spreads, self.attributes.held_profiles)):
             return None
         before, after = self.attributes.neighbours()
         # One additional entry, for a missing neighbour.
@@ -313,7 +327,7 @@ class NamespaceIndex:
             return []
         if probe.unframed is None:
             return [probe.vector]
-        only_chat = not any(self.holds(profile) for profile in Profile if profile is not Profile.CHAT)
+        only_chat = self.attributes.only_profile is Profile.CHAT
         return [probe.unframed] if only_chat else [probe.vector, probe.unframed]
 
     def _mean(self, paths: tuple[str, ...] | None, visible: NDArray[np.bool_] | None) -> FloatVector:
@@ -334,16 +348,20 @@ class NamespaceIndex:
                 part.count += sign
 
     def _cosines(
-        self, rows: NDArray[np.int64], probe: Probe, centre: FloatVector
+        self, rows: NDArray[np.int64] | None, probe: Probe, centre: FloatVector
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the centred and plain cosine of the query with the rows; zeros without a query vector."""
-        if probe.vector is None:
-            return np.zeros(len(rows)), np.zeros(len(rows))
+        """Return the centred and plain cosine of the query with the rows (None: all); zeros without a query vector."""
         vectors = self.vectors.rows(rows)
-        dense, similarity = _centred_cosines(vectors, probe.vector, centre)
+        if probe.vector is None:
+            return np.zeros(len(vectors)), np.zeros(len(vectors))
+        is_whole = rows is None and centre is self.vectors.mean
+        from_centre = self.vectors.from_mean() if is_whole else FromCentre.of(vectors, centre)
+        similarity = products(vectors, probe.vector)
+        dense = from_centre.cosines(probe.vector, similarity)
         if probe.unframed is not None:
-            chat = self.attributes.profiles[rows] == Profile.CHAT
-            dense[chat] = _centred_cosines(vectors[chat], probe.unframed, centre)[0]
+            profiles = self.attributes.profiles
+            chat = (profiles if rows is None else profiles[rows]) == Profile.CHAT
+            dense[chat] = from_centre.only(chat).cosines(probe.unframed, products(vectors[chat], probe.unframed))
         return dense, similarity
 
     def nearest(self, vectors: FloatVector, *, filters: Filters) -> tuple[int, float] | None:
@@ -415,8 +433,14 @@ def _top(
 ) -> NDArray[np.int64]:
     """Return the rows of the `count` greatest nonzero sums, unordered, where all masks (n,) hold."""
     scores = reduce(np.add, fields.values(), lexical)
-    rows = np.flatnonzero(reduce(np.logical_and, masks, scores != 0))
+    rows: NDArray[np.int64] = reduce(np.logical_and, masks, scores != 0).nonzero()[0]
     return rows if len(rows) <= count else rows[greatest(scores[rows], count)]
+
+
+def _nearest(dense: NDArray[np.float64], allowed: NDArray[np.bool_] | None, count: int) -> NDArray[np.int64]:
+    """Return the rows of the `count` greatest cosines (n,), unordered, where the mask (n,) holds."""
+    rows = np.arange(len(dense)) if allowed is None else allowed.nonzero()[0]
+    return rows if len(rows) <= count else rows[greatest(dense[rows], count)]
 
 
 SAMPLE_STEP = 31
@@ -426,7 +450,7 @@ MANY_SCORES = 8_192
 """From this number on, the sample is faster: at 100,000, .4 ms instead of 2 to 4 ms."""
 
 
-def greatest(scores: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+def greatest(scores: NDArray[np.floating], count: int) -> NDArray[np.int64]:
     """Return the places of the `count` greatest scores, unordered.
 
     The sample gives a bound that about four times as many scores reach; only these are partitioned.
@@ -439,22 +463,10 @@ def greatest(scores: NDArray[np.float32], count: int) -> NDArray[np.int64]:
     return places[np.argpartition(scores[places], len(places) - count)[-count:]]
 
 
-def _centred_cosines(
-    vectors: FloatVector, query: FloatVector, centre: FloatVector
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the centred and plain cosine of a query (dim,) with unit vectors (n, dim)."""
-    # `vecdot` stays on this thread: for so few rows, waking a second one costs more than it saves.
-    similarity, along_centre = (np.vecdot(vectors, other).astype(np.float64) for other in (query, centre))
-    # The rows have length 1, so both parts of the centred cosine follow from these two products.
-    centre_square = float(centre @ centre)
-    products = similarity - along_centre - float(centre @ query) + centre_square
-    lengths = np.sqrt(np.maximum(1.0 - 2.0 * along_centre + centre_square, 0.0)) * np.linalg.norm(query - centre)
-    return np.divide(products, lengths, out=np.zeros(len(vectors)), where=lengths > 0), similarity
-
-
 def _union(parts: Sequence[NDArray[np.int64]], count: int) -> NDArray[np.int64]:
     """Return the rows, of `count`, that occur in any of the parts, in ascending order."""
     found = np.zeros(count, dtype=np.bool_)
     for part in parts:
         found[part] = True
-    return np.flatnonzero(found)
+    rows: NDArray[np.int64] = found.nonzero()[0]
+    return rows

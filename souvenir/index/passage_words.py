@@ -15,7 +15,7 @@ from array import array
 from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,8 +93,7 @@ class WordQuery:
     names: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
+class _Term(NamedTuple):
     """A term over chunks, and its gain by the spread in each passage (n,); None: no gain."""
 
     weights: TermWeights
@@ -205,26 +204,35 @@ class PassageWords:
 
         :param near: None: nothing spreads. :param talk: Mask of the turns of talks, (n,), for which names do not count.
         """
+        weighed = self.chunks.weigh(query.terms, corpus)
         terms = [
             _Term(weights, weights.term in query.names, None if near is None else self._gained(weights, corpus, near))
-            for weights in self.chunks.weigh(query.terms, corpus)
+            for weights in weighed.terms
         ]
-        of_chunks, gained = np.zeros(len(self.chunks), np.float32), np.zeros(len(self), np.float32)
-        known = {term.weights.term for term in terms}
+        known = {weights.term for weights in weighed.terms}
         unheard = [term for term in query.terms if term not in known and term not in query.names]
-        total = total_without_names = len(unheard) * idf(0, corpus)
-        for term in terms:
-            rarity = np.float32(term.weights.idf)
-            total += term.weights.idf
-            total_without_names += 0.0 if term.is_name else term.weights.idf
-            rows, weights = term.weights.rows, term.weights.weights
-            of_chunks[rows] += weights * rarity * ~talk[self._owner[rows]] if term.is_name else weights * rarity
-            if term.gained is not None:
-                gained += term.gained * rarity * ~talk if term.is_name else term.gained * rarity
-        scores = self._best(of_chunks) + gained
-        divisors = np.where(talk, total_without_names, total).astype(np.float32) if query.names else np.float32(total)
-        np.divide(scores, divisors, out=scores, where=divisors > 0)
-        known_share = 1.0 - len(unheard) * idf(0, corpus) / total_without_names if total_without_names else None
+        of_unheard = len(unheard) * idf(0, corpus)
+        total = of_unheard + sum([term.weights.idf for term in terms])
+        total_without_names = of_unheard + sum([term.weights.idf for term in terms if not term.is_name])
+        counted = weighed.scores
+        if query.names:
+            of_names = np.repeat([term.is_name for term in terms], weighed.counts)
+            counted = counted * ~(of_names & talk[self._owner[weighed.rows]])
+        of_chunks = weighed.summed(counted, len(self.chunks))
+        scores = self._best(of_chunks)
+        if near is not None:
+            gained = np.zeros(len(self), np.float32)
+            for term in terms:
+                if term.gained is not None:
+                    rarity = np.float32(term.weights.idf)
+                    gained += term.gained * rarity * ~talk if term.is_name else term.gained * rarity
+            scores += gained
+        if query.names:
+            divisors = np.where(talk, total_without_names, total).astype(np.float32)
+            np.divide(scores, divisors, out=scores, where=divisors > 0)
+        elif total > 0:
+            scores /= np.float32(total)
+        known_share = 1.0 - of_unheard / total_without_names if total_without_names else None
         return Evidence(self, scores, of_chunks, terms, unheard, corpus, talk, known_share)
 
     def _gained(self, term: TermWeights, corpus: Corpus, near: Neighbourhood) -> Floats:
@@ -258,7 +266,7 @@ class PassageWords:
         """Return the greatest score of each passage's chunks."""
         best = np.zeros(len(self), dtype=np.float32)
         if self._is_chunked:
-            scored = np.flatnonzero(of_chunks)
+            scored = of_chunks.nonzero()[0]
             np.maximum.at(best, self._owner[scored], of_chunks[scored])
         else:
             best[self._owners()] = of_chunks

@@ -205,12 +205,13 @@ class Jobs:
         all_actors: bool = False,
         status: JobStatus | None = None,
         kind: str | None = None,
+        waits_for_approval: bool = False,
         limit: int,
         offset: int = 0,
     ) -> tuple[Sequence[Job], int]:
         """Return the visible jobs, newest first, and their total number."""
         with self._store.namespace(scope) as (connection, _):
-            chosen = JobFilter(scope.namespace, None if all_actors else scope, status, kind)
+            chosen = JobFilter(scope.namespace, None if all_actors else scope, status, kind, waits_for_approval)
             return rows.page(connection, chosen, limit=limit, offset=offset)
 
     @property

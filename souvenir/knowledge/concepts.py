@@ -86,19 +86,20 @@ class Concepts:
             found = top(connection, namespace_id, limit=limit, offset=offset)
             return found, rows.count(connection, namespace_id)
 
-    def details(self, scope: Scope, name_or_id: str | int) -> ConceptDetails:
+    def details(self, scope: Scope, name_or_id: str | int, *, latest: int = LATEST) -> ConceptDetails:
         """Return a concept with its description and latest mentions.
 
         :param name_or_id: Its id, the id of one of its spellings, or a name in any spelling.
+        :param latest: Maximum number of mentions.
         :raises ConceptNotFound: If there is none.
         """
         with self._engine.namespace(scope) as (connection, namespace):
             namespace_id = agents.require_agent(connection, scope).namespace_id
             concept = require_concept(connection, namespace_id, name_or_id)
             members = rows.members(connection, concept.id)
-            latest = _by_kind(rows.mentions_of(connection, members, limit=LATEST))
-            said = messages.by_id(connection, namespace_id, latest[RecordKind.MESSAGE])
-            kept = {} if namespace is None else reads.memories(connection, namespace, latest[RecordKind.MEMORY])
+            mentioning = _by_kind(rows.mentions_of(connection, members, limit=latest))
+            said = messages.by_id(connection, namespace_id, mentioning[RecordKind.MESSAGE])
+            kept = {} if namespace is None else reads.memories(connection, namespace, mentioning[RecordKind.MEMORY])
             description, by = concept.description, rows.described_by(connection, members)
             if description is None:
                 description = plainest(_mentioning(connection, namespace, namespace_id, members))
@@ -112,8 +113,8 @@ class Concepts:
                     (one.confidence for one in claims.of_concepts(connection, members) if one.other_id is None),
                     default=1,
                 ),
-                [said[id_] for id_ in latest[RecordKind.MESSAGE] if id_ in said],
-                [kept[id_] for id_ in latest[RecordKind.MEMORY] if id_ in kept],
+                [said[id_] for id_ in mentioning[RecordKind.MESSAGE] if id_ in said],
+                [kept[id_] for id_ in mentioning[RecordKind.MEMORY] if id_ in kept],
             )
 
     def related(

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from souvenir.core.errors import PersonalDataRejected
-from souvenir.core.labels import without_notes
+from souvenir.core.labels import JOB_ID, SPAN, without_notes, without_origin
 from souvenir.core.ledger import DecidedBy, Decision, FactRow, FactStage, LedgerFact, Phase, Verdict
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.settings import Settings
@@ -40,6 +40,7 @@ from souvenir.learning.guards import (
     with_commit_mark,
 )
 from souvenir.learning.novelty import MAX_RELATED, RELATED, prepared
+from souvenir.learning.quoted_turns import message_metadata
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.similarity import NOVELTY_SIMILARITY
 from souvenir.privacy.screening import AppliedPolicy
@@ -190,7 +191,7 @@ class Attempt:
         draft = replace(
             self._draft(step, text),
             source=old.source,
-            metadata={**without_notes(old.metadata), **text.metadata},
+            metadata={**without_origin(without_notes(old.metadata)), **text.metadata},
             key=old.key,
             origin_class=least_trusted((step.fact.origin_class, old.origin_class)),
         )
@@ -379,11 +380,14 @@ class Applying:
 
     def _texts(self, scope: Scope, extraction: ExtractionRecord, rows: Iterable[FactRow]) -> dict[int, Texts]:
         """Return the texts that may be stored for each decided row, screened and embedded, by ordinal."""
+        rows = list(rows)
         policy = self._engine.screening.applied(scope)
+        with self._engine.namespace(scope) as (connection, namespace):
+            cited = {} if namespace is None else message_metadata(connection, namespace.id, extraction, rows)
         screened: dict[int, Texts] = {}
         for row in rows:
             if row.stage is FactStage.DECIDED and row.fact is not None and row.decision is not None:
-                metadata = _metadata(row.fact, row.decision, extraction)
+                metadata = {**_metadata(row.fact, row.decision, extraction), **cited.get(row.ordinal, {})}
                 addition, update = (new_text(row.fact, row.decision, verdict) for verdict in (None, Verdict.UPDATE))
                 screened[row.ordinal] = Texts(
                     _screened(policy, addition, metadata), _screened(policy, update, metadata)
@@ -428,8 +432,8 @@ def _metadata(fact: LedgerFact, decision: Decision, extraction: ExtractionRecord
     return {
         "category": fact.category.value.lower(),
         **({} if fact.speaker is None else {"speaker": fact.speaker}),
-        **({} if fact.span is None else {"span": {"start": fact.span.start, "end": fact.span.end}}),
+        **({} if fact.span is None else {SPAN: {"start": fact.span.start, "end": fact.span.end}}),
         **({"mode": FALLBACK_ADD} if decision.by is DecidedBy.FALLBACK else {}),
         "extract_source": source_of(extraction),
-        "extraction_job_id": extraction.job_id,
+        JOB_ID: extraction.job_id,
     }

@@ -31,15 +31,16 @@ from souvenir.learning.novelty import decided_without_model, settled
 from souvenir.learning.proposals import OVERLAP_TURNS, WINDOW_CHARS, Source, propose, propose_without_model
 from souvenir.learning.questions import AUDN, spent
 from souvenir.learning.questions import EXTRACT as EXTRACT_STAGE
+from souvenir.learning.quoted_turns import FoundQuote, message_of, quoted_turns
 from souvenir.learning.results import DEBUG, DRY_RUN, GUIDANCE, LLM, MODE
 from souvenir.learning.transcripts.json_form import redacted
 from souvenir.learning.transcripts.transcript import read_transcript
 from souvenir.learning.transcripts.windows import windows
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.llm.provider import LLMProvider, provider_of
-from souvenir.store.admin.jobs import EXTRACT, Job
+from souvenir.store.admin.jobs import EXTRACT, Job, JobStatus
 from souvenir.store.learning import extractions
-from souvenir.store.learning.extractions import LEARNED_WITH, provenance_of
+from souvenir.store.learning.extractions import LEARNED_WITH, ExtractionSummary, provenance_of
 from souvenir.store.learning.extractions import ExtractionRecord as Row
 from souvenir.store.learning.profiles import profile_for
 from souvenir.store.transaction import require_writable
@@ -134,6 +135,53 @@ class Extraction:
         if job.kind != EXTRACT:
             raise JobNotFound(job_id)
         return job, self._read(job.namespace, job_id)[0]
+
+    def page(
+        self,
+        scope: Scope,
+        *,
+        status: JobStatus | None = None,
+        waiting: bool = False,
+        all_actors: bool = False,
+        limit: int,
+        offset: int,
+    ) -> tuple[list[tuple[Job, ExtractionSummary]], int]:
+        """Return extractions, newest first, and their total number.
+
+        :param waiting: Only those that wait for an approval.
+        """
+        found, total = self.jobs.list(
+            scope,
+            all_actors=all_actors,
+            status=status,
+            kind=EXTRACT,
+            waits_for_approval=waiting,
+            limit=limit,
+            offset=offset,
+        )
+        with self._engine.namespace(scope) as (connection, _):
+            kept = extractions.summaries(connection, [job.id for job in found])
+        return [(job, kept[job.id]) for job in found if job.id in kept], total
+
+    def quotes(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> dict[int, FoundQuote]:
+        """Return the quotes of an extraction by ordinal, as far as the transcript is kept.
+
+        A scope that is limited to some sources is not shown in which stored message they are.
+
+        :raises JobNotFound: If the scope may see no extraction with this id.
+        """
+        self.get(scope, job_id, all_actors=all_actors)
+        with self._engine.namespace(scope) as (connection, namespace):
+            found = extractions.find(connection, job_id)
+            if found is None or namespace is None:
+                raise JobNotFound(job_id)
+            turns = quoted_turns(connection, found, extractions.facts(connection, job_id))
+            if scope.sources is not None:
+                return {ordinal: FoundQuote.of(turn) for ordinal, turn in turns.items()}
+            return {
+                ordinal: FoundQuote.of(turn, message_of(connection, namespace.id, turn))
+                for ordinal, turn in turns.items()
+            }
 
     def submit(self, scope: Scope, request: ExtractionRequest, *, within: Within | None = None) -> Job:
         """Queue a transcript for extraction.
@@ -353,7 +401,12 @@ class Extraction:
         stage = EXTRACT_STAGE if found.phase is Phase.PROPOSING else AUDN
         model = found.options.get(MODEL) or (self._provider and self._provider.model)
         call = {"stage": stage, "model": model, **spent(error), "error": error.code}
-        self._engine.write_rows(lambda connection: extractions.add_calls(connection, job.id, [call]))
+
+        def work(connection: apsw.Connection) -> None:
+            extractions.add_calls(connection, job.id, [call])
+            extractions.blank_if_forgotten(connection, job.id)
+
+        self._engine.write_rows(work)
         self._on_calls(job.scope, [call])
         return results.failed_result(found, ledger, stage, error)
 

@@ -26,11 +26,11 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.similarity import NOVELTY_SIMILARITY, unit_vectors, words_key
 from souvenir.store.admin.jobs import EXTRACT, Job
 from souvenir.store.learning import extractions
-from souvenir.store.learning.extractions import LEARNED_WITH, ExtractionRecord, together
+from souvenir.store.learning.extractions import LEARNED_WITH, RERUN_OF, TAKEN, ExtractionRecord, together
 from souvenir.store.learning.profiles import profile_for
 
-MODEL, RERUN_OF = "model", "rerun_of"
-"""Keys of options: the model to use instead of the configured one, and the job whose transcript is read again."""
+MODEL = "model"
+"""Key of options: the model to use instead of the configured one."""
 
 COMMIT = "commit"
 """The context of a job that applies chosen decisions."""
@@ -90,7 +90,12 @@ class Ledger:
         def write(connection: apsw.Connection, job_id: str) -> None:
             choice = chosen(connection, reach, source, safe)
             extractions.insert(
-                connection, replace(row, job_id=job_id, options={**options, **_provenance(connection, choice)})
+                connection,
+                replace(
+                    row,
+                    job_id=job_id,
+                    options={**options, **_provenance(connection, choice), TAKEN: _taken_from(safe)},
+                ),
             )
             extractions.save_facts(connection, job_id, choice.rows)
             note_taken(connection, choice, job_id)
@@ -120,11 +125,11 @@ class Ledger:
 
         def write(connection: apsw.Connection, rerun_id: str) -> None:
             found = _found(connection, scope, job_id)
-            if found.transcript is None:
+            if found.kept_transcript is None:
                 raise Conflict(f"The transcript of job {job_id!r} is not kept any more; send it again")
             kept = {key: value for key, value in found.options.items() if key not in (APPROVED, MODEL, UNDONE_AT)}
             named = {} if model is None else {MODEL: model, MODE: LLM}
-            options = {**kept, **named, DRY_RUN: True, RERUN_OF: job_id}
+            options = {**kept, **named, DRY_RUN: True, RERUN_OF: found.options.get(RERUN_OF, job_id)}
             extractions.insert(
                 connection, replace(found, job_id=rerun_id, options=options, phase=Phase.PROPOSING, calls=())
             )
@@ -156,6 +161,15 @@ def _provenance(connection: apsw.Connection, choice: Choice) -> JsonObject:
     dry_runs = [extractions.find(connection, dry_run) for dry_run in choice.taken]
     learned_with = together(found.learned_with for found in dry_runs if found is not None)
     return {LEARNED_WITH: learned_with} if learned_with else {}
+
+
+def _taken_from(actions: Sequence[ChosenAction]) -> JsonObject:
+    """Return the facts of dry runs that were taken, by ordinal in the ledger of the commit."""
+    return {
+        str(number): [action.job_id, action.ordinal]
+        for number, action in enumerate(actions)
+        if action.job_id is not None
+    }
 
 
 def _found(connection: apsw.Connection, scope: Scope, job_id: str) -> ExtractionRecord:

@@ -12,15 +12,16 @@ from enum import StrEnum
 
 import apsw
 
-from souvenir.core.errors import Forbidden
+from souvenir.core.errors import Forbidden, LinkNotUsable, MemoryArchived, MemoryNotFound
 from souvenir.core.types import Link, Memory, MemoryPatch, Scope
 from souvenir.memories.engine import MemoryEngine
+from souvenir.memories.links import note_link
 from souvenir.store import namespaces
 from souvenir.store.admin import transfers
 from souvenir.store.memories import links as rows
 from souvenir.store.memories import reads
 from souvenir.store.memories.links import ConflictPair, remove_link
-from souvenir.store.transaction import Transaction
+from souvenir.store.transaction import Transaction, require_writable
 
 NEWEST_WINS = "newest_wins"
 
@@ -127,6 +128,58 @@ class Conflicts:
                 return [], 0
             flags = rows.open_conflicts(connection, namespace, limit=limit, offset=offset)
             return _between(connection, namespace, flags), rows.count_open_conflicts(connection, namespace)
+
+    def flag(self, scope: Scope, memory_id: int, other_id: int) -> bool:
+        """Flag two memories as contradicting each other; return False if they are flagged already.
+
+        :raises MemoryNotFound: If there is no memory `memory_id`.
+        :raises LinkNotUsable: If both ids are equal, or the other memory does not exist.
+        :raises SourceForbidden: If one of them is another principal's.
+        :raises MemoryArchived: If one of them is archived: only conflicts of active memories are listed.
+        """
+        if memory_id == other_id:
+            raise LinkNotUsable("A memory does not contradict itself; send the id of another one")
+
+        def work(tx: Transaction) -> bool:
+            memory = tx.memory(memory_id)
+            try:
+                other = tx.memory(other_id)
+            except MemoryNotFound:
+                raise LinkNotUsable(f"There is no memory {other_id}; send the id of one that exists") from None
+            for one in (memory, other):
+                require_writable(tx.scope, one.source)
+                if one.archived:
+                    raise MemoryArchived(one.id, "only conflicts of active memories are flagged, so restore it first")
+            flags = rows.links_of(tx.connection, tx.namespace, other_id, link_type=reads.CONFLICTS_WITH, incoming=False)
+            link = Link(memory_id, other_id, reads.CONFLICTS_WITH, tx.now)
+            if any(flag.to_id == memory_id for flag in flags) or not transfers.insert_link(tx.connection, link):
+                return False
+            note_link(tx, "link.add", link)
+            return True
+
+        return self._engine.write(scope, work)
+
+    def dismiss(self, scope: Scope, memory_id: int, other_id: int) -> bool:
+        """Remove the flag between two memories, which both hold; return True if there was one.
+
+        :raises MemoryNotFound: If there is no memory `memory_id`.
+        :raises SourceForbidden: If one of them is another principal's.
+        """
+
+        def work(tx: Transaction) -> bool:
+            tx.memory(memory_id)
+            found = reads.visible_ids(tx.connection, tx.namespace, [memory_id, other_id])
+            for source in reads.sources(tx.connection, found):
+                require_writable(tx.scope, source)
+            if other_id not in found:
+                return False
+            pairs = (memory_id, other_id), (other_id, memory_id)
+            removed = [pair for pair in pairs if remove_link(tx.connection, *pair, reads.CONFLICTS_WITH)]
+            for from_id, to_id in removed:
+                note_link(tx, "link.remove", Link(from_id, to_id, reads.CONFLICTS_WITH, tx.now))
+            return bool(removed)
+
+        return self._engine.write(scope, work)
 
     def resolve(self, scope: Scope, *, dry_run: bool, limit: int | None = None) -> Resolution:
         """Let the newer memory of each pair win where a rule can decide; all in one transaction.

@@ -14,8 +14,16 @@ from itertools import compress
 from threading import Lock
 
 from souvenir.core.concurrency import frees_space, time_left
-from souvenir.core.errors import DiskFull, MemoryNotFound, MemoryPinned, MemoryUnreadable, NothingToDo, Overloaded
-from souvenir.core.labels import without_notes
+from souvenir.core.errors import (
+    DiskFull,
+    MemoryChanged,
+    MemoryNotFound,
+    MemoryPinned,
+    MemoryUnreadable,
+    NothingToDo,
+    Overloaded,
+)
+from souvenir.core.labels import without_notes, without_origin
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments, MemoryOperation, traced
@@ -188,10 +196,14 @@ class MemoryEngine(IndexedStore):
         return outcomes
 
     @traced(MemoryOperation.UPDATE)
-    def update(self, scope: Scope, memory_id: int, patch: MemoryPatch) -> FactsOutcome:
+    def update(
+        self, scope: Scope, memory_id: int, patch: MemoryPatch, *, expected: Callable[[Memory], bool] | None = None
+    ) -> FactsOutcome:
         """Change some fields of a memory. A new text without new facts removes the old ones.
 
+        :param expected: Whether the memory is as the caller read it, asked in the transaction; None: it always is.
         :raises NothingToDo: If the patch changes nothing.
+        :raises MemoryChanged: If it is not as expected.
         :raises MemoryNotFound: If the scope sees no such memory; the model is not asked then.
         """
         if replace(patch, split=False) == MemoryPatch():
@@ -206,7 +218,7 @@ class MemoryEngine(IndexedStore):
         present = self.get(scope, [memory_id]).get(memory_id) if patch.facts else None
 
         def write(passages: Sequence[PreparedPassage]) -> Memory:
-            return self.write(scope, lambda tx: tx.memory(tx.update(memory_id, patch, passages).id))
+            return self.write(scope, partial(_update, memory_id, patch, passages, expected))
 
         after = write_patch(self.prepare, patch, present, write)
         pending = self.facts.is_pending(memory_id)
@@ -228,6 +240,8 @@ class MemoryEngine(IndexedStore):
     ) -> SupersedeOutcome:
         """Replace a memory by a new text; the old one is archived and linked, its key and metadata carry over.
 
+        Notes on the old text, and where it came from, do not.
+
         :raises MemoryNotFound: If there is no such memory.
         :raises Conflict: If it is pinned or archived already.
         """
@@ -236,7 +250,7 @@ class MemoryEngine(IndexedStore):
 
         def work(tx: Transaction) -> SupersedeOutcome:
             old = tx.replaceable_memory(memory_id, hint="unpin it before superseding it")
-            carried = {**without_notes(old.metadata), **(metadata or {})}
+            carried = {**without_origin(without_notes(old.metadata)), **(metadata or {})}
             draft = MemoryDraft(text, source or old.source, carried, old.key, document_at, origin_class=origin_class)
             return SupersedeOutcome(old, tx.supersede(old, draft, passages).id)
 
@@ -471,3 +485,15 @@ class MemoryEngine(IndexedStore):
             yield
         finally:
             lock.release()
+
+
+def _update(
+    memory_id: int,
+    patch: MemoryPatch,
+    passages: Sequence[PreparedPassage],
+    expected: Callable[[Memory], bool] | None,
+    tx: Transaction,
+) -> Memory:
+    if expected is not None and not expected(tx.memory(memory_id)):
+        raise MemoryChanged(memory_id)
+    return tx.memory(tx.update(memory_id, patch, passages).id)

@@ -26,7 +26,7 @@ from souvenir.store import pending_removals, tombstones
 from souvenir.store.admin.jobs import ERASE
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.learning import extractions
-from souvenir.store.pending_removals import RemovalStep, Target
+from souvenir.store.pending_removals import RemovalStep, SelectedRows, Target
 from souvenir.store.selection import Chooses, Selection, resolve
 
 TARGETS_AT_ONCE = 1_000
@@ -54,6 +54,27 @@ class _State:
 _STATE = StoredJson(_State)
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The targets that are stored, those that only backups contain, and the backups with any of both."""
+
+    stored: Sequence[Target]
+    in_backups: Sequence[Target]
+    holding: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ErasurePreview:
+    """:param only_in_backups: The number of objects that only backups contain.
+
+    :param holding: Backups that contain any of the objects, or that cannot be read.
+    """
+
+    rows: SelectedRows
+    only_in_backups: int
+    holding: Sequence[str]
+
+
 class Erasure:
     """Starts erasures, and runs the jobs of the kind `erase`, whose ids identify the removals."""
 
@@ -64,21 +85,31 @@ class Erasure:
         self._engine = engine
         self._on_jobs_gone = on_jobs_gone
 
+    def preview(self, selections: Sequence[Selection]) -> ErasurePreview:
+        """Count what an erasure of these selections would remove now; changes nothing.
+
+        :raises NotFound: If neither the store nor a backup contains any of it.
+        """
+        found = self._find(selections)
+        with self._engine.namespace(Scope()) as (connection, _):
+            rows = pending_removals.count_selected(connection, found.stored)
+        return ErasurePreview(rows, len(found.in_backups), found.holding)
+
     @frees_space()
-    def begin(self, selection: Selection, work: str, *, backups: bool) -> JsonObject:
+    def begin(self, selections: Sequence[Selection], work: str, *, backups: bool) -> JsonObject:
         """Write the removal targets and their tombstones; returns the parameters of the job.
 
+        :param selections: One, or several of single ids in one namespace.
         :param backups: True to rewrite the backups.
         :raises NotFound: If neither the store nor a backup contains any of it.
         """
-        targets = self._targets(selection)
-        if not targets:
-            raise not_found(selection)
+        found = self._find(selections)
+        targets = [*found.stored, *found.in_backups]
         removed = RemovedRows()
         for first in range(0, len(targets), TARGETS_AT_ONCE):
             chosen = targets[first : first + TARGETS_AT_ONCE]
             step = self._engine.models.remove(
-                partial(_write_tombstones, targets=chosen, work=work, namespace=selection.namespace)
+                partial(_write_tombstones, targets=chosen, work=work, namespace=selections[0].namespace)
             )
             removed += RemovedRows() if step is None else step.removed
         if removed.jobs:
@@ -93,6 +124,7 @@ class Erasure:
         if job.parameters["backups"]:
             state = self._rewrite_backups(job, state)
         return {
+            "job_id": job.id,
             "removed": asdict(state.removed),
             "postings": state.postings,
             "tombstones": job.parameters["tombstones"],
@@ -110,20 +142,32 @@ class Erasure:
         with self._engine.namespace(Scope()) as (connection, _):
             return replace(state, total=state.done + pending_removals.count_pending(connection, job.id))
 
-    def _targets(self, selection: Selection) -> list[Target]:
-        """Return the selected rows of the store and of its backups."""
+    def _find(self, selections: Sequence[Selection]) -> _Found:
+        """Find the selected rows of the store and of its backups.
+
+        :raises NotFound: If there are none.
+        """
 
         def ask(connection: apsw.Connection) -> list[Target]:
-            return pending_removals.expand(connection, resolve(connection, selection))
+            targets = [target for selection in selections for target in resolve(connection, selection)]
+            return pending_removals.expand(connection, targets)
 
         with self._engine.namespace(Scope()) as (connection, _):
             here = ask(connection)
-        there = {target for _, found in self._engine.copies.query(ask) for target in found or ()} - set(here)
-        if selection.chooses is Chooses.SOURCE:
+
+        def ask_backup(connection: apsw.Connection) -> tuple[list[Target], bool]:
+            return ask(connection), bool(pending_removals.present(connection, here))
+
+        answers = list(self._engine.copies.query(ask_backup))
+        there = {target for _, answer in answers if answer is not None for target in answer[0]} - set(here)
+        if any(selection.chooses is Chooses.SOURCE for selection in selections):
             # Rows that were once in the source and have been moved since are not selected.
             with self._engine.namespace(Scope()) as (connection, _):
                 there -= set(pending_removals.present(connection, there))
-        return [*here, *sorted(there)]
+        if not here and not there:
+            raise not_found(selections[0])
+        holding = [name for name, answer in answers if answer is None or answer[1] or not there.isdisjoint(answer[0])]
+        return _Found(here, sorted(there), holding)
 
     def _remove_rows(self, job: RunningJob, state: _State) -> _State:
         while True:

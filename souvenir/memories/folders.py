@@ -1,4 +1,4 @@
-"""Folders: the first segments of sources, and renaming a folder with everything in it.
+"""Folders: the first segments of sources, the tree below them, and renaming a folder with everything in it.
 
 Renaming moves every memory of a folder, archived ones too, like any other change of a source: with a row of the
 history, a new `updated_at` and without embedding anything. Keys and extraction profiles keep the old paths. A small
@@ -17,7 +17,7 @@ from souvenir.core.types import JsonObject, MemoryPatch, Scope, SourceFilter, So
 from souvenir.jobs.handler import Progress, RunningJob
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.memories import folders as rows
-from souvenir.store.memories.folders import Folder
+from souvenir.store.memories.folders import Folder, SourceNode
 from souvenir.store.transaction import Transaction
 
 MOVED_AT_ONCE = 256
@@ -49,6 +49,20 @@ class FolderRenaming:
         with self._engine.namespace(scope) as (connection, namespace):
             return (
                 [] if namespace is None else rows.count_each(connection, namespace, include_archived=include_archived)
+            )
+
+    def below(
+        self, scope: Scope, prefix: str, *, include_archived: bool, offset: int, limit: int
+    ) -> tuple[Sequence[SourceNode], int]:
+        """Return the nodes of the next level of the tree of sources, and their number on all pages.
+
+        :param prefix: The beginning of the sources, up to and with its last slash; empty for the first level.
+        """
+        with self._engine.namespace(scope) as (connection, namespace):
+            if namespace is None:
+                return [], 0
+            return rows.count_below(
+                connection, namespace, prefix, include_archived=include_archived, offset=offset, limit=limit
             )
 
     def size(self, scope: Scope, old: str, new: str) -> int:

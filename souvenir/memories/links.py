@@ -48,7 +48,7 @@ class Links:
             link = Link(from_id, to_id, link_type.value, tx.now)
             if not transfers.insert_link(tx.connection, link):
                 raise LinkNotUsable(f"Memory {from_id} already has this link; remove it first to create it again")
-            _note(tx, "link.add", link)
+            note_link(tx, "link.add", link)
             return link
 
         return self._engine.write(scope, work)
@@ -77,13 +77,14 @@ class Links:
                 return False
             removed = rows.remove_link(tx.connection, from_id, to_id, link_type.value)
             if removed:
-                _note(tx, "link.remove", Link(from_id, to_id, link_type.value, tx.now))
+                note_link(tx, "link.remove", Link(from_id, to_id, link_type.value, tx.now))
             return removed
 
         return self._engine.write(scope, work)
 
 
-def _note(tx: Transaction, action: str, link: Link) -> None:
+def note_link(tx: Transaction, action: str, link: Link) -> None:
+    """Record in the audit log who created or removed a link."""
     actor, namespace = tx.scope.actor, tx.namespace.name
     detail = f"{link.type} {link.to_id}"
     audit.record(tx.connection, [AuditEvent(tx.now, action, actor, namespace, str(link.from_id), detail=detail)])

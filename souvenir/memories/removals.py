@@ -54,6 +54,8 @@ def not_found(selection: Selection) -> NotFound:
     """Return the error for a selection that matches nothing."""
     text = str(selection.value)
     match selection.chooses:
+        case Chooses.MEMORIES | Chooses.MESSAGES:
+            return NotFound("None of these ids is stored; GET /memories and GET /messages/AGENT list those that are")
         case Chooses.AGENT:
             return AgentNotFound(text)
         case Chooses.USER:
@@ -63,7 +65,7 @@ def not_found(selection: Selection) -> NotFound:
         case Chooses.MESSAGE:
             return MessageNotFound(text)
         case Chooses.MEMORY:
-            return MemoryNotFound(int(selection.value))
+            return MemoryNotFound(text)
         case Chooses.BLOCK:
             return BlockNotFound(text)
         case Chooses.SOURCE:

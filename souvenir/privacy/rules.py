@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -112,9 +112,17 @@ class PrivacyRules:
         found = _merged(self._find(text, lambda rule: True, {}))
         return [RuleMatch(rule.name, start, end, rule.is_secret) for rule, start, end in found]
 
+    def finds_nothing(self, text: str) -> bool:
+        """Return whether no policy changes the text."""
+        return not self._find(text, lambda rule: True, {})
+
     def topics(self, text: str) -> tuple[str, ...]:
         """Return the sensitive topics of the text, in the order of the file; redaction texts have none."""
         return self._topics.in_text(_encoded(self._redactions.sub(" ", text)))
+
+    def screened(self, text: str, policy: PrivacyPolicy) -> str:
+        """Return a text after a policy was applied to it, as `screen` does."""
+        return self._screened(text, policy, "")[0]
 
     def screen(self, text: str, policy: PrivacyPolicy) -> Screened:
         """Apply a policy to a text.
@@ -159,6 +167,8 @@ class PrivacyRules:
         for _ in range(MAX_ROUNDS):
             require_time()
             by_action = self._by_action(before + text, policy, len(before), checked)
+            if not by_action:
+                break
             if by_action[Action.REJECT]:
                 raise PersonalDataRejected(sorted({finding.rule.name for finding in by_action[Action.REJECT]}))
             flagged, redacted = _merged(by_action[Action.FLAG]), _merged(by_action[Action.REDACT])
@@ -172,8 +182,8 @@ class PrivacyRules:
     def _by_action(
         self, text: str, policy: PrivacyPolicy, offset: int, checked: CheckedMatches
     ) -> Mapping[Action, Sequence[_Finding]]:
-        """Return the findings to act on, by action, in characters after the offset."""
-        found: dict[Action, list[_Finding]] = {action: [] for action in Action}
+        """Return the findings to act on, by action, in characters after the offset; empty if there are none."""
+        found: defaultdict[Action, list[_Finding]] = defaultdict(list)
         if policy.secrets is policy.pii is Action.ALLOW:
             return found
         for rule, start, end in self._find(text, lambda rule: _action(rule, policy) is not Action.ALLOW, checked):

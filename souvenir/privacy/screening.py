@@ -27,7 +27,7 @@ class AppliedPolicy:
 
     def text(self, text: str) -> str:
         """Screen a text that has no metadata for notes."""
-        return self.rules.screen(text, self.policy).text
+        return self.rules.screened(text, self.policy)
 
     def value(self, name: str, text: str) -> str:
         """Screen a text with its name as context, if it has one."""
@@ -63,7 +63,7 @@ class Screening:
 
     def policy(self, scope: Scope) -> PrivacyPolicy:
         """Return the policy of the scope's agent, or else that of the rules."""
-        with self._database.read() as connection:
+        with self._database.read_once() as connection:
             agent = agents.find(connection, scope.namespace)
         if agent is None or not agent.policy:
             return self.rules.default_policy
@@ -79,7 +79,7 @@ class Screening:
 
     def query(self, scope: Scope, text: str) -> str:
         """Screen a query like a stored text, but never reject it."""
-        return self.text(scope, text, refuse=False)
+        return text if self.rules.finds_nothing(text) else self.text(scope, text, refuse=False)
 
     def content(
         self, scope: Scope, text: str, metadata: JsonObject | None, *, refuse: bool = True

@@ -55,7 +55,7 @@ def with_links(found: Found, pairs: Pairs, query: SearchQuery, find_among: FindA
         id_: max(one.probability for one in found.ranked if one.owner_id in support.via)
         for id_, support in supported.items()
     }
-    others = [replace(one, probability=min(one.probability, likeliest[one.owner_id])) for one in others]
+    others = [one._replace(probability=min(one.probability, likeliest[one.owner_id])) for one in others]
     others = [one for one in others if one.probability >= (query.min_score or 0.0)]
     ranked = _best([*direct, *others], query)
     use = None
@@ -91,7 +91,7 @@ def _raised(likely: float, support: LinkSupport) -> float:
 
 
 def _supported(one: Ranked, likely: float, support: LinkSupport | None) -> Ranked:
-    return one if support is None else replace(one, probability=_raised(likely, support), support=support)
+    return one if support is None else one._replace(probability=_raised(likely, support), support=support)
 
 
 def _may_rank(likely: float, direct: Sequence[Ranked], query: SearchQuery) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from souvenir.core.types import Profile
 from souvenir.retrieval.profiles import Profiles
-from souvenir.retrieval.ranking import Evidence, MeasuredScores, Ranked, measured_scores
+from souvenir.retrieval.ranking import PROFILES_IN_ORDER, Evidence, MeasuredScores, Ranked, measured_scores
 
 COMPARED = 30
 """Owners that a result is compared with. 10 suit short memories a little better and 100 talks and documents; all
@@ -66,9 +66,9 @@ class Calibration:
         :param of: The scores (n,) that these take the place of: those of the owners whose passages they are.
         """
         lead = lead_of(scores, best, self.temperature, of=of)
-        exponents = self.bias + self.lead * lead + self.relevance * logit(relevance)
-        likely = 1.0 / (1.0 + np.exp(-np.clip(exponents, -500.0, 500.0)))
-        return np.asarray(np.round(likely, DECIMALS), dtype=np.float64)
+        exponents = self.lead * lead + (self.bias + self.relevance * logit(relevance))
+        likely = 1.0 / (1.0 + np.exp(np.minimum(-exponents, 500.0)))
+        return likely.round(DECIMALS)
 
 
 Calibrations = Mapping[Arms, Mapping[Profile, Calibration]]
@@ -123,8 +123,8 @@ def probabilities(
     :param relevance: That of the search. :param hybrid: False: the search was by meaning alone.
     """
     measured = measured_scores(evidence, profiles, hybrid=hybrid)
-    best = np.sort(measured.owners)[::-1][:COMPARED]
-    profile = Profile(int(evidence.profiles[int(np.argmax(measured.of_each))]))
+    best = -np.sort(-measured.owners)[:COMPARED]
+    profile = PROFILES_IN_ORDER[evidence.profiles[measured.of_each.argmax()]]
     arms = _arms(evidence, hybrid=hybrid)
     calibration = calibrations[arms].get(profile) or calibrations[Arms.WITHOUT_LATE][profile]
     owners = calibration(measured.of_each, best, relevance)
@@ -164,5 +164,5 @@ def descending(ranked: Sequence[Ranked]) -> list[Ranked]:
     found: list[Ranked] = []
     for one in ranked:
         most = found[-1].probability if found else 1.0
-        found.append(one if one.probability <= most else replace(one, probability=most))
+        found.append(one if one.probability <= most else one._replace(probability=most))
     return found

@@ -69,4 +69,4 @@ def without_framing(question: str) -> str:
 def asks_the_assistant(question: str) -> bool:
     """Return whether it asks what the assistant said, or for a summary; "can you suggest" asks for something new."""
     asked = _REQUEST.sub("", question)
-    return any(pattern.search(asked) for pattern in (_YOU_SAID, _YOUR_WORDS, _SUMMARY))
+    return bool(_YOU_SAID.search(asked) or _YOUR_WORDS.search(asked) or _SUMMARY.search(asked))

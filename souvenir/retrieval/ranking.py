@@ -1,25 +1,21 @@
 """Ranking: from a query and the evidence of both arms to ranked owners. Pure arithmetic over arrays.
 
-`Question` classifies a query. `field_scores` computes from it the terms of a score in addition to those of the two arms
-(speaker, form and time of a turn), each with the constants of the passage's profile. `rank_owners` adds them up, one
-row per candidate passage. The patterns are English and linear in the length of the query.
+`rank_owners` adds up the terms of a score, one row per candidate passage, each with the constants of its profile.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from souvenir.core.passages import FieldScores, PassageColumns, TurnFlag
+from souvenir.core.passages import FieldScores
 from souvenir.core.types import Fusion, LinkSupport, Profile, Weights
 from souvenir.retrieval.profiles import Constants, Profiles
-from souvenir.retrieval.query_framing import asks_the_assistant
-from souvenir.retrieval.time_intent import TimeIntent
 
 TAG_BOOST = 1.2
 """Factor on the score of a memory that has a tag named by the search."""
@@ -37,14 +33,26 @@ RRF_K = 60
 CONFIDENCE_HALF_LIFE_DAYS = 90.0
 DAY_US = 86_400_000_000
 
-_VECTOR_SHARE = Weights().vector
+MEASURED = Weights()
+"""The weights that the constants of relevance and probability are measured with."""
+
+_VECTOR_SHARE = MEASURED.vector
+
+PROFILES_IN_ORDER = tuple(sorted(Profile))
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+class Terms(NamedTuple):
+    """The terms of the sum by name, each of shape (n,), and the sum. Shared: the caller must not change them."""
+
+    parts: Mapping[str, Floats]
+    total: Floats
+
+
+@dataclass(frozen=True)
 class Evidence:
-    """The evidence for n candidate passages; every array has shape (n,).
+    """The evidence for n candidate passages, by ascending `rows`; every array has shape (n,).
 
     `lexical` is L(j) in [0, k1 + 1], `dense` the centred cosine, `similarity` the plain one; 0 for a passage that an
     arm did not match, and `dense` is 0 throughout where it does not count. `profiles` holds `Profile` values,
@@ -69,8 +77,18 @@ class Evidence:
     balances: Floats | None = None
     of_fact: NDArray[np.bool_] | None = None
     late: Floats | None = None
-    untimed_parts: dict[float, dict[str, Floats]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """`score_parts` by `Weights.vector`, without times: ranking, relevance and probability need the same."""
+    untimed: dict[float, Terms] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """`score_terms` by `Weights.vector`, without times: ranking, relevance and probability need the same."""
+
+    @cached_property
+    def by_owner(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The passages by owner, then by row, (n,); where in them the passages of each owner begin, (m,)."""
+        order = self.owner_ids.argsort(kind="stable")
+        ids = self.owner_ids[order]
+        is_first = np.empty(len(ids), dtype=np.bool_)
+        is_first[:1] = True
+        np.not_equal(ids[1:], ids[:-1], out=is_first[1:])
+        return order, is_first.nonzero()[0]
 
     def of(self, chosen: NDArray[np.int64]) -> Evidence:
         """Return the evidence for a selection of the candidates."""
@@ -91,6 +109,10 @@ class Evidence:
             late=None if self.late is None else self.late[chosen],
         )
 
+    def owner_count(self, among: NDArray[np.bool_] | None) -> int:
+        """Return the number of owners of the candidates, or of those that a mask (n,) selects."""
+        return len(self.by_owner[1]) if among is None else len(np.unique(self.owner_ids[among]))
+
     def adjustments(self, scores: Floats, *, feedback: float) -> dict[str, Floats]:
         """Return the additional scores for tags and then for feedback; zero for scores below zero.
 
@@ -106,15 +128,14 @@ class Evidence:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """One owner's best passage: its index in the evidence, the score, the score's parts and the arms' ranks.
+class Ranked(NamedTuple):
+    """One owner's best passage: where it is in the evidence, the score, the score's parts and the arms' ranks.
 
     `rerank_score` is a cross-encoder's raw score, if it scored the passage. `passages` are the owner's best passages
     with their scores, best first. `probability` is how likely it answers. `support` is that by links of users.
     """
 
-    index: int
+    at: int
     owner_id: int
     score: float
     rrf_score: float
@@ -132,10 +153,10 @@ def half_life(age_us: NDArray[np.int64], half_life_days: float) -> Floats:
     return np.asarray(0.5 ** (np.maximum(age_us, 0) / (half_life_days * DAY_US)), dtype=np.float64)
 
 
-def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us: int) -> dict[str, Floats]:
-    """Return the terms of the sum, which the caller must not change; those that do not depend on the time are kept.
+def score_terms(evidence: Evidence, weights: Weights, profiles: Profiles, now_us: int) -> Terms:
+    """Return the terms of the sum; those that do not depend on the time are kept.
 
-    ``g L(j) + w_dense d(j)``, fields, and requested weights, each of shape (n,).
+    ``g L(j) + w_dense d(j)``, fields, and requested weights.
 
     g is 1, and less for profiles with `doubt_below` if no passage contains much of the query. Where late interaction
     takes part, it is one more term, and the other two have the weights for that.
@@ -144,19 +165,21 @@ def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us
 
     :param profiles: The same for all calls with one evidence.
     """
-    if weights.vector not in evidence.untimed_parts:
-        evidence.untimed_parts[weights.vector] = _untimed_parts(evidence, weights, profiles)
-    untimed = evidence.untimed_parts[weights.vector]
+    untimed = evidence.untimed.get(weights.vector)
+    if untimed is None:
+        parts = _untimed_parts(evidence, weights, profiles)
+        untimed = evidence.untimed[weights.vector] = Terms(parts, reduce(np.add, parts.values()))
     if weights.recency or weights.confidence:
-        return {**untimed, **_timed_parts(evidence, weights, now_us)}
+        timed = _timed_parts(evidence, weights, now_us)
+        return Terms({**untimed.parts, **timed}, reduce(np.add, timed.values(), untimed.total))
     return untimed
 
 
 def _untimed_parts(evidence: Evidence, weights: Weights, profiles: Profiles) -> dict[str, Floats]:
     lexical_share = (1.0 - weights.vector) / (1.0 - _VECTOR_SHARE)
     dense_share = weights.vector / _VECTOR_SHARE
-    factors = [_factors(profiles[profile], evidence) for profile in Profile]
-    lexical, dense, late, unrelated = np.array(factors, dtype=np.float64)[evidence.profiles].T
+    factors = np.array([_factors(profiles[profile], evidence) for profile in PROFILES_IN_ORDER], dtype=np.float64)
+    lexical, dense, late, unrelated = factors.take(evidence.profiles, axis=0).T
     parts = {
         "lexical": lexical_share * lexical * evidence.lexical,
         "dense": dense_share * dense * evidence.dense,
@@ -202,12 +225,11 @@ class _Owners:
 
     @classmethod
     def of(cls, evidence: Evidence, scores: Floats) -> _Owners:
-        order = np.lexsort((evidence.rows, -scores, evidence.owner_ids))
-        ids = evidence.owner_ids[order]
-        is_first = np.ones(len(ids), dtype=np.bool_)
-        is_first[1:] = ids[1:] != ids[:-1]
-        starts = np.flatnonzero(is_first)
-        return cls(ids[starts], order[starts], order, starts)
+        order, starts = evidence.by_owner
+        if len(starts) < len(order):
+            order = np.lexsort((evidence.rows, -scores, evidence.owner_ids))
+        best = order[starts]
+        return cls(evidence.owner_ids[best], best, order, starts)
 
     def passages(self, owner: int, scores: Floats) -> tuple[tuple[int, float], ...]:
         """Return the best passages of an owner by `scores`, from which the order was made: index and score."""
@@ -217,13 +239,16 @@ class _Owners:
 
     def greatest(self, scores: Floats) -> Floats:
         """Return the greatest score of each owner over all its passages; shape (m,)."""
-        return np.asarray(np.maximum.reduceat(scores[self.order], self.starts), dtype=np.float64)
+        if len(self.starts) == len(self.order):
+            return scores[self.order]
+        found: Floats = np.maximum.reduceat(scores[self.order], self.starts)
+        return found
 
 
-def _gained(owners: _Owners, evidence: Evidence, scores: Floats) -> Floats:
-    """Return what each owner gains by being found by its text and by a fact, shape (m,)."""
+def _gained(owners: _Owners, evidence: Evidence, scores: Floats) -> Floats | float:
+    """Return what each owner gains by being found by its text and by a fact, shape (m,); 0 if there are no facts."""
     if evidence.of_fact is None:
-        return np.zeros(len(owners.ids))
+        return 0.0
     texts = owners.greatest(np.where(evidence.of_fact, -np.inf, scores))
     facts = owners.greatest(np.where(evidence.of_fact, scores, -np.inf))
     return np.asarray(FACTS_SHARE * np.maximum(np.minimum(texts, facts), 0.0), dtype=np.float64)
@@ -244,14 +269,24 @@ def reciprocal_rank_scores(
     :param rankings: The 1-based rank of each of m items, one array (m,) per retriever; 0 for items it did not find.
     """
     terms = [share * (ranking > 0) / (rrf_k + ranking) for ranking, share in zip(rankings, shares, strict=True)]
-    return np.asarray(np.sum(terms, axis=0), dtype=np.float64)
+    return reduce(np.add, terms)
 
 
 def rank_owners(
-    evidence: Evidence, *, weights: Weights, profiles: Profiles, fusion: Fusion, now_us: int, top_k: int
+    evidence: Evidence,
+    *,
+    weights: Weights,
+    profiles: Profiles,
+    fusion: Fusion,
+    now_us: int,
+    top_k: int,
+    likely: Floats | None = None,
 ) -> list[Ranked]:
-    """Return the best `top_k` owners by their best passage and their facts, best first; ties by owner."""
-    parts, total = _adjusted(evidence, score_parts(evidence, weights, profiles, now_us), feedback=weights.feedback)
+    """Return the best `top_k` owners by their best passage and their facts, best first; ties by owner.
+
+    :param likely: The probability of each passage's owner, (n,); a result has at most that of the one before it.
+    """
+    parts, total = _adjusted(evidence, score_terms(evidence, weights, profiles, now_us), feedback=weights.feedback)
     owners = _Owners.of(evidence, total)
     lexical = owners.greatest(evidence.lexical)
     lexical_ranks = ranks(lexical) * (lexical > 0)
@@ -263,39 +298,68 @@ def rank_owners(
         score = reduce(np.add, adjustments.values(), rrf)
     else:
         score = total[owners.best] + gained
-    return [
-        Ranked(
-            index=(index := int(owners.best[owner])),
-            owner_id=int(owners.ids[owner]),
-            score=float(score[owner]),
-            rrf_score=float(rrf[owner]),
-            parts={name: float(values[index]) for name, values in parts.items()}
-            | ({} if evidence.of_fact is None else {"facts": float(gained[owner])}),
-            lexical_rank=int(lexical_ranks[owner]) or None,
-            vector_rank=int(vector_ranks[owner]) or None,
-            passages=owners.passages(owner, total),
-        )
-        for owner in _best_first(score)[:top_k].tolist()
-    ]
+    first = _best_first(score)[:top_k]
+    of_owners = {"facts": gained[first]} if isinstance(gained, np.ndarray) else {}
+    return _ranked(
+        owners, first, score, parts, total, likely, rrf[first], lexical_ranks[first], vector_ranks[first], of_owners
+    )
 
 
-def rank_by_similarity(evidence: Evidence, *, top_k: int) -> list[Ranked]:
-    """Return the best `top_k` owners by the plain cosine of their best passage and by tags: the vector arm alone."""
-    parts, total = _adjusted(evidence, {"similarity": evidence.similarity})
+def rank_by_similarity(evidence: Evidence, *, top_k: int, likely: Floats | None = None) -> list[Ranked]:
+    """Return the best `top_k` owners by the plain cosine of their best passage and by tags: the vector arm alone.
+
+    :param likely: As in `rank_owners`.
+    """
+    parts, total = _adjusted(evidence, Terms({"similarity": evidence.similarity}, evidence.similarity))
     owners = _Owners.of(evidence, total)
     score = total[owners.best]
+    first = _best_first(score)[:top_k]
+    places = np.arange(1, len(first) + 1)
+    return _ranked(owners, first, score, parts, total, likely, 1.0 / (RRF_K + places), 0 * places, places, {})
+
+
+def _ranked(
+    owners: _Owners,
+    first: NDArray[np.int64],
+    score: Floats,
+    parts: Mapping[str, Floats],
+    total: Floats,
+    likely: Floats | None,
+    rrf: Floats,
+    lexical_ranks: NDArray[np.int64],
+    vector_ranks: NDArray[np.int64],
+    of_owners: Mapping[str, Floats],
+) -> list[Ranked]:
+    """Return the results of the owners `first` (k,); the arrays after `likely` are theirs, (k,)."""
+    best = owners.best[first]
+    columns = {name: values[best].tolist() for name, values in parts.items()}
+    columns |= {name: values.tolist() for name, values in of_owners.items()}
+    is_single = len(owners.starts) == len(owners.order)
     return [
         Ranked(
-            index=(index := int(owners.best[owner])),
-            owner_id=int(owners.ids[owner]),
-            score=float(score[owner]),
-            rrf_score=1.0 / (RRF_K + rank),
-            parts={name: float(values[index]) for name, values in parts.items()},
-            lexical_rank=None,
-            vector_rank=rank,
-            passages=owners.passages(owner, total),
+            index,
+            owner_id,
+            one,
+            rrf_score,
+            dict(zip(columns, of_index, strict=True)),
+            lexical_rank or None,
+            vector_rank or None,
+            passages=((index, of_passage),) if is_single else owners.passages(owner, total),
+            probability=probability,
         )
-        for rank, owner in enumerate(_best_first(score)[:top_k].tolist(), 1)
+        for index, owner_id, owner, one, of_passage, rrf_score, of_index, lexical_rank, vector_rank, probability in zip(
+            best.tolist(),
+            owners.ids[first].tolist(),
+            first.tolist(),
+            score[first].tolist(),
+            total[best].tolist(),
+            rrf.tolist(),
+            zip(*columns.values(), strict=True),
+            lexical_ranks.tolist(),
+            vector_ranks.tolist(),
+            [0.0] * len(first) if likely is None else np.minimum.accumulate(likely[best]).tolist(),
+            strict=True,
+        )
     ]
 
 
@@ -310,20 +374,19 @@ class MeasuredScores:
 
 def measured_scores(evidence: Evidence, profiles: Profiles, *, hybrid: bool) -> MeasuredScores:
     """:param hybrid: False: by meaning alone, as in `rank_by_similarity`."""
-    parts = score_parts(evidence, Weights(), profiles, now_us=0) if hybrid else {"similarity": evidence.similarity}
-    _, total = _adjusted(evidence, parts)
+    by_meaning = Terms({}, evidence.similarity)
+    _, total = _adjusted(evidence, score_terms(evidence, MEASURED, profiles, now_us=0) if hybrid else by_meaning)
     owners = _Owners.of(evidence, total)
     scores = total[owners.best] + (_gained(owners, evidence, total) if hybrid else 0.0)
     return MeasuredScores(total, scores, scores[np.searchsorted(owners.ids, evidence.owner_ids)])
 
 
-def _adjusted(
-    evidence: Evidence, parts: dict[str, Floats], *, feedback: float = 0.0
-) -> tuple[dict[str, Floats], Floats]:
-    """Return the parts with those of tags and feedback, if there are any, and their sum."""
-    total = reduce(np.add, parts.values())
-    found = evidence.adjustments(total, feedback=feedback)
-    return {**parts, **found}, reduce(np.add, found.values(), total)
+def _adjusted(evidence: Evidence, terms: Terms, *, feedback: float = 0.0) -> Terms:
+    """Return the terms with those of tags and feedback, if there are any."""
+    if evidence.tagged is None and evidence.balances is None:
+        return terms
+    found = evidence.adjustments(terms.total, feedback=feedback)
+    return Terms({**terms.parts, **found}, reduce(np.add, found.values(), terms.total))
 
 
 def rrf_shares(weights: Weights) -> dict[str, float]:
@@ -355,87 +418,4 @@ def _rrf(
 
 
 def _best_first(scores: Floats) -> NDArray[np.int64]:
-    return np.argsort(-scores, kind="stable")
-
-
-_WHEN = re.compile(r"\s*when|.*\b(?:what|which) (?:date|year|month)", re.IGNORECASE | re.DOTALL)
-_HOW_MANY = re.compile(r"\bhow (?:many|long|much|often|old)", re.IGNORECASE)
-_WHO = re.compile(r"\s*(?:who|where|what|which)", re.IGNORECASE)
-
-FieldValues = NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """The classification of a query.
-
-    :param role: The caller's weight for messages of the user; None: the profile's.
-    :param time: The time that it names, if that was analysed.
-    """
-
-    asks_when: bool
-    asks_how_many: bool
-    asks_who: bool
-    asks_the_assistant: bool
-    role: float | None = None
-    time: TimeIntent | None = None
-
-    @classmethod
-    def of(cls, text: str, *, role: float | None = None, time: TimeIntent | None = None) -> Question:
-        return cls(
-            asks_when=_WHEN.match(text) is not None,
-            asks_how_many=_HOW_MANY.search(text) is not None,
-            asks_who=_WHO.match(text) is not None,
-            asks_the_assistant=asks_the_assistant(text),
-            role=role,
-            time=time,
-        )
-
-
-def field_scores(question: Question, columns: PassageColumns, profiles: Profiles) -> FieldScores:
-    """Return the field scores that are not zero throughout, by name; `Constants` describes them."""
-
-    def flagged(flag: TurnFlag) -> NDArray[np.bool_]:
-        return (columns.flags & flag).astype(np.bool_)
-
-    found: dict[str, FieldValues] = {}
-
-    def add(name: str, of: Callable[[Constants], float], values: Callable[[], NDArray[np.bool_] | FieldValues]) -> None:
-        by_profile, only = _by_profile(profiles, of), columns.only_profile
-        if by_profile.any() if only is None else by_profile[only]:
-            of_rows = by_profile[columns.profiles] if only is None else by_profile[only]
-            scores = of_rows * values().astype(np.float32, copy=False)
-            if scores.any():
-                found[name] = scores
-
-    by_named = columns.by_named
-    if by_named is not None:
-        add("speaker", lambda row: row.speaker, lambda: by_named)
-    if columns.with_assistant:
-        add("role", lambda row: _role(row, question), lambda: columns.by_user)
-    add("question", lambda row: row.question, lambda: flagged(TurnFlag.QUESTION))
-    add("length", lambda row: row.length, lambda: np.log1p(columns.lengths, dtype=np.float32))
-    if question.asks_when:
-        add("time_word", lambda row: row.time_word, lambda: flagged(TurnFlag.TIME))
-    if question.asks_how_many:
-        add("number", lambda row: row.number, lambda: flagged(TurnFlag.NUMBER))
-    if question.asks_who:
-        add("name", lambda row: row.name, lambda: flagged(TurnFlag.NAME))
-    time = question.time
-    if time is not None:
-        add("period", lambda row: row.period, lambda: time.within(columns.occurred_us))
-        add("day", lambda row: row.day, lambda: time.near_to(columns.occurred_us))
-    return found
-
-
-def _by_profile(profiles: Profiles, of: Callable[[Constants], float]) -> FieldValues:
-    weights = np.zeros(len(Profile), dtype=np.float32)
-    for profile, constants in profiles.items():
-        weights[profile] = of(constants)
-    return weights
-
-
-def _role(constants: Constants, question: Question) -> float:
-    if not constants.role or question.role is None:
-        return 0.0 if question.asks_the_assistant else constants.role
-    return question.role
+    return (-scores).argsort(kind="stable")

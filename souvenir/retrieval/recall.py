@@ -30,18 +30,18 @@ from souvenir.core.types import (
 from souvenir.index.candidates import Candidates, PastState, Probe
 from souvenir.index.late_interaction import LateQuery
 from souvenir.index.namespace import NamespaceIndex
+from souvenir.retrieval.fields import Question, field_scores
 from souvenir.retrieval.preparation import PassageAnalyser
-from souvenir.retrieval.probability import descending, probabilities
+from souvenir.retrieval.probability import probabilities
 from souvenir.retrieval.profiles import LEGIBLE_SHARE
 from souvenir.retrieval.query_framing import without_framing
 from souvenir.retrieval.ranking import (
+    PROFILES_IN_ORDER,
     Evidence,
-    Question,
     Ranked,
-    field_scores,
     rank_by_similarity,
     rank_owners,
-    score_parts,
+    score_terms,
 )
 from souvenir.retrieval.relevance import NOTHING_FOUND, Found, Judgement, Spoken, judge, names_in, signals_of
 from souvenir.retrieval.scoring import Scoring
@@ -149,11 +149,10 @@ class Recall:
                 candidates, probe = self._candidates(probe)
             with self._instruments.stage(Stage.SEARCH_RANK):
                 evidence = _evidence(candidates, tagged, balances, dense_counts=probe.vector is not None and counts)
-                evidence = self._with_late(evidence, candidates, query, probe, now)
-                chosen = self._near(query, evidence, probe)
-                ranked = self._rank(query, evidence, chosen, now)
-                if len(ranked) >= query.top_k or candidates.complete:
-                    return self._found(query, candidates, ranked, evidence, probe, now, time, legible=legible)
+                near = self._near(query, evidence, probe)
+                if candidates.complete or evidence.owner_count(near) >= query.top_k:
+                    evidence = self._with_late(evidence, candidates, query, probe, now)
+                    return self._found(query, candidates, near, evidence, probe, now, time, legible=legible)
             probe = replace(probe, candidate_count=4 * probe.candidate_count)
 
     def _probe(self, query: SearchQuery, owner_ids: Sequence[int] | None, time: TimeIntent | None) -> Probe:
@@ -205,7 +204,7 @@ class Recall:
         self,
         query: SearchQuery,
         candidates: Candidates,
-        ranked: Sequence[Ranked],
+        near: NDArray[np.bool_] | None,
         evidence: Evidence,
         probe: Probe,
         now: datetime,
@@ -213,42 +212,56 @@ class Recall:
         *,
         legible: bool,
     ) -> Found:
-        """Judge a ranking, and add the probability of each result; those below the minimum score are left out."""
+        """Judge the passages and rank them by their owners; those below the minimum score are left out.
+
+        :param near: Mask of the passages that may be ranked, (n,); None: all.
+        """
         degraded = self._degraded(query, probe)
         for arm in degraded:
             self._instruments.degraded(arm)
-        if not ranked:
+        if not len(evidence.rows) or (near is not None and not near.any()):
             return Found(query, candidates, (), degraded, legible, NOTHING_FOUND, None)
         judgement = self._judgement(candidates, evidence if legible else _unread(evidence), probe)
-        if time is not None and time.only and _is_of(time, query, candidates, ranked[0]):
-            judgement = judgement.of_the_time(self._scoring.coefficients)
         scoring = self._scoring
+        if time is not None and time.only:
+            [best] = self._rank(replace(query, top_k=1), evidence, near, now, None)
+            if _is_of(time, query, candidates, best):
+                judgement = judgement.of_the_time(scoring.coefficients)
         found = probabilities(
             evidence, scoring.profiles, scoring.calibrations, judgement.relevance, hybrid=query.hybrid
         )
         if query.min_score:
-            likely = self._near(query, evidence, probe) & (found.owners >= query.min_score)
-            ranked = self._rank(query, evidence, likely, now)
-        likely_of = [replace(one, probability=float(found.owners[one.index])) for one in ranked]
+            likely = found.owners >= query.min_score
+            near = likely if near is None else near & likely
+        ranked = self._rank(query, evidence, near, now, found.owners)
         judgement = judgement if ranked else NOTHING_FOUND
-        return Found(query, candidates, descending(likely_of), degraded, legible, judgement, found)
+        return Found(query, candidates, ranked, degraded, legible, judgement, found)
 
     @staticmethod
-    def _near(query: SearchQuery, evidence: Evidence, probe: Probe) -> NDArray[np.bool_]:
-        """Return a mask of the passages that the threshold allows, (n,): with words, also all that these found."""
+    def _near(query: SearchQuery, evidence: Evidence, probe: Probe) -> NDArray[np.bool_] | None:
+        """Return a mask of the passages that the threshold allows, (n,): with words, also all that these found.
+
+        None: there is no threshold.
+        """
         if query.threshold is None or probe.vector is None:
-            return np.ones(len(evidence.rows), dtype=np.bool_)
+            return None
         near = evidence.similarity >= query.threshold
         return near | (evidence.lexical > 0) if query.hybrid else near
 
     def _rank(
-        self, query: SearchQuery, evidence: Evidence, allowed: NDArray[np.bool_], now: datetime
+        self,
+        query: SearchQuery,
+        evidence: Evidence,
+        allowed: NDArray[np.bool_] | None,
+        now: datetime,
+        likely: NDArray[np.float64] | None,
     ) -> Sequence[Ranked]:
-        chosen = None if allowed.all() else np.flatnonzero(allowed)
+        """:param likely: The probability of each passage's owner, (n,), if it is known yet."""
+        chosen = None if allowed is None else allowed.nonzero()[0]
         if chosen is not None:
-            evidence = evidence.of(chosen)
+            evidence, likely = evidence.of(chosen), None if likely is None else likely[chosen]
         if not query.hybrid:
-            ranked = rank_by_similarity(evidence, top_k=query.top_k)
+            ranked = rank_by_similarity(evidence, top_k=query.top_k, likely=likely)
         else:
             ranked = rank_owners(
                 evidence,
@@ -257,6 +270,7 @@ class Recall:
                 fusion=self._fusion,
                 now_us=to_us(now),
                 top_k=query.top_k,
+                likely=likely,
             )
         return ranked if chosen is None else [_of_all(one, chosen) for one in ranked]
 
@@ -268,9 +282,10 @@ class Recall:
         if not sums or probe.late is None or probe.past is not None or not evidence.dense_counts:
             return evidence
         profiles = self._scoring.profiles
-        total = sum(score_parts(evidence, query.weights, profiles, to_us(now)).values())
-        best = np.argsort(-np.asarray(total), kind="stable")[: max(LATE_COUNT, query.top_k)]
-        best = best[np.isin(evidence.profiles[best], [one for one in Profile if profiles[one].late is not None])]
+        total = score_terms(evidence, query.weights, profiles, to_us(now)).total
+        best = (-total).argsort(kind="stable")[: max(LATE_COUNT, query.top_k)]
+        has_late = np.array([profiles[one].late is not None for one in PROFILES_IN_ORDER])
+        best = best[has_late[evidence.profiles[best]]]
         if not len(best):
             return evidence
         found = _try(LATE, lambda: self._index.late_scores(probe, candidates.rows[best], candidates.passage_ids[best]))
@@ -309,13 +324,13 @@ def _is_of(time: TimeIntent, query: SearchQuery, found: Candidates, best: Ranked
     """Return whether the best hit is in the time that the query names."""
     if time.asked is not None and (query.filters.since, query.filters.until) != (None, None):
         return True
-    return bool(time.within(found.occurred_us[[best.index]])[0])
+    return bool(time.within(found.occurred_us[[best.at]])[0])
 
 
 def _of_all(ranked: Ranked, chosen: NDArray[np.int64]) -> Ranked:
     """Translate indexes among the chosen candidates to indexes among all of them."""
     passages = tuple((int(chosen[index]), score) for index, score in ranked.passages)
-    return replace(ranked, index=int(chosen[ranked.index]), passages=passages)
+    return ranked._replace(at=int(chosen[ranked.at]), passages=passages)
 
 
 def _attempts(probe: Probe) -> Iterator[Probe]:

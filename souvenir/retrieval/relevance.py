@@ -33,13 +33,12 @@ from souvenir.core.types import (
     SearchQuery,
     SearchResult,
     TimeUse,
-    Weights,
 )
 from souvenir.index.analyser import STOP_WORDS
 from souvenir.index.candidates import Candidates
 from souvenir.retrieval.probability import Probabilities
 from souvenir.retrieval.profiles import Profiles
-from souvenir.retrieval.ranking import Evidence, Ranked, score_parts
+from souvenir.retrieval.ranking import MEASURED, PROFILES_IN_ORDER, Evidence, Ranked, score_terms
 
 STRONG_RELEVANCE, WEAK_RELEVANCE = 0.6, 0.25
 """Minimum relevance for strong and for weak evidence; below, there is none."""
@@ -63,8 +62,6 @@ FUNCTION_WORDS = STOP_WORDS | frozenset("am been being can could may might must 
 """Words that are no names where they are capitalised."""
 
 _CAPITALISED = re.compile(r"(?=[^\W\d_])\w[\w'’-]*")
-
-_MEASURED = Weights()
 
 Floats = NDArray[np.float64]
 Signals = Mapping[str, float]
@@ -111,7 +108,7 @@ class Logistic:
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def __call__(self, signals: Signals) -> float:
-        exponent = self.bias + sum(weight * signals[name] for name, weight in self.weights.items())
+        exponent = self.bias + sum([weight * signals[name] for name, weight in self.weights.items()])
         return 1.0 / (1.0 + math.exp(-max(-500.0, min(500.0, exponent))))
 
 
@@ -170,10 +167,9 @@ def signals_of(evidence: Evidence, spoken: Spoken, profiles: Profiles) -> dict[s
 
     :param evidence: Of at least one candidate.
     """
-    parts = score_parts(evidence, _MEASURED, profiles, now_us=0)
     if not evidence.dense_counts and spoken.known is None:
         return {}
-    best = int(np.argmax(reduce(np.add, parts.values())))
+    best = int(score_terms(evidence, MEASURED, profiles, now_us=0).total.argmax())
     if evidence.profiles[best] == Profile.FACT:
         return _signals_of_a_short_memory(evidence, spoken, best)
     found: dict[str, float] = {}
@@ -195,7 +191,7 @@ def _alike(evidence: Evidence, profiles: Profiles) -> Floats:
     That is the term for being named, and late interaction: it scores the best passages only, mostly those of the named
     speaker (with it, the AUC of questions of others under the speakers' names is .79 instead of .84).
     """
-    parts = score_parts(replace(evidence, late=None), _MEASURED, profiles, now_us=0)
+    parts = score_terms(replace(evidence, late=None), MEASURED, profiles, now_us=0).parts
     return np.asarray(reduce(np.add, (values for name, values in parts.items() if name != "speaker")), dtype=np.float64)
 
 
@@ -213,9 +209,9 @@ def _signals_of_a_short_memory(evidence: Evidence, spoken: Spoken, best: int) ->
 
 def names_in(query: str, terms_of: Callable[[str], Iterable[str]]) -> frozenset[str]:
     """Return the terms of the capitalised words of a query, without function words."""
-    words = (word for word in _CAPITALISED.findall(query) if word[0].isupper())
-    names = (word for word in words if word.casefold().partition("'")[0].partition("’")[0] not in FUNCTION_WORDS)
-    return frozenset(term for name in names for term in terms_of(name))
+    words = [word for word in _CAPITALISED.findall(query) if word[0].isupper()]
+    names = [word for word in words if word.casefold().partition("'")[0].partition("’")[0] not in FUNCTION_WORDS]
+    return frozenset([term for name in names for term in terms_of(name)])
 
 
 def judge(signals: Signals, coefficients: Coefficients = COEFFICIENTS) -> Judgement:
@@ -302,23 +298,13 @@ class Found:
 
     def result(self, memories: Mapping[int, Memory]) -> SearchResult:
         """Return the search result. A memory that was deleted after the ranking is skipped."""
-        hits = tuple(
-            Hit(
-                memories[ranked.owner_id],
-                ranked.probability,
-                (origin := self._origin(ranked)).score_parts(ranked),
-                origin._facts(ranked, memories[ranked.owner_id]),
-                ranked.support,
-            )
-            for ranked in self.ranked
-            if ranked.owner_id in memories
-        )
+        hits = [self._hit(ranked, memories[ranked.owner_id]) for ranked in self.ranked if ranked.owner_id in memories]
         judgement = self.judgement if hits else NOTHING_FOUND
         # As many as a classic fusion would use.
         vector, lexical = self.arms(3 * self.query.top_k) if self.query.explain else ((), ())
         return SearchResult(
             query=self.query.text,
-            hits=hits,
+            hits=tuple(hits),
             degraded=self.degraded,
             relevance=judgement.relevance,
             evidence=judgement.evidence,
@@ -333,13 +319,15 @@ class Found:
             links=self.links,
         )
 
-    def _origin(self, ranked: Ranked) -> Found:
-        """Return the search among whose candidates a result is."""
-        return self if self.linked is None or ranked.support is None or ranked.support.direct else self.linked
+    def _hit(self, ranked: Ranked, memory: Memory) -> Hit:
+        # The search among whose candidates the result is.
+        origin = self if self.linked is None or ranked.support is None or ranked.support.direct else self.linked
+        facts = origin._facts(ranked, memory) if memory.facts else ()
+        return Hit(memory, ranked.probability, origin.score_parts(ranked), facts, ranked.support)
 
     def _facts(self, ranked: Ranked, memory: Memory) -> tuple[FoundFact, ...]:
         """Return the found facts of a memory, best first; for its text, the fact that equals the text."""
-        if not memory.facts or not ranked.passages or self.probabilities is None:
+        if not ranked.passages or self.probabilities is None:
             return ()
         facts = {fact.id: fact for fact in memory.facts}
         whole = next((fact for fact in memory.facts if fact.text == memory.text), None)
@@ -366,7 +354,7 @@ class Found:
         return tuple(ArmCandidate(owner, score) for owner, score in first)
 
     def score_parts(self, ranked: Ranked) -> ScoreParts:
-        found, index = self.candidates, ranked.index
+        found, index = self.candidates, ranked.at
         return ScoreParts(
             raw_score=ranked.score,
             lexical=float(found.lexical[index]),
@@ -376,7 +364,7 @@ class Found:
             vector_rank=ranked.vector_rank,
             rrf_score=ranked.rrf_score,
             parts=ranked.parts,
-            profile=Profile(int(found.profiles[index])),
+            profile=PROFILES_IN_ORDER[found.profiles[index]],
             passage_id=int(found.passage_ids[index]),
             terms=found.terms[index] if found.terms else (),
             rerank_score=ranked.rerank_score,

@@ -86,7 +86,7 @@ class Reranking:
         best = found.ranked[: self._candidate_count]
         try:
             texts = self._texts(found, best, namespace_id, unstored)
-            read = [one.index for one in best if one.index in texts]
+            read = [one.at for one in best if one.at in texts]
             passages = [texts[index] for index in read]
             scores = self._reranker.scores(text, passages, timeout_s=end - monotonic()) if read else ()
         except TimeoutError:
@@ -101,7 +101,7 @@ class Reranking:
     def _texts(
         self, found: Found, best: Sequence[Ranked], namespace_id: int, unstored: Mapping[int, str]
     ) -> Mapping[int, str]:
-        passage_ids = {one.index: int(found.candidates.passage_ids[one.index]) for one in best}
+        passage_ids = {one.at: int(found.candidates.passage_ids[one.at]) for one in best}
         with self._database.read() as connection:
             stored = {**unstored, **reads.passage_texts(connection, namespace_id, passage_ids.values())}
         return {index: stored[passage_id] for index, passage_id in passage_ids.items() if passage_id in stored}
@@ -122,8 +122,8 @@ def reranked(ranked: Sequence[Ranked], scores: Mapping[int, float], weights: Wei
     :param ranked: Best first. :param scores: The cross-encoder's raw scores, by index in the evidence.
     """
     kept = NOT_IN_THE_TEXT if weights.role is None else (*NOT_IN_THE_TEXT, ROLE)
-    read = sorted((_read(one, scores[one.index], kept) for one in ranked if one.index in scores), key=_by_score)
-    others = [one for one in ranked if one.index not in scores]
+    read = sorted((_read(one, scores[one.at], kept) for one in ranked if one.at in scores), key=_by_score)
+    others = [one for one in ranked if one.at not in scores]
     most = min(0.0, read[-1].score) if read else 0.0
     return read + [_scored(one, one.score - others[0].score + most) for one in others]
 
@@ -133,14 +133,13 @@ def _read(one: Ranked, score: float, kept: Sequence[str]) -> Ranked:
     likely = logistic(score)
     by_feedback = one.parts.get(FEEDBACK, 0.0)
     share = by_feedback / sum(one.parts[name] for name in one.parts.keys() - {FEEDBACK, FACTS}) if by_feedback else 0.0
-    return replace(
-        _scored(one, (likely + weighed) * (1.0 + share)), rerank_score=score, probability=round(likely, DECIMALS)
-    )
+    scored = _scored(one, (likely + weighed) * (1.0 + share))
+    return scored._replace(rerank_score=score, probability=round(likely, DECIMALS))
 
 
 def _scored(one: Ranked, score: float) -> Ranked:
     of_parts = sum(one.parts.values())
-    return replace(one, score=score, parts={**one.parts, RERANK: score - of_parts})
+    return one._replace(score=score, parts={**one.parts, RERANK: score - of_parts})
 
 
 def _by_score(one: Ranked) -> tuple[float, float]:

@@ -109,22 +109,31 @@ class Searcher:
         return None if memory is None else (memory, found[1])
 
     def _namespace(self, scope: Scope) -> namespaces.Namespace | None:
-        with self._database.read() as connection:
+        with self._database.read_once() as connection:
             return namespaces.named(connection, scope.namespace, scope.sources)
 
     def _search(self, serving: Serving, scope: Scope, query: SearchQuery) -> SearchResult:
-        with self._database.read() as connection:
-            namespace = namespaces.named(connection, scope.namespace, scope.sources)
-            if namespace is None:
+        may_name = {*map(fold, query.filters.tags), *named_in(query.text)}
+        with self._database.read_once() as connection:
+            searched = reads.searched(connection, scope.namespace, scope.sources, may_name)
+            if searched is None:
                 return SearchResult(query.text, ())
+            namespace = searched.namespace
             owner_ids = reads.owners_matching(connection, namespace, query.filters)
-            named = reads.tags_used(connection, namespace, {*map(fold, query.filters.tags), *named_in(query.text)})
-            is_judged = query.weights.feedback > 0 and feedback.exists(connection, namespace.id)
-        tagged = partial(self._tagged, named) if named else None
-        balances = self._balances if is_judged else None
+        tagged = partial(self._tagged, searched.tags) if searched.tags else None
+        balances = self._balances if query.weights.feedback > 0 and searched.is_judged else None
         found = self._find(serving, scope, memories_of(namespace), query, owner_ids, tagged=tagged, balances=balances)
-        with self._instruments.stage(Stage.SEARCH_READ), self._database.read() as connection:
-            return found.result(reads.memories(connection, namespace, found.owner_ids))
+        with self._instruments.stage(Stage.SEARCH_READ):
+            return found.result(self._memories(namespace, found.owner_ids))
+
+    def _memories(self, namespace: namespaces.Namespace, ids: Sequence[int]) -> Mapping[int, Memory]:
+        """Return those of the memories that exist, all in one state of the database."""
+        with self._database.read_once() as connection:
+            found = reads.without_parts(connection, namespace, ids)
+        if found is None:
+            with self._database.read() as connection:
+                found = reads.memories(connection, namespace, ids)
+        return found
 
     def _find(
         self,
@@ -158,7 +167,7 @@ class Searcher:
             found = self._reranking.reordered(found, query, key.namespace_id, texts)
         if not query.link_weight or not query.hybrid or not found.ranked:
             return found
-        with self._database.read() as connection:
+        with self._database.read_once() as connection:
             at = None if past_passages is None else past_passages.at
             pairs = links.linked_with(connection, scope.sources, found.owner_ids, at=at, limit=MAX_LINKS)
         if not pairs:
@@ -171,11 +180,11 @@ class Searcher:
         return with_links(found, pairs, query, find_among)
 
     def _tagged(self, named: Collection[str], owner_ids: Sequence[int]) -> Collection[int]:
-        with self._database.read() as connection:
+        with self._database.read_once() as connection:
             return reads.having_tags(connection, named, owner_ids)
 
     def _balances(self, owner_ids: Sequence[int]) -> Mapping[int, float]:
-        with self._database.read() as connection:
+        with self._database.read_once() as connection:
             return feedback.balances(connection, owner_ids)
 
 

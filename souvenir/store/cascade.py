@@ -78,6 +78,7 @@ class Removal:
             extractions.forget_memories(self.connection, ids)
 
     def messages(self, ids: Sequence[int], namespace_id: int) -> None:
+        extractions.forget_said(self.connection, namespace_id, ids)
         self._forget_mentions(RecordKind.MESSAGE, ids, namespace_id)
         self.passages(PassageKind.MESSAGE, ids)
         chosen = ids_parameter(ids)

@@ -7,12 +7,10 @@ and never replaced by an empty one; a failed restore leaves the database unchang
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, closing
 from datetime import datetime
 from pathlib import Path
-from threading import Condition
 from time import monotonic
 from types import MappingProxyType
 from typing import TypeVar
@@ -20,8 +18,8 @@ from typing import TypeVar
 import apsw
 import structlog
 
-from souvenir.core.concurrency import BACKGROUND, ReadersWriterLock, current_caller, require_time, time_left
-from souvenir.core.errors import DiskFull, Overloaded, ServiceClosing, StoreUnusable, Unavailable
+from souvenir.core.concurrency import ReadersWriterLock
+from souvenir.core.errors import DiskFull, ServiceClosing, StoreUnusable, Unavailable
 from souvenir.core.files import sync
 from souvenir.core.passages import CommitId, Embeddable, Embedding
 from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
@@ -40,6 +38,7 @@ from souvenir.store.locks import StoreLock
 from souvenir.store.memories import reads
 from souvenir.store.passages import VectorModels
 from souvenir.store.permissions import REPLACED, make_private
+from souvenir.store.reading import ReaderPool, Reading
 from souvenir.store.restore import (
     clear_leftovers,
     lock_store,
@@ -61,12 +60,6 @@ LOG_WAIT_S = 5.0
 """Time that an erasure waits for readers to release the write-ahead log before it is retried later."""
 SWITCH_WAIT_S = 0.5
 """Time that a change of the model waits for running reads; all later requests wait with it."""
-
-STEPS_BETWEEN_LOOKS = 50_000
-"""Steps of SQLite between two looks at the deadline of a read: some milliseconds."""
-
-READER_WAIT_S = 30.0
-"""Maximum time to wait for a free connection."""
 
 log = structlog.get_logger(__name__)
 
@@ -203,15 +196,23 @@ class Database:
         """The last durable commit."""
         return self._commits.last
 
-    @contextmanager
-    def read(self) -> Iterator[apsw.Connection]:
-        """Yield a connection with one consistent snapshot of the database."""
-        with self._gate.read(), self._readers.read() as connection:
-            yield connection
+    def read(self) -> AbstractContextManager[apsw.Connection]:
+        """Return a connection with one consistent snapshot of the database."""
+        return Reading(self._current_readers, self._gate)
+
+    def read_once(self) -> AbstractContextManager[apsw.Connection]:
+        """Return a connection for a single statement, or several that may see different states, without a transaction.
+
+        Each statement sees one state anyway, and a transaction takes as long as a short statement.
+        """
+        return Reading(self._current_readers, self._gate, in_transaction=False)
 
     def reader(self) -> AbstractContextManager[apsw.Connection]:
         """Return a connection for work that already runs inside `between_writes`."""
-        return self._readers.read()
+        return Reading(self._current_readers)
+
+    def _current_readers(self) -> ReaderPool:
+        return self._readers
 
     def write(
         self,
@@ -251,7 +252,7 @@ class Database:
 
     def _forget_deleted(self) -> None:
         if self.unreadable.rows:
-            with self._readers.read() as connection:
+            with self.reader() as connection:
                 self.unreadable.forget_deleted(connection)
 
     def switch_model(
@@ -363,7 +364,7 @@ class Database:
                 restoring = stage_backup(self.backups.verify(name), self._path, name, over=[self.committed])
                 require_model(restoring, name, self.model_id)
                 before = self._copy("pre_restore", now)
-                with self._readers.read() as present:
+                with self.reader() as present:
                     update_copy(restoring, present)
                 self._switch(restoring)
                 switched()
@@ -421,71 +422,3 @@ class Database:
             finally:
                 self._lock.close()
                 self._closed = True
-
-
-def _is_over() -> bool:
-    """:raises DeadlineExceeded: If the deadline of this thread has passed, which interrupts its statement."""
-    require_time()
-    return False
-
-
-class ReaderPool:
-    """Read-only connections, each used by one thread at a time; the most recently used one is reused first.
-
-    One caller holds all but one of them at most. A statement is interrupted when the deadline of its request passes.
-    """
-
-    def __init__(self, path: Path, size: int, unreadable: UnreadableRows) -> None:
-        self._connections = [open_reader(path, unreadable) for _ in range(size)]
-        for connection in self._connections:
-            connection.set_progress_handler(_is_over, STEPS_BETWEEN_LOOKS)
-        self._idle = [*self._connections]
-        self._held: Counter[str] = Counter()
-        self._changed = Condition()
-        self._closed = False
-
-    @contextmanager
-    def read(self) -> Iterator[apsw.Connection]:
-        """Yield a connection inside one read transaction: all statements see the same snapshot.
-
-        :raises Overloaded: If none became free in `READER_WAIT_S`.
-        :raises DeadlineExceeded: If the caller's deadline has passed.
-        :raises Unavailable: If the database cannot be read.
-        """
-        if self._closed:
-            raise ServiceClosing
-        caller = current_caller()
-        connection = self._taken(caller)
-        try:
-            connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                if connection.in_transaction:
-                    connection.execute("COMMIT")
-        except apsw.Error as error:
-            log.error("read_failed", error=type(error).__name__, reason=str(error))
-            raise Unavailable("The database could not be read; look at the disk and the service's log") from error
-        finally:
-            with self._changed:
-                self._idle.append(connection)
-                self._held[caller] -= 1
-                if not self._held[caller]:
-                    del self._held[caller]
-                self._changed.notify_all()
-
-    def _taken(self, caller: str) -> apsw.Connection:
-        most = len(self._connections) - (caller != BACKGROUND and len(self._connections) > 1)
-        with self._changed:
-            if not self._changed.wait_for(
-                lambda: self._idle and self._held[caller] < most, timeout=time_left(READER_WAIT_S)
-            ):
-                raise Overloaded("Too many reads are waiting for the database; try again in a moment")
-            self._held[caller] += 1
-            return self._idle.pop()
-
-    def close(self) -> None:
-        """Close all connections; no read may be running."""
-        self._closed = True
-        for connection in self._connections:
-            connection.close()

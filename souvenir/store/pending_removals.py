@@ -57,6 +57,22 @@ PARTIES = {Removable.USER: Party.USER, Removable.SESSION: Party.SESSION}
 """Provenance kinds of the removable users and sessions."""
 
 
+@dataclass(frozen=True, slots=True)
+class SelectedRows:
+    """Numbers of the rows that a removal deletes, in the kinds that users store; derived rows are not counted."""
+
+    agents: int
+    users: int
+    sessions: int
+    messages: int
+    memories: int
+    facts: int
+    tags: int
+    blocks: int
+    block_versions: int
+    links: int
+
+
 class Target(NamedTuple):
     """`id` is the id of the row in the table of its kind."""
 
@@ -209,6 +225,40 @@ def count_pending(connection: apsw.Connection, work: str) -> int:
         for kind in (Removable.MEMORY, Removable.BLOCK)
     )
     return int(connection.execute(f"SELECT ({messages}) + ({memories}) + ({blocks})", (work,)).get)
+
+
+def count_selected(connection: apsw.Connection, targets: Iterable[Target]) -> SelectedRows:
+    """Count what the removal of these expanded targets deletes."""
+    ids = by_kind(targets)
+    parameters = {kind.value: ids_parameter(ids.get(kind, [])) for kind in Removable}
+
+    def of(kind: Removable, column: str = "id") -> str:
+        return f"{column} IN (SELECT value FROM json_each(:{kind.value}))"
+
+    in_namespace = of(Removable.NAMESPACE, "namespace_id")
+    rows = {
+        kind: f"FROM {TABLES[kind]} WHERE {in_namespace} OR {of(kind)}"
+        for kind in Removable
+        if kind is not Removable.NAMESPACE
+    }
+    rows[Removable.MESSAGE] += f" OR {of(Removable.USER, 'user_id')} OR {of(Removable.SESSION, 'session_id')}"
+    of_memories = f"IN (SELECT id {rows[Removable.MEMORY]})"
+    queries = {
+        "agents": f"FROM agents WHERE {in_namespace}",
+        "users": rows[Removable.USER],
+        "sessions": rows[Removable.SESSION],
+        "messages": rows[Removable.MESSAGE],
+        "memories": rows[Removable.MEMORY],
+        "facts": f"FROM facts WHERE memory_id {of_memories}",
+        "tags": f"FROM memory_tags WHERE memory_id {of_memories}",
+        "blocks": rows[Removable.BLOCK],
+        "block_versions": f"FROM block_history WHERE block_id IN (SELECT id {rows[Removable.BLOCK]})",
+        "links": f"FROM links WHERE from_id {of_memories} OR to_id {of_memories}",
+    }
+    counts = {
+        name: int(connection.execute(f"SELECT count(*) {query}", parameters).get) for name, query in queries.items()
+    }
+    return SelectedRows(**counts)
 
 
 def namespaces_of(connection: apsw.Connection, targets: Iterable[Target]) -> set[int]:

@@ -67,17 +67,26 @@ class Columns(Enum):
     TOPIC_SUMMARY = Column("topics", "summary")
     FEEDBACK_QUERY = Column("feedback", "query")
     MISSED_CONTEXT = Column("missed_memories", "context")
+    LEDGER_FACT = Column("extraction_facts", "proposal", key="job_id || ':' || ordinal", is_json=True)
+    LEDGER_DECISION = Column("extraction_facts", "decision", key="job_id || ':' || ordinal", is_json=True)
+    LEDGER_OUTCOME = Column("extraction_facts", "outcome", key="job_id || ':' || ordinal", is_json=True)
     HISTORY_BEFORE = Column("history", "before", is_json=True)
     HISTORY_AFTER = Column("history", "after", is_json=True)
 
 
+_OF_NAMESPACE = MappingProxyType(
+    {
+        "block_history": "block_id IN (SELECT id FROM blocks WHERE namespace_id = ?)",
+        "extraction_facts": "job_id IN (SELECT e.job_id FROM namespaces n JOIN extractions e ON e.namespace = n.name "
+        "WHERE n.id = ?)",
+    }
+)
+"""Conditions on the rows of a namespace, by table; the others have its id."""
+
+
 def keys(connection: apsw.Connection, namespace_id: int, column: Column) -> list[int | str]:
     """Return the keys of the rows that have a value in the column."""
-    of_namespace = (
-        "block_id IN (SELECT id FROM blocks WHERE namespace_id = ?)"
-        if column.table == "block_history"
-        else "namespace_id = ?"
-    )
+    of_namespace = _OF_NAMESPACE.get(column.table, "namespace_id = ?")
     return list(
         select(
             connection,

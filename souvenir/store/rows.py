@@ -191,9 +191,13 @@ class _Layout:
     def value_of(self, columns: Iterable[Any]) -> Any:
         """Return the record; there may be fewer columns than fields."""
         values = list(columns)
+        count = len(values)
         for at, convert, is_optional in self.conversions:
-            if at < len(values) and not (is_optional and values[at] is None):
-                values[at] = convert(values[at])
+            if at >= count:
+                break
+            value = values[at]
+            if value is not None or not is_optional:
+                values[at] = convert(value)
         for begin, end, inner, is_optional in self.records:
             if begin < len(values):
                 part = values[begin:end]
@@ -228,6 +232,8 @@ def _conversion(kind: Any) -> _Convert | None:
 
 
 def _json_object(value: str) -> dict[str, Any]:
+    if value == "{}":
+        return {}
     found = json.loads(value)
     if not isinstance(found, dict):
         raise ValueError("the JSON is no object")

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 import apsw
 
+from souvenir.core.stored_json import to_json
 from souvenir.core.types import SourceFilter, SourceMatch
 from souvenir.store.learning import extractions
 from souvenir.store.namespaces import source_condition
@@ -25,6 +26,8 @@ class Chooses(StrEnum):
     SESSION = "session_id"
     MESSAGE = "message_id"
     MEMORY = "memory_id"
+    MESSAGES = "message_ids"
+    MEMORIES = "memory_ids"
     SOURCE = "source"
     BLOCK = "block"
 
@@ -35,6 +38,8 @@ KINDS = {
     Chooses.SESSION: Removable.SESSION,
     Chooses.MESSAGE: Removable.MESSAGE,
     Chooses.MEMORY: Removable.MEMORY,
+    Chooses.MESSAGES: Removable.MESSAGE,
+    Chooses.MEMORIES: Removable.MEMORY,
     Chooses.SOURCE: Removable.MEMORY,
     Chooses.BLOCK: Removable.BLOCK,
 }
@@ -44,17 +49,19 @@ _NAMES = {
     Chooses.SESSION: "name",
     Chooses.MESSAGE: "uid",
     Chooses.MEMORY: "id",
+    Chooses.MESSAGES: "uid",
+    Chooses.MEMORIES: "id",
     Chooses.BLOCK: "label",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """:param value: The public name or id. A source is a path and includes everything below it."""
+    """:param value: The public name or id, or several ids. A source is a path and includes everything below it."""
 
     namespace: str
     chooses: Chooses
-    value: str | int
+    value: str | int | tuple[str | int, ...]
 
 
 def resolve(connection: apsw.Connection, selection: Selection) -> list[Target]:
@@ -68,7 +75,9 @@ def resolve(connection: apsw.Connection, selection: Selection) -> list[Target]:
     if selection.chooses is Chooses.SOURCE:
         condition, parameters = source_condition(SourceFilter(str(selection.value), SourceMatch.PATH))
     else:
-        condition, parameters = f"{_NAMES[selection.chooses]} = ?", [selection.value]
+        values = selection.value if isinstance(selection.value, tuple) else (selection.value,)
+        condition = f"{_NAMES[selection.chooses]} IN (SELECT value FROM json_each(?))"
+        parameters = [to_json(list(values))]
     rows = select(
         connection,
         int,

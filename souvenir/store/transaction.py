@@ -226,17 +226,18 @@ class Transaction:
     ) -> Memory:
         """Apply a patch; `passages` are those of the new text and the new facts.
 
-        :raises SourceForbidden: If the scope may not write to the new source.
+        :raises SourceForbidden: If the scope may not write to the old source or the new one.
         :raises KeyTaken: If another active memory has the resulting (source, key).
         :raises InvalidRequest: If it would have too many tags.
         """
         before = self._stored(memory_id)
+        require_writable(self.scope, before.source)
         writes = patch.text is not None and action in WRITING
         after = replace(
             before,
             text=before.text if patch.text is None else patch.text,
             source=before.source if patch.source is None else patch.source,
-            metadata=contributed(metadata_after(before.metadata, patch), self.scope.author if writes else None),
+            metadata=contributed(metadata_after(before, patch), self.scope.author if writes else None),
             document_at=None if patch.remove_document_at else patch.document_at or before.document_at,
             pinned=before.pinned if patch.pinned is None else patch.pinned,
             archived=before.archived if patch.archived is None else patch.archived,

@@ -29,7 +29,7 @@ from souvenir.core.errors import (
     LLMError,
     PersonalDataRejected,
 )
-from souvenir.core.labels import AUTHORSHIP
+from souvenir.core.labels import AUTHORSHIP, ORIGIN
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.stored_json import StoredJson
 from souvenir.core.types import JsonObject, Link, LinkType, MemoryPatch
@@ -301,7 +301,7 @@ class _Run:
         except PersonalDataRejected as error:
             return replace(entry, line=None, error=error.message)
         if not self._by_admin:
-            draft = replace(draft, metadata=_without(draft.metadata, AUTHORSHIP))
+            draft = replace(draft, metadata=_without(draft.metadata, AUTHORSHIP | ORIGIN))
         origin = replace(origin, history=history, split=split)
         return replace(entry, line=replace(entry.line, draft=draft, origin=origin))
 

@@ -40,6 +40,14 @@ def test_agents_are_listed_in_pages_by_name(client: TestClient):
     assert ([one["name"] for one in page["agents"]], page["total"]) == (["b"], 3)
 
 
+def test_agents_are_found_by_the_beginning_of_their_name(client: TestClient):
+    for name in ("tea", "team", "Team", "teams", "other"):
+        client.post("/agents", json={"name": name})
+    page = client.get("/agents", params={"name_prefix": "team", "limit": 1}).json()
+    assert ([one["name"] for one in page["agents"]], page["total"]) == (["team"], 2)
+    assert client.get("/agents", params={"name_prefix": "nothing"}).json()["total"] == 0
+
+
 @pytest.mark.parametrize("name", ["", "a/b", "a\nb", "x" * 201, ".", ".."])
 def test_a_name_that_no_namespace_can_have_is_422(client: TestClient, name: str):
     assert client.post("/agents", json={"name": name}).status_code == 422

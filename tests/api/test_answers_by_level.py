@@ -25,7 +25,7 @@ from tests.api.test_agents import ENV, key_for
 from tests.api.test_isolation import sending
 
 STORED, ASKING = Party("stored", "s", "zqs", agent=AGENT), Party("asking", "a", "zqa", agent=AGENT)
-SEED, STORING_TURNS, TRIES = 20, 8, 30
+SEED, STORING_TURNS, TRIES = 22, 8, 30
 STORING = (
     "POST /messages",
     "POST /messages/batch",

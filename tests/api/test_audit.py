@@ -49,6 +49,17 @@ def test_memory_changes_are_audited_with_actor_time_and_action_but_no_text(clien
     assert "secret" not in str(entries)
 
 
+def test_events_of_a_span_of_time_are_listed(client: TestClient, add: Add):
+    for text in ("one", "two", "three"):
+        add(text)
+    newest, middle, oldest = audited(client)
+    assert audited(client, since=middle["at"]) == [newest, middle]
+    assert audited(client, until=middle["at"]) == [middle, oldest]
+    assert audited(client, since=middle["at"], until=middle["at"]) == [middle]
+    assert audited(client, since=newest["at"][:10], until=newest["at"][:10])[0] == newest
+    assert client.get("/audit", params={"since": "soon"}).status_code == 422
+
+
 def test_changes_of_every_namespace_are_shown(client: TestClient):
     client.post("/memory/add", json={"text": "red", "source": "s"}, headers={"X-Namespace": "ann"})
     [entry] = audited(client)

@@ -173,6 +173,8 @@ def test_only_admins_and_keys_without_principal_write_to_the_person_of_others(
         client.post("/memory/upsert", json={"text": "x", "source": "person/bo", "key": "k"}, headers=headers),
         client.patch(f"/memory/{own}", json={"source": "person/bo/taken"}, headers=headers),
         client.patch(f"/memory/{held}", json={"text": "changed"}, headers=headers),
+        client.patch(f"/memory/{held}", json={"source": "person/ana/taken"}, headers=headers),
+        client.patch(f"/memory/{held}", json={"source": "person/bo/notes"}, headers=headers),
         client.post(f"/memory/{held}/supersede", json={"text": "new", "source": "person/ana"}, headers=headers),
         client.delete(f"/memory/{held}", headers=headers),
     ]
@@ -183,6 +185,32 @@ def test_only_admins_and_keys_without_principal_write_to_the_person_of_others(
     assert add(client, headers, "mine", "person/ana/more")
     assert add(client, headers, "ours", "project/shop")
     assert add(client, headers, "elsewhere", "personal/bo")
+
+
+def test_a_batch_leaves_the_memories_of_others_and_changes_the_rest(client: TestClient, keys: Keys):
+    held, own = add(client, keys["bo"], source="person/bo/notes"), add(client, keys["ana"], "blue plum", "notes")
+
+    def change(**fields: object) -> Any:
+        return client.post("/memory/update-batch", json={"ids": [held, own], **fields}, headers=keys["ana"])
+
+    refused = change(source="person/bo/taken", pinned=True)
+    assert (refused.status_code, refused.json()["code"]) == (403, "source_forbidden")
+    assert record(client, own)["pinned"] is False
+    for fields in ({"add_tags": ["t"]}, {"source": "person/ana"}):
+        answer = change(**fields).json()
+        assert (answer["updated_ids"], answer["missing_ids"]) == ([own], [])
+        assert [one["id"] for one in answer["refused"]] == [held]
+    assert (record(client, held)["source"], record(client, own)["source"]) == ("person/bo/notes", "person/ana")
+
+
+def test_conflicts_with_the_memories_of_others_are_left_as_they_are(client: TestClient, keys: Keys):
+    held, own = add(client, keys["bo"], source="person/bo/notes"), add(client, keys["ana"], "blue plum", "notes")
+    for one, other in ((held, own), (own, held)):
+        path = f"/memory/{one}/conflict/{other}"
+        refused = [client.request(method, path, headers=keys["ana"]) for method in ("PUT", "DELETE")]
+        assert [answer.json()["code"] for answer in refused] == ["source_forbidden"] * 2
+        assert client.put(path, headers=keys["bo"]).json() == {"flagged": True}
+        assert client.delete(path, headers=ENV).json() == {"dismissed": True}
 
 
 def test_bulk_deletes_leave_the_person_of_others(client: TestClient, keys: Keys):

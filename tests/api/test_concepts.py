@@ -52,6 +52,8 @@ def test_concepts_are_listed_in_pages_and_shown_with_where_they_are_mentioned(to
         "I met Boris in Lisbon",
     ]
     assert [one["text"] for one in boris["memories"]] == ["We saw Boris"]
+    latest = get(told, f"concepts/{first['concepts'][0]['id']}", mentions=1)
+    assert len(latest["messages"]) + len(latest["memories"]) == 1
     clara = get(told, "concept", name="CLARA")
     assert (clara["description"], clara["described_by"]) == ("My sister Clara met Boris", "texts")
     assert (clara["first_at"], clara["last_at"]) == (

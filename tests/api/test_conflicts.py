@@ -81,6 +81,25 @@ def test_a_page_of_any_size_is_answered(client: TestClient, add: Add, query, cou
     assert len(page["conflicts"]) == count
 
 
+def test_a_conflict_of_two_memories_that_both_hold_is_dismissed_and_flagged_again(client: TestClient, add: Add):
+    rome, oslo = add("the office is in Rome", "facts"), add("the office is in Oslo", "facts")
+    path, back = f"/memory/{rome}/conflict/{oslo}", f"/memory/{oslo}/conflict/{rome}"
+    assert client.put(path).json() == {"flagged": True}
+    assert client.put(path).json() == client.put(back).json() == {"flagged": False}
+    [shown] = client.get("/memory/conflicts").json()["conflicts"]
+    assert (shown["id"], shown["conflicts_with"]) == (rome, oslo)
+    assert client.delete(back).json() == {"dismissed": True}
+    assert client.delete(path).json() == {"dismissed": False}
+    assert client.get("/memory/conflicts").json()["total"] == 0
+    assert [client.get(f"/memory/{one}").json()["archived"] for one in (rome, oslo)] == [False, False]
+    refused = [client.put(f"/memory/{one}/conflict/{other}") for one, other in ((rome, rome), (rome, 99), (99, rome))]
+    assert [answer.status_code for answer in refused] == [400, 400, 404]
+    client.patch(f"/memory/{oslo}", json={"archived": True})
+    archived = [client.put(one) for one in (path, back)]
+    assert [answer.json()["code"] for answer in archived] == ["memory_archived"] * 2
+    assert f"Memory ID {oslo} is archived" in archived[0].json()["detail"]
+
+
 def test_only_a_writer_of_the_whole_namespace_resolves(start: Start):
     client = start(api_key=KEY)
     admin = {"X-API-Key": KEY}

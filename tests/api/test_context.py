@@ -103,6 +103,27 @@ def test_a_small_budget_is_kept_with_the_real_tokenizer(real_client: TestClient)
     assert 0 < shown < 12
 
 
+def test_an_explained_context_says_where_each_result_is_and_what_was_left_out(client: TestClient):
+    asked = {"agent_name": "cook", "role": "assistant", "content": "Which soup do you like?", "session_id": "s"}
+    client.post("/messages", json=asked)
+    said = [say(client, f"soup {number} " + "of leek " * 20, agent="cook", session_id="s") for number in range(8)]
+    client.post("/memory/add", json={"text": "soup is hot", "source": "notes"}, headers={"X-Namespace": "cook"})
+    plain = context(client, "soup", agent="cook", max_tokens=200)
+    assert "results" not in plain["dropped"]
+    found = context(client, "soup", agent="cook", max_tokens=200, explain=True)
+    assert without_tokens(found["text"]) == without_tokens(plain["text"])
+    lines = found["text"].split("\n")
+    scores = {one["id"]: one["score"] for one in (*found["relevant_messages"], *found["relevant_memories"])}
+    placed = {one["message_id"] or one["memory_id"]: one for one in found["explain"]["lines"]}
+    assert {id_: placed[id_]["score"] for id_ in scores} == scores
+    [memory] = found["relevant_memories"]
+    assert lines[placed[memory["id"]]["first_line"] - 1].endswith(": soup is hot")
+    budget = [one for one in found["dropped"]["results"] if one["reason"] == "budget"]
+    assert len(budget) == found["dropped"]["messages"]
+    assert {one["message_id"] for one in budget} == {one["id"] for one in said} - scores.keys()
+    assert all(one["session_id"] == "s" and len(one["text"]) <= 200 for one in budget)
+
+
 def test_the_shape_is_read_from_the_query_explained_and_can_be_given(client: TestClient):
     say(client, "the boat is sold", session_id="past")
     asked = "In which order did I mention the boat?"

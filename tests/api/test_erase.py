@@ -41,6 +41,10 @@ def test_without_confirm_nothing_is_erased_and_the_error_says_what_to_send(clien
         {"user": "mia", "session_id": "s"},
         {"memory_id": 1, "source": "notes"},
         {"memory_id": "one"},
+        {"memory_ids": []},
+        {"memory_ids": [1], "user": "mia"},
+        {"memory_ids": [1], "message_id": "one"},
+        {"memory_ids": list(range(600)), "message_ids": [str(number) for number in range(401)]},
         {"user": ""},
         {"agent_name": "a/b"},
     ],
@@ -59,6 +63,7 @@ def test_a_selector_that_means_two_things_or_none_is_422(client: TestClient, sel
         ({"session_id": "none"}, "session_not_found"),
         ({"message_id": "none"}, "message_not_found"),
         ({"memory_id": 77}, "memory_not_found"),
+        ({"memory_ids": [77, 78], "message_ids": ["none"]}, "not_found"),
         ({"source": "none"}, "not_found"),
         ({"block": "none"}, "block_not_found"),
     ],
@@ -68,6 +73,8 @@ def test_erasing_data_that_neither_store_nor_backup_has_is_404(client: TestClien
     client.post("/backup")
     missing = erase(client, selector, backups=True)
     assert (missing.status_code, missing.json()["code"]) == (404, code)
+    preview = client.post("/erase/preview", json={"selector": {"agent_name": "mine", **selector}})
+    assert (preview.status_code, preview.json()["code"]) == (404, code)
     assert client.get("/jobs").json()["total"] == 0
 
 
@@ -77,8 +84,33 @@ def test_only_an_admin_erases(start: Start):
     for key in (key_for(client, namespace="mine"), key_for(client, namespace="mine", role="read-only")):
         refused = client.post("/erase", json={"selector": {"agent_name": "mine"}, "confirm": True}, headers=key)
         assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+        assert client.post("/erase/preview", json={"selector": {"agent_name": "mine"}}, headers=key).status_code == 403
     body = {"selector": {"agent_name": "mine"}, "confirm": True}
     assert client.post("/erase", json=body, headers=ENV).status_code == 200
+
+
+def test_several_memories_and_messages_are_erased_at_once_with_one_receipt(client: TestClient):
+    said = say(client, "one", "two", "three", session_id="s", user="mia")
+    mine = {"X-Namespace": "mine"}
+    texts = ["red tea", "green tea", "black tea"]
+    ids = [client.post("/memory/add", json={"text": text, "source": "n"}, headers=mine).json()["id"] for text in texts]
+    theirs = client.post("/memory/add", json={"text": "white tea", "source": "n"}).json()["id"]
+    # Ids of other agents and ids that nothing has are ignored.
+    selector = {"memory_ids": [*ids[:2], ids[0], theirs, 999_999], "message_ids": [said[0], "none"]}
+    preview = client.post("/erase/preview", json={"selector": {"agent_name": "mine", **selector}}).json()
+    assert client.get("/audit?action=erase").json()["count"] == 0
+    receipt = erase(client, selector).json()
+    counts = {name: preview["would_remove"][name] for name in ("memories", "messages", "sessions", "agents")}
+    assert counts == {"memories": 2, "messages": 1, "sessions": 0, "agents": 0}
+    assert counts.items() <= receipt["removed"].items()
+    assert receipt["tombstones"] == 3
+    assert client.get("/jobs?kind=erase").json()["total"] == 1
+    assert [one["id"] for one in client.get("/memories", headers=mine).json()["memories"]] == ids[2:]
+    assert client.get(f"/memory/{theirs}").status_code == 200
+    assert client.get("/agents/mine/stats").json()["messages"] == 2
+    assert client.get("/audit?action=erase").json()["entries"][0]["detail"] == "message_ids, memory_ids"
+    again = erase(client, selector)
+    assert (again.status_code, again.json()["code"]) == (404, "not_found")
 
 
 def test_the_receipt_counts_removed_rows_and_the_job_keeps_it(client: TestClient):

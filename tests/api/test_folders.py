@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -31,6 +33,53 @@ def test_folders_are_the_first_segments_of_sources(client: TestClient, add: Add)
     active = {"(ungrouped)": 1, "notes": 1, "proj": 3, "projects": 1}
     assert folders_of(client) == active
     assert folders_of(client, params={"include_archived": True}) == {**active, "gone": 1}
+
+
+def level(client: TestClient, below: str, **options: object) -> list[dict[str, Any]]:
+    return list(client.get("/folders", params={"below": below, **options}).json()["folders"])  # type: ignore[dict-item]
+
+
+def tree(client: TestClient, below: str, **options: object) -> dict[str, tuple[int, int]]:
+    return {one["below"]: (one["count"], one["own"]) for one in level(client, below, **options)}
+
+
+def test_folders_below_a_path_are_the_next_level_of_the_tree(client: TestClient, add: Add):
+    for source in ("proj/a", "proj/b/c", "proj/b/c", "proj/b", "proj", "projects/a", "notes", "/odd/x", "proj//deep"):
+        add(f"text of {source}", source)
+    archived = add("an old text", "proj/gone")
+    client.patch(f"/memory/{archived}", json={"archived": True})
+    assert tree(client, "") == {"/": (1, 0), "notes": (1, 1), "proj": (6, 1), "projects": (1, 0)}
+    assert tree(client, "proj") == tree(client, "proj/") == {"proj//": (1, 0), "proj/a": (1, 1), "proj/b": (3, 1)}
+    assert tree(client, "proj", include_archived=True)["proj/gone"] == (1, 1)
+    assert tree(client, "proj/b") == {"proj/b/c": (2, 2)}
+    assert tree(client, "/") == {"/odd": (1, 0)}
+    assert tree(client, "proj//") == {"proj//deep": (1, 1)}
+    assert tree(client, "proj/a") == tree(client, "none") == {}
+    found = client.post("/search", json={"query": "text", "source_prefix": "/"}).json()
+    assert [hit["source"] for hit in found["results"]] == ["/odd/x"]
+
+
+def test_every_path_of_the_tree_is_a_filter_of_as_many_memories(client: TestClient, add: Add):
+    for source in ("a", "a/", "a//b", "a/*/c", "a/b", "a0", "/", "//y", "/x", "/*", "*", "*/*", " a/b ", "é/ü"):
+        add(f"text of {source}", source)
+    without, below = set(), [""]
+    for path in below:
+        for node in level(client, path):
+            below += [node["below"]] if node["own"] < node["count"] else []
+            if node["path"] is None:
+                without.add(node["below"])
+                continue
+            wanted = {"source": node["path"], "source_boundary": True}
+            assert client.get("/memories", params=wanted).json()["total"] == node["count"], node
+    assert without == {"a//", "a/*", "//", "/*", "*/*"}
+
+
+def test_a_level_of_the_tree_comes_page_by_page(client: TestClient, add: Add):
+    for number in range(5):
+        add(f"text {number}", f"proj/{number}")
+    answer = client.get("/folders?below=proj&offset=3&limit=2").json()
+    assert ([one["name"] for one in answer["folders"]], answer["total"]) == (["3", "4"], 5)
+    assert client.get("/folders?below=proj&offset=5").json() == {"folders": [], "total": 5}
 
 
 def test_renaming_moves_all_memories_of_a_folder_and_no_others(client: TestClient, add: Add):
@@ -101,6 +150,8 @@ def test_a_scoped_key_lists_its_folders_only_and_renames_none(start: Start):
     body = {"name": "scoped", "role": "read-write", "prefixes": ["proj/a"]}
     scoped = {"X-API-Key": client.post("/api/keys", json=body, headers=admin).json()["key"]}
     assert folders_of(client, headers=scoped) == {"proj": 1}
+    below = client.get("/folders?below=proj", headers=scoped).json()
+    assert below == {"folders": [{"name": "a", "path": "proj/a", "below": "proj/a", "count": 1, "own": 1}], "total": 1}
     answer = client.post("/folders/rename", json={"old_name": "proj", "new_name": "x"}, headers=scoped)
     assert answer.status_code == 403
     assert folders_of(client, headers=admin) == {"other": 1, "proj": 2}

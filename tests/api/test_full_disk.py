@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from souvenir.store import disk_space
 from souvenir.store.disk_space import RESERVE_BYTES
 from tests.api.conftest import Start, loaded
 from tests.api.test_erase import erase
@@ -22,7 +23,8 @@ PADDING = "and so it goes on " * 60
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(disk_space, "RESERVE_BYTES", RESERVE_BYTES)
     with small_disk(tmp_path / "disk", mib=RESERVE_BYTES // 2**20 + 24) as folder:
         yield folder
 

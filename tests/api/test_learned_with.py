@@ -108,6 +108,16 @@ def test_stored_turns_of_a_new_session_are_forgotten_with_it(client: TestClient)
     assert delete(client, session_id=answer["messages"]["session_id"])["memories"] == 1
 
 
+def test_the_memories_of_a_session_are_listed_until_it_is_deleted(client: TestClient):
+    learn(client, RED, session="s1", store_messages=True)
+    learn(client, BLUE, session="s2", store_messages=True)
+    found = client.get("/sessions/bot9/s1/memories").json()
+    assert ([one["text"] for one in found["memories"]], found["total"]) == ([RED], 1)
+    assert client.get("/sessions/bot9/s1/memories", params={"offset": 1}).json()["memories"] == []
+    delete(client, session_id="s1")
+    assert client.get("/sessions/bot9/s1/memories").status_code == 404
+
+
 @FORGET
 @pytest.mark.parametrize("user", ["ann", "ben"])
 def test_a_memory_learned_with_two_users_is_deleted_with_either(

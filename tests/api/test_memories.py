@@ -32,6 +32,20 @@ def test_pages_cover_everything_once(client: TestClient, add: Add):
     assert {page["total"] for page in pages} == {7}
 
 
+@pytest.mark.parametrize("as_of", [{}, {"as_of": "2100-01-01"}])
+def test_pages_of_the_newest_stay_the_same_while_others_are_added(client: TestClient, add: Add, as_of):
+    ids = [add(f"text {number}") for number in range(5)]
+    pages, max_id = [], ids[-1]
+    for number in range(3):
+        params = {"order": "newest", "max_id": max_id, "limit": 2, **as_of}
+        pages.append([memory["id"] for memory in client.get("/memories", params=params).json()["memories"]])
+        add(f"a later text {number}")
+        max_id = pages[-1][-1] - 1
+    assert pages == [ids[:-3:-1], ids[2:0:-1], ids[:1]]
+    second = client.get("/memories", params={"order": "newest", "max_id": ids[-1], "limit": 2, "offset": 2}).json()
+    assert ([memory["id"] for memory in second["memories"]], second["total"]) == (pages[1], 5)
+
+
 @pytest.mark.parametrize(
     ("params", "sources"),
     [

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from souvenir.api.memories import MemoryRecord
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import Scope
 from tests.api.conftest import Add
 
 WORDS = [f"word{number}" for number in range(20)]
@@ -326,3 +329,83 @@ def test_an_unknown_origin_class_is_422(client: TestClient):
     for unknown in ("God", 3, ["user"]):
         body = {"text": "t", "source": "s", "metadata": {"origin_class": unknown}}
         assert client.post("/memory/add", json=body).status_code == 422
+
+
+def test_a_patch_with_the_etag_of_an_earlier_state_is_412_and_changes_nothing(client: TestClient, add: Add):
+    stored = add("red apple")
+    read = client.get(f"/memory/{stored}")
+    first = client.patch(f"/memory/{stored}", json={"text": "green apple"}, headers={"If-Match": read.headers["ETag"]})
+    assert first.status_code == 200
+    for tag, status in ((read.headers["ETag"], 412), ('"never"', 412), ("red", 422), ("*", 200)):
+        response = client.patch(f"/memory/{stored}", json={"text": f"apple {tag}"}, headers={"If-Match": tag})
+        assert response.status_code == status, response.text
+        assert record(client, stored)["text"] == ("apple *" if status == 200 else "green apple")
+    assert client.patch("/memory/7", json={"pinned": True}, headers={"If-Match": '"x"'}).status_code == 404
+
+
+def test_the_etag_changes_with_every_change_of_the_record_and_only_then(client: TestClient, add: Add):
+    text = "The apple is red. The pear is green."
+    stored, twin, other = add(text), add(text), add("blue plum")
+    for memory_id, tag in ((stored, "one"), (twin, "two")):
+        client.patch(f"/memory/{memory_id}", json={"add_tags": [tag]})
+    path, flag = f"/memory/{stored}", f"/memory/{stored}/conflict/{other}"
+    first = client.get(path)
+    memory = client.app.state.service.engine.memory(Scope(), stored)  # type: ignore[attr-defined]
+    now, later = (MemoryRecord.of(memory, utc_now() + timedelta(days=days), facts=True) for days in (0, 30))
+    assert first.headers["ETag"] == client.get(path).headers["ETag"] == f'"{now.tag}"' == f'"{later.tag}"'
+    assert now.confidence != later.confidence
+    seen = [first.headers["ETag"]]
+    for change in (
+        lambda: client.put(flag),
+        lambda: client.delete(flag),
+        lambda: client.post(f"{path}/link", json={"to_id": other, "type": "related_to"}),
+        lambda: client.post("/memory/deduplicate", json={"dry_run": False}),
+        lambda: client.put(f"{path}/facts"),
+    ):
+        assert change().status_code == 200
+        assert client.patch(path, json={"tags": []}, headers={"If-Match": seen[-1]}).status_code == 412
+        seen.append(client.get(path).headers["ETag"])
+    changed = record(client, stored)
+    assert (changed["tags"], changed["updated_at"]) == (["one", "two"], first.json()["updated_at"])
+    assert client.get(f"/memory/{twin}").status_code == 404
+    assert client.patch(path, json={"tags": []}, headers={"If-Match": seen[-1]}).status_code == 200
+
+
+def test_a_batch_changes_labels_and_states_and_names_what_it_changed(client: TestClient, add: Add):
+    one, two, three = (add(text, "fruit") for text in ("red apple", "green pear", "blue plum"))
+    client.patch(f"/memory/{one}", json={"add_tags": ["Ripe"], "pinned": True})
+
+    def change(**fields: object) -> list[int]:
+        answer = client.post("/memory/update-batch", json={"ids": [one, two, 99, two], **fields}).json()
+        assert (answer["missing_ids"], answer["refused"]) == ([99], [])
+        return list(answer["updated_ids"])
+
+    assert change(add_tags=["ripe"]) == [two]
+    assert change(remove_tags=["RIPE"]) == [one, two]
+    assert change(pinned=True) == [two]
+    assert change(source="tree/fruit") == [one, two]
+    assert change(archived=True) == [one, two]
+    assert change(archived=True) == []
+    assert client.get("/memories").json()["total"] == 1
+    assert client.get("/folders").json()["folders"] == [{"name": "fruit", "count": 1}]
+    assert change(archived=False, pinned=False) == [one, two]
+    assert record(client, three)["source"] == "fruit"
+    assert [entry["action"] for entry in client.get(f"/memory/{two}/history").json()["changes"]] == ["add"] + 6 * [
+        "update"
+    ]
+    assert client.app.state.service.engine.check() == []  # type: ignore[attr-defined]
+
+
+def test_a_batch_reports_memories_that_cannot_be_changed(client: TestClient):
+    def keyed(source: str) -> int:
+        return int(
+            client.post("/memory/upsert", json={"text": f"on call: {source}", "source": source, "key": "k"}).json()[
+                "id"
+            ]
+        )
+
+    moved, taken = keyed("a"), keyed("b")
+    answer = client.post("/memory/update-batch", json={"ids": [moved, taken], "source": "b"}).json()
+    assert (answer["updated_ids"], [one["id"] for one in answer["refused"]]) == ([], [moved])
+    assert "already has the key" in answer["refused"][0]["detail"]
+    assert client.post("/memory/update-batch", json={"ids": [moved]}).json()["code"] == "nothing_to_do"

@@ -36,11 +36,12 @@ def ids(results: list[dict[str, Any]]) -> list[int]:
 
 
 @pytest.fixture
-def hit(add: Add) -> int:
+def hit(client: TestClient, add: Add) -> int:
     """The memory that answers; 300 others have one of its words, so what has none is no candidate of either arm."""
     found = add("red green blue")
-    for number in range(300):
-        add(f"red item{number} word{number} more{number} text{number}")
+    texts = [f"red item{number} word{number} more{number} text{number}" for number in range(300)]
+    drafts = [{"text": text, "source": "notes"} for text in texts]
+    client.post("/memory/add-batch", json={"memories": drafts}).raise_for_status()
     return found
 
 

@@ -29,6 +29,11 @@ def test_a_session_is_started_named_filled_and_ended(client: TestClient):
     assert [one["user"] for one in stored] == ["alice"] * 3
     page = client.get(f"{path}/messages?offset=1&limit=1")
     assert (page.json(), page.headers["X-Total-Count"]) == ([stored[1]], "3")
+    for place, offset, limit in [(0, 0, 3), (2, 1, 3), (2, 2, 1)]:
+        page = client.get(f"{path}/messages", params={"around": stored[place]["id"], "limit": limit})
+        assert (page.json(), page.headers["X-Offset"]) == (stored[offset : offset + limit], str(offset))
+    other = store(client, "elsewhere", session_id="s 2")
+    assert refusal(client.get(f"{path}/messages?around={other['id']}")) == (404, "message_not_found")
     ended = client.post(f"{path}/end").json()
     assert (ended["messages"], ended["ended_at"] is None) == (3, False)
     assert client.post(f"{path}/end").json() == ended

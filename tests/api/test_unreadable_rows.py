@@ -124,6 +124,9 @@ def test_a_damaged_memory_is_left_out_and_named_and_can_be_deleted(
         refused = client.get(f"/memory/{ids[1]}")
         assert (refused.status_code, refused.json()["code"]) == (500, "memory_unreadable")
         assert client.patch(f"/memory/{ids[1]}", json={"pinned": True}).json()["code"] == "memory_unreadable"
+        many = done(client.post("/memory/update-batch", json={"ids": [*ids, 10**6], "pinned": True}))
+        assert (set(many["updated_ids"]), many["missing_ids"]) == (others, [10**6])
+        assert [one["id"] for one in many["refused"]] == [ids[1]]
         assert client.get(f"/memory/{ids[0]}").status_code == 200
         assert done(client.delete(f"/memory/{ids[1]}"))["deleted_text"] in ("", "memory number1 of Ann")
         assert client.get(f"/memory/{ids[1]}").status_code == 404

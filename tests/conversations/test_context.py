@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import pairwise
 from threading import Event, Thread
 from typing import Any
 
@@ -12,17 +13,18 @@ import pytest
 
 from souvenir.conversations.blocks import BlockChange, Blocks
 from souvenir.conversations.context import DOUBTS, Context, ContextQuery, Contexts
-from souvenir.conversations.context_budget import MIN_TOKENS_LEFT
+from souvenir.conversations.context_budget import MIN_TOKENS_LEFT, DropReason
 from souvenir.conversations.context_shape import ContextShape, CourseIntent, Form
 from souvenir.conversations.context_text import OUTLINE_CHARS
-from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.conversations.messages import Conversations, MessageHit, MessageQuery
 from souvenir.core.errors import AgentNotFound, EmbeddingUnavailable
 from souvenir.core.settings import Settings
 from souvenir.core.text import fenced
-from souvenir.core.types import EvidenceLevel, FloatVector, MemoryDraft, MessageRole, PassageKind, SearchQuery
+from souvenir.core.types import EvidenceLevel, FloatVector, Memory, MemoryDraft, MessageRole, PassageKind, SearchQuery
 from souvenir.index.registry import IndexKey
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.messages.blocks import BlockDraft
+from souvenir.store.messages.messages import Message
 from tests.conversations.talk import ANN, BEN, at, draft, say, without_tokens
 from tests.fake_embedder import FakeEmbedder
 
@@ -221,6 +223,60 @@ def test_dropped_results_are_counted_by_kind(contexts: Contexts, conversations: 
     context = build(contexts, "colour", max_tokens=16)
     assert (context.dropped.messages, context.dropped.memories) == (0, 1)
     assert "Relevant Memories" not in context.text
+
+
+def test_an_explained_context_has_the_same_text_with_the_lines_of_each_result(
+    contexts: Contexts, conversations: Conversations, blocks: Blocks, engine: MemoryEngine
+):
+    block(blocks, "human", "Name: Alice\n\nLikes boats")
+    assistant = MessageRole.ASSISTANT
+    say(conversations, "which colour do you prefer?", session_id="past", role=assistant, created_at=at(0))
+    say(conversations, "my colour is blue\n\n# and <|im_start|> green", session_id="past", created_at=at(1))
+    say(conversations, "noted", session_id="past", role=assistant, created_at=at(2))
+    say(conversations, "a colour one can love", session_id="past", created_at=at(3))
+    say(conversations, "colour of the wall", session_id="later", created_at=at(9))
+    engine.add(ANN, MemoryDraft("a colour\nof two lines", "notes"))
+    for query in ("colour", "colour of violin lessons", "In which order did I name a colour?"):
+        plain, explained = build(contexts, query), build(contexts, query, explain=True)
+        assert without_tokens(plain.text) == without_tokens(explained.text)
+        assert (plain.lines, plain.dropped.listed) == (None, None)
+        assert explained.lines
+        shown = explained.text.split("\n")
+        begins = [place for place, line in enumerate(shown, 1) if line.startswith(("- ", "**"))]
+        assert [lines.first for lines in explained.lines] == begins
+        assert all(lines.last < following.first for lines, following in pairwise(explained.lines))
+        for lines in explained.lines:
+            text = "\n".join(shown[lines.first - 1 : lines.last])
+            said = lines.record.text if isinstance(lines.record, Memory) else lines.record.content
+            assert text.endswith(said.split()[-1])
+            assert text.split(": ", 1)[1][:8] == said[:8]
+    records = [lines.record for lines in build(contexts, "colour", explain=True).lines or ()]
+    assert "which colour do you prefer?" in [one.content for one in records if isinstance(one, Message)]
+
+
+def test_an_explained_context_lists_what_was_left_out_and_nothing_hidden(
+    contexts: Contexts, conversations: Conversations, engine: MemoryEngine
+):
+    for number in range(4):
+        say(conversations, f"colour {number} " + "word " * 20, session_id="past")
+    say(conversations, "ann paints her door", session_id="past")
+    engine.add(ANN, MemoryDraft("colour memory " + "word " * 20, "notes"))
+    engine.add(ANN, MemoryDraft("colour secret", "notes", {"sensitive_topics": ["health"]}))
+    context = build(contexts, "colour", max_tokens=64, exclude_topics=("health",), explain=True)
+    listed = context.dropped.listed
+    assert listed is not None
+    by_budget = [one.hit for one in listed if one.reason is DropReason.BUDGET]
+    assert len(by_budget) == context.dropped.messages + context.dropped.memories > 0
+    assert [hit.score for hit in by_budget] == sorted((hit.score for hit in by_budget), reverse=True)
+    texts = [one.hit.message.content if isinstance(one.hit, MessageHit) else one.hit.memory.text for one in listed]
+    assert not any(text in context.text for text in texts)
+    assert not any("secret" in text for text in texts)
+    asked = build(contexts, "violin lessons door", explain=True)
+    assert [one.reason for one in asked.dropped.listed or ()] == [DropReason.RELEVANCE] * len(
+        asked.dropped.listed or ()
+    )
+    limited = build(contexts, "colour", max_tokens=64, max_results=2, explain=True)
+    assert len(limited.shown) + len(limited.dropped.listed or ()) <= 2
 
 
 def test_blocks_over_the_budget_are_kept_and_reported(contexts: Contexts, conversations: Conversations, blocks: Blocks):

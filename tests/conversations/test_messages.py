@@ -199,7 +199,7 @@ def test_reading_an_unknown_agent_does_not_create_it(conversations: Conversation
         conversations.page(ANN, MessageFilter())
     with pytest.raises(AgentNotFound):
         conversations.edit(ANN, "m", content="blue")
-    assert Agents(engine).page(only=None, offset=0, limit=10) == ([], 0)
+    assert Agents(engine).page(only=None, prefix="", offset=0, limit=10) == ([], 0)
 
 
 def test_neighbours_are_adjacent_messages_of_the_session_without_duplicates(conversations: Conversations):

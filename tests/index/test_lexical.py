@@ -106,9 +106,9 @@ def test_scores_are_empty_or_zero_without_rows_or_known_terms() -> None:
     assert index.explain(["pear"], [1]) == [[]]
 
 
-def test_weigh_yields_each_distinct_known_term_with_its_rows() -> None:
+def test_weigh_returns_each_distinct_known_term_with_its_rows() -> None:
     index = index_of("red apple", "green apple", "pear")
-    apple, red = index.weigh(["appl", "missing", "red", "appl"])
+    apple, red = index.weigh(["appl", "missing", "red", "appl"]).terms
     assert (apple.term, apple.rows.tolist(), red.term, red.rows.tolist()) == ("appl", [0, 1], "red", [0])
     scores = np.zeros(3)
     for part in (apple, red):

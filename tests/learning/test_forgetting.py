@@ -80,6 +80,25 @@ def test_a_transcript_in_use_is_deleted_after_it_was_read(
     assert row_of(engine, job.id).stage is FactStage.SKIPPED
 
 
+def test_a_transcript_whose_messages_change_is_read_by_its_own_job_only(
+    engine: MemoryEngine, open_lane: OpenLane, applier: Applier
+):
+    jobs = open_lane(applier, start=False)
+    job = submit(jobs, [decided("The code is 4712", Verdict.ADD)], phase=Phase.DECIDING, transcript="user: it is 4712")
+    engine.write_rows(lambda connection: extractions.blank_transcripts(connection, [job.id]))
+    assert (extraction(engine, job.id).transcript, extraction(engine, job.id).kept_transcript) == (
+        "user: it is 4712",
+        None,
+    )
+    engine.write_rows(lambda connection: extractions.set_phase(connection, job.id, Phase.DECIDED))
+    assert extraction(engine, job.id).transcript is None
+    jobs.start()
+    assert jobs.wait(job.id, PATIENCE_S).status is JobStatus.COMPLETED
+    assert living(engine) == ["The code is 4712"]
+    undo(engine, jobs, ANN, job.id)
+    assert living(engine) == []
+
+
 def test_waiting_jobs_of_a_deleted_namespace_end_and_write_nothing(
     engine: MemoryEngine, open_lane: OpenLane, applier: Applier
 ):

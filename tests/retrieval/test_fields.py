@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from souvenir.retrieval.ranking import Question
+from souvenir.retrieval.fields import Question
 from tests.reference import cues
 
 PARTS = (

@@ -13,7 +13,7 @@ from souvenir.retrieval.ranking import Ranked
 def hits(*probabilities: float) -> list[Ranked]:
     return [
         Ranked(
-            index=owner,
+            at=owner,
             owner_id=owner,
             score=0.0,
             rrf_score=0.0,

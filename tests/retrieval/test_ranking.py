@@ -25,7 +25,7 @@ from souvenir.retrieval.ranking import (
     ranks,
     reciprocal_rank_scores,
     rrf_shares,
-    score_parts,
+    score_terms,
 )
 
 NOW_US = 1_000 * DAY_US
@@ -53,7 +53,7 @@ def evidence(rows: Sequence[Row], *, dense_counts: bool = True) -> Evidence:
 
 def test_words_of_facts_count_less_if_no_passage_contains_much_of_the_query():
     rows = [(1, 0.3, 0.1, FACT, 0.0), (2, 0.15, 0.1, FACT, 0.0), (3, 0.3, 0.1, DOC, 0.0)]
-    parts = score_parts(evidence(rows), Weights(), PROFILES, NOW_US)
+    parts = score_terms(evidence(rows), Weights(), PROFILES, NOW_US).parts
     assert parts["lexical"].tolist() == pytest.approx([0.5 * 0.3, 0.5 * 0.15, 0.3])
 
 
@@ -64,7 +64,7 @@ def test_the_sum_of_the_best_passage_is_its_lexical_score_plus_its_weighted_cosi
     ranked = rank_owners(
         evidence(HAND), weights=Weights(), profiles=PROFILES, fusion=Fusion.SUM, now_us=NOW_US, top_k=10
     )
-    assert [(one.owner_id, one.index) for one in ranked] == [(2, 1), (3, 2), (1, 0)]
+    assert [(one.owner_id, one.at) for one in ranked] == [(2, 1), (3, 2), (1, 0)]
     assert [one.score for one in ranked] == pytest.approx([1.5 + 1.3 * 0.2, 0.6 + 1.3 * 0.8, 1.3 * 0.9])
     assert ranked[0].parts == pytest.approx({"lexical": 1.5, "dense": 0.26})
     assert [(one.lexical_rank, one.vector_rank) for one in ranked] == [(1, 3), (2, 2), (None, 1)]
@@ -74,7 +74,7 @@ def test_a_memory_found_by_its_text_and_by_a_fact_gains_a_share_of_the_lesser_on
     rows = [(1, 1.0, 0.0, DOC, 0.0), (1, 1.6, 0.0, FACT, 0.0), (1, 1.5, 0.0, FACT, 0.0), (2, 1.7, 0.0, DOC, 0.0)]
     found = replace(evidence(rows), of_fact=np.array([False, True, True, False]))
     ranked = rank_owners(found, weights=Weights(), profiles=PROFILES, fusion=Fusion.SUM, now_us=NOW_US, top_k=10)
-    assert [(one.owner_id, one.index) for one in ranked] == [(1, 1), (2, 3)]
+    assert [(one.owner_id, one.at) for one in ranked] == [(1, 1), (2, 3)]
     assert [one.score for one in ranked] == pytest.approx([1.6 + 0.25 * 1.0, 1.7])
     assert [one.parts["facts"] for one in ranked] == pytest.approx([0.25, 0.0])
 
@@ -84,7 +84,7 @@ def test_a_memory_found_by_its_text_and_by_a_fact_gains_a_share_of_the_lesser_on
     [(0.7, 1.0, 1.3), (0.0, 10 / 3, 0.0), (1.0, 0.0, 13 / 7), (0.85, 0.5, 1.3 * 17 / 14)],
 )
 def test_the_vector_weight_moves_weight_between_the_arms(vector: float, lexical: float, dense: float):
-    parts = score_parts(evidence(HAND), Weights(vector=vector), PROFILES, NOW_US)
+    parts = score_terms(evidence(HAND), Weights(vector=vector), PROFILES, NOW_US).parts
     assert parts["lexical"] == pytest.approx([0.0, 1.5 * lexical, 0.6 * lexical, 0.1 * lexical])
     assert parts["dense"] == pytest.approx([0.9 * dense, 0.2 * dense, 0.8 * dense, 0.1 * dense])
     assert set(parts) == {"lexical", "dense"}
@@ -92,7 +92,7 @@ def test_the_vector_weight_moves_weight_between_the_arms(vector: float, lexical:
 
 def test_recency_and_confidence_halve_with_age():
     weights = Weights(recency=0.4, recency_half_life_days=30.0, confidence=0.2)
-    parts = score_parts(evidence(HAND), weights, PROFILES, NOW_US)
+    parts = score_terms(evidence(HAND), weights, PROFILES, NOW_US).parts
     assert parts["recency"] == pytest.approx([0.4, 0.2, 0.1, 0.2])
     assert parts["confidence"] == pytest.approx([0.2, 0.2 * 0.5 ** (1 / 3), 0.2 * 0.5 ** (2 / 3), 0.2 * 0.5 ** (1 / 3)])
 
@@ -172,7 +172,7 @@ def test_no_evidence_is_no_ranking():
 
 def test_the_vector_arm_alone_ranks_by_the_plain_cosine():
     ranked = rank_by_similarity(evidence(HAND), top_k=2)
-    assert [(one.owner_id, one.index, one.score, one.vector_rank) for one in ranked] == [
+    assert [(one.owner_id, one.at, one.score, one.vector_rank) for one in ranked] == [
         (1, 0, 0.45, 1),
         (3, 2, 0.4, 2),
     ]
@@ -226,7 +226,7 @@ def test_the_ranking_by_sum_equals_a_plain_loop(rows: list[Row], weights: Weight
     for earlier, later in pairwise(ranked):
         assert (-earlier.score, earlier.owner_id) < (-later.score, later.owner_id)
     for one in ranked:
-        assert rows[one.index][0] == one.owner_id
+        assert rows[one.at][0] == one.owner_id
         assert sum(one.parts.values()) == pytest.approx(one.score)
 
 

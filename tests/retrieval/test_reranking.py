@@ -78,7 +78,7 @@ def test_scores_descend_and_equal_the_sum_of_their_parts_for_any_numbers(scores:
     assert sorted(one.owner_id for one in after) == [one.owner_id for one in before]
     assert all(one.score >= other.score for one, other in pairwise(after))
     assert all(sum(one.parts.values()) == pytest.approx(one.score, abs=1e-9) for one in after)
-    assert [one.index in read for one in after] == sorted((one.index in read for one in before), reverse=True)
+    assert [one.at in read for one in after] == sorted((one.at in read for one in before), reverse=True)
 
 
 def test_the_logistic_of_any_number_is_finite():

@@ -58,7 +58,7 @@ def test_a_reader_sees_one_snapshot(database: Database):
 
 
 def test_reads_beyond_the_pool_are_refused_with_a_bounded_wait(database: Database, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("souvenir.store.database.READER_WAIT_S", 0.01)
+    monkeypatch.setattr("souvenir.store.reading.READER_WAIT_S", 0.01)
     with database.read(), database.read(), database.read(), database.read(), pytest.raises(Overloaded):
         texts_of(database)
     assert texts_of(database) == []
@@ -76,7 +76,7 @@ def test_a_read_ends_soon_after_its_deadline_and_its_connection_is_usable_afterw
 
 
 def test_one_caller_leaves_a_connection_for_others(database: Database, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("souvenir.store.database.READER_WAIT_S", 0.01)
+    monkeypatch.setattr("souvenir.store.reading.READER_WAIT_S", 0.01)
     with ExitStack() as held:
         held.enter_context(deadline(1_000.0, caller="greedy"))
         for _ in range(READERS - 1):

@@ -10,7 +10,9 @@ import pytest
 
 from souvenir.core.errors import BackupDamaged, DiskFull, StoreUnusable
 from souvenir.core.settings import Settings
+from souvenir.store import disk_space
 from souvenir.store.database import Database
+from souvenir.store.disk_space import RESERVE_BYTES
 from souvenir.store.restore import restore_offline
 from tests.small_disk import fill, small_disk
 from tests.store.stored import MODEL_ID, NOW, insert, problems, texts_of
@@ -19,7 +21,8 @@ TEXTS = [f"memory {number} " * 40 for number in range(200)]
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(disk_space, "RESERVE_BYTES", RESERVE_BYTES)
     with small_disk(tmp_path / "disk", mib=48) as folder:
         yield folder
 

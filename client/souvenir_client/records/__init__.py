@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         KeyQuotas,
         LinkRecord,
         MemoryBlock,
+        MemoryPage,
         MemoryRecord,
         MessageRecord,
         RemovedCounts,
@@ -97,6 +98,8 @@ if TYPE_CHECKING:
         UndoDescribeResponse,
     )
     from souvenir_client.records.conflicts import (
+        ConflictDismissed,
+        ConflictFlagged,
         ConflictList,
         ConflictRecord,
         FlagRecord,
@@ -104,7 +107,13 @@ if TYPE_CHECKING:
         ReviewRecord,
         SettledRecord,
     )
-    from souvenir_client.records.context import ContextExplanation, ContextResponse, DroppedCounts
+    from souvenir_client.records.context import (
+        ContextExplanation,
+        ContextLines,
+        ContextResponse,
+        DroppedCounts,
+        DroppedResult,
+    )
     from souvenir_client.records.delete import DeleteBatchResponse, DeleteManyResponse, DeleteResponse
     from souvenir_client.records.duplicates import (
         DeduplicateResponse,
@@ -116,10 +125,14 @@ if TYPE_CHECKING:
     from souvenir_client.records.extraction import (
         DiffResponse,
         ExtractAccepted,
+        ExtractionPage,
         ExtractJob,
         ExtractResult,
         ExtractStatus,
         FactPair,
+        FactQuote,
+        ListedExtraction,
+        QuotesResponse,
         StoredTurns,
         UndoResponse,
     )
@@ -214,8 +227,21 @@ if TYPE_CHECKING:
         SkippedRecord,
     )
     from souvenir_client.records.messages import ExplainedMessage, ExplainMessagesResponse, MessageBatch, SessionPage
-    from souvenir_client.records.privacy import EraseResponse, PolicyRecord, RescanResponse
-    from souvenir_client.records.read import GetBatchResponse, HistoryResponse, MemoryChange, MemoryPage
+    from souvenir_client.records.privacy import (
+        ErasePreviewResponse,
+        EraseResponse,
+        PolicyRecord,
+        RescanResponse,
+        SelectedCounts,
+    )
+    from souvenir_client.records.read import (
+        ExtractionOrigin,
+        GetBatchResponse,
+        HistoryResponse,
+        MemoryChange,
+        ProvenanceResponse,
+        QuoteRecord,
+    )
     from souvenir_client.records.replace import ArchiveBatchResponse, MergeResponse, SupersedeResponse
     from souvenir_client.records.search import (
         Candidate,
@@ -263,6 +289,8 @@ if TYPE_CHECKING:
         AddBatchResponse,
         AddMemoryResponse,
         PatchMemoryResponse,
+        RefusedUpdate,
+        UpdateBatchResponse,
         UpsertBatchResponse,
         UpsertResponse,
     )
@@ -274,21 +302,23 @@ __all__ = [
     "BlockVersionRecord", "BuildResponse", "Candidate", "ChangedId", "ChangedNeighbours", "ChangedTagResponse",
     "ClearedResponse", "ClusterRecord", "CompactResponse", "ConceptDetailsRecord", "ConceptHistory",
     "ConceptMonth", "ConceptPage", "ConceptPair", "ConceptRecord", "ConceptRelation", "ConceptRelations",
-    "ConflictList", "ConflictRecord", "ConnectedConcept", "ConsolidateResponse", "ContextExplanation",
-    "ContextResponse", "ConversationStored", "CountResponse", "CreatedWebhook", "DayFigures",
-    "DeduplicateResponse", "DeleteBatchResponse", "DeleteManyResponse", "DeleteResponse", "DeletedBlock",
-    "DeletedWebhook", "DeliveriesResponse", "DeliveryRecord", "DescribeJob", "DescribeResponse", "DiffResponse",
-    "DiskMetrics", "DownloadResponse", "DroppedClaims", "DroppedCounts", "DuplicatePairRecord", "EntityRecord",
-    "EraseResponse", "EventRecord", "EventsResponse", "EvidenceConfidence", "EvidenceItem", "EvidencePacket",
-    "EvidenceResponse", "ExplainMessagesResponse", "ExplainResponse", "ExplainedHit", "ExplainedMessage",
-    "Explanation", "ExtractAccepted", "ExtractFigures", "ExtractJob", "ExtractResult", "ExtractStatus",
-    "ExtractionFigures", "ExtractionQualityResponse", "ExtractionUsage", "FactPair", "FactRecord",
-    "FactsResponse", "FailureRecord", "FailuresResponse", "FeedbackFigures", "FeedbackHistoryResponse",
-    "FeedbackRecord", "FeedbackResponse", "FileError", "FlagRecord", "FolderRecord", "FoldersResponse",
-    "ForgetResponse", "FoundMessage", "GetBatchResponse", "GraphDocument", "GraphNode", "GraphRelation",
-    "GraphResponse", "GraphSearchResponse", "GraphUse", "HealthResponse", "HistoryResponse", "ImportResponse",
-    "InsightsRecord", "IsNovelResponse", "JobAccepted", "JobRecord", "JobsResponse", "KeyQuotas", "KeyRecord",
-    "KeysResponse", "LineError", "LinkRecord", "LinksResponse", "ListedFact", "ListedLink", "LocritAiResult",
+    "ConflictDismissed", "ConflictFlagged", "ConflictList", "ConflictRecord", "ConnectedConcept",
+    "ConsolidateResponse", "ContextExplanation", "ContextLines", "ContextResponse", "ConversationStored",
+    "CountResponse", "CreatedWebhook", "DayFigures", "DeduplicateResponse", "DeleteBatchResponse",
+    "DeleteManyResponse", "DeleteResponse", "DeletedBlock", "DeletedWebhook", "DeliveriesResponse",
+    "DeliveryRecord", "DescribeJob", "DescribeResponse", "DiffResponse", "DiskMetrics", "DownloadResponse",
+    "DroppedClaims", "DroppedCounts", "DroppedResult", "DuplicatePairRecord", "EntityRecord",
+    "ErasePreviewResponse", "EraseResponse", "EventRecord", "EventsResponse", "EvidenceConfidence",
+    "EvidenceItem", "EvidencePacket", "EvidenceResponse", "ExplainMessagesResponse", "ExplainResponse",
+    "ExplainedHit", "ExplainedMessage", "Explanation", "ExtractAccepted", "ExtractFigures", "ExtractJob",
+    "ExtractResult", "ExtractStatus", "ExtractionFigures", "ExtractionOrigin", "ExtractionPage",
+    "ExtractionQualityResponse", "ExtractionUsage", "FactPair", "FactQuote", "FactRecord", "FactsResponse",
+    "FailureRecord", "FailuresResponse", "FeedbackFigures", "FeedbackHistoryResponse", "FeedbackRecord",
+    "FeedbackResponse", "FileError", "FlagRecord", "FolderRecord", "FoldersResponse", "ForgetResponse",
+    "FoundMessage", "GetBatchResponse", "GraphDocument", "GraphNode", "GraphRelation", "GraphResponse",
+    "GraphSearchResponse", "GraphUse", "HealthResponse", "HistoryResponse", "ImportResponse", "InsightsRecord",
+    "IsNovelResponse", "JobAccepted", "JobRecord", "JobsResponse", "KeyQuotas", "KeyRecord", "KeysResponse",
+    "LineError", "LinkRecord", "LinksResponse", "ListedExtraction", "ListedFact", "ListedLink", "LocritAiResult",
     "LocritAiSearchResponse", "LocritConcept", "LocritConceptDetails", "LocritConcepts", "LocritContext",
     "LocritDone", "LocritHistory", "LocritMemories", "LocritMemory", "LocritMemoryAdded", "LocritMessage",
     "LocritMessageAnswer", "LocritRelated", "LocritRelatedConcepts", "LocritResult", "LocritSearchResponse",
@@ -299,23 +329,25 @@ __all__ = [
     "NeighbourShift", "NetworkRecord", "NewKeyResponse", "OperationUsage", "OwnKeyResponse",
     "PatchMemoryResponse", "PolicyAction", "PolicyCounts", "PolicyRecord", "PolicyResponse", "PolicySummary",
     "PreferencePage", "PreferenceRecord", "ProblemQueriesResponse", "ProblemQueryRecord", "ProcessMemory",
-    "ProfileDeleted", "ProfileRecord", "PruneResponse", "PurgeResponse", "QualitySummaryResponse",
-    "ReadyResponse", "RecallResponse", "RecallSearchResponse", "ReembedResponse", "RelatedConcept",
-    "RelatedConcepts", "RelationRecord", "ReloadResponse", "RememberResponse", "RemoteRestoreResponse",
-    "RemoteSnapshotRecord", "RemoteSnapshotsResponse", "RemoveLinkResponse", "RemovedCounts", "RemovedResponse",
-    "RenameFolderResponse", "RequestMetrics", "RescanResponse", "ResolveConflictsResponse", "RestoreResponse",
+    "ProfileDeleted", "ProfileRecord", "ProvenanceResponse", "PruneResponse", "PurgeResponse",
+    "QualitySummaryResponse", "QuoteRecord", "QuotesResponse", "ReadyResponse", "RecallResponse",
+    "RecallSearchResponse", "ReembedResponse", "RefusedUpdate", "RelatedConcept", "RelatedConcepts",
+    "RelationRecord", "ReloadResponse", "RememberResponse", "RemoteRestoreResponse", "RemoteSnapshotRecord",
+    "RemoteSnapshotsResponse", "RemoveLinkResponse", "RemovedCounts", "RemovedResponse", "RenameFolderResponse",
+    "RequestMetrics", "RescanResponse", "ResolveConflictsResponse", "RestoreResponse",
     "RetractedFeedbackResponse", "ReviewRecord", "RevokeKeyResponse", "RouteMetrics", "RulesRecord", "SaidInTime",
     "ScoringWeights", "SearchBatchResponse", "SearchExplanation", "SearchFigures", "SearchHit",
-    "SearchQualityResponse", "SearchResponse", "SessionContextResponse", "SessionLengths", "SessionPage",
-    "SessionRecord", "SetFactsResponse", "SettledRecord", "SimilarMemory", "SkippedRecord", "SnapshotRecord",
-    "SnapshotResponse", "SnapshotRestoreResponse", "SnapshotsResponse", "SplitResponse", "SpreadRecord",
-    "StaleMemoriesResponse", "StaleMemoryRecord", "StateConceptsResponse", "StatsResponse", "StoreGraphResponse",
-    "StoredDetails", "StoredTurns", "SummaryResponse", "SummaryStatistics", "SupersedeResponse",
-    "SyncStatusResponse", "TagsResponse", "TemporalSearchResponse", "Term", "TimePeriod", "TimeReading",
-    "TopicDetailsRecord", "TopicMessage", "TopicPage", "TopicRecord", "TopicSession", "TopicTerm", "TotalSample",
-    "UndoDescribeResponse", "UndoResponse", "UpdateKeyResponse", "UploadResponse", "UpsertBatchResponse",
-    "UpsertResponse", "UsageRecord", "UsageResponse", "UsedQuotas", "UsedTag", "UserPage", "UserRecord",
-    "WarningResponse", "WebhookRecord", "WebhooksResponse", "WindowRecord", "WindowResponse",
+    "SearchQualityResponse", "SearchResponse", "SelectedCounts", "SessionContextResponse", "SessionLengths",
+    "SessionPage", "SessionRecord", "SetFactsResponse", "SettledRecord", "SimilarMemory", "SkippedRecord",
+    "SnapshotRecord", "SnapshotResponse", "SnapshotRestoreResponse", "SnapshotsResponse", "SplitResponse",
+    "SpreadRecord", "StaleMemoriesResponse", "StaleMemoryRecord", "StateConceptsResponse", "StatsResponse",
+    "StoreGraphResponse", "StoredDetails", "StoredTurns", "SummaryResponse", "SummaryStatistics",
+    "SupersedeResponse", "SyncStatusResponse", "TagsResponse", "TemporalSearchResponse", "Term", "TimePeriod",
+    "TimeReading", "TopicDetailsRecord", "TopicMessage", "TopicPage", "TopicRecord", "TopicSession", "TopicTerm",
+    "TotalSample", "UndoDescribeResponse", "UndoResponse", "UpdateBatchResponse", "UpdateKeyResponse",
+    "UploadResponse", "UpsertBatchResponse", "UpsertResponse", "UsageRecord", "UsageResponse", "UsedQuotas",
+    "UsedTag", "UserPage", "UserRecord", "WarningResponse", "WebhookRecord", "WebhooksResponse", "WindowRecord",
+    "WindowResponse",
 ]  # fmt: skip
 
 _RECORDS = {
@@ -334,21 +366,25 @@ _RECORDS = {
     ),
     "blocks": ("BlockHistoryPage BlockVersionRecord DeletedBlock"),
     "common": (
-        "CountResponse Explanation FoundMessage JobAccepted KeyQuotas LinkRecord MemoryBlock MemoryRecord "
-        "MessageRecord RemovedCounts SearchHit SessionRecord Term TimePeriod TimeReading"
+        "CountResponse Explanation FoundMessage JobAccepted KeyQuotas LinkRecord MemoryBlock MemoryPage "
+        "MemoryRecord MessageRecord RemovedCounts SearchHit SessionRecord Term TimePeriod TimeReading"
     ),
     "concepts": (
         "ConceptDetailsRecord ConceptPage ConceptRecord ConceptRelation ConceptRelations DescribeJob "
         "DescribeResponse DroppedClaims ModelClaim RelatedConcept RelatedConcepts SummaryResponse "
         "SummaryStatistics UndoDescribeResponse"
     ),
-    "conflicts": ("ConflictList ConflictRecord FlagRecord ResolveConflictsResponse ReviewRecord SettledRecord"),
-    "context": ("ContextExplanation ContextResponse DroppedCounts"),
+    "conflicts": (
+        "ConflictDismissed ConflictFlagged ConflictList ConflictRecord FlagRecord ResolveConflictsResponse "
+        "ReviewRecord SettledRecord"
+    ),
+    "context": ("ContextExplanation ContextLines ContextResponse DroppedCounts DroppedResult"),
     "delete": ("DeleteBatchResponse DeleteManyResponse DeleteResponse"),
     "duplicates": ("DeduplicateResponse DuplicatePairRecord IsNovelResponse SimilarMemory"),
     "events": ("EventRecord EventsResponse"),
     "extraction": (
-        "DiffResponse ExtractAccepted ExtractJob ExtractResult ExtractStatus FactPair StoredTurns UndoResponse"
+        "DiffResponse ExtractAccepted ExtractJob ExtractResult ExtractStatus ExtractionPage FactPair "
+        "FactQuote ListedExtraction QuotesResponse StoredTurns UndoResponse"
     ),
     "extraction_profiles": ("ProfileDeleted ProfileRecord RulesRecord"),
     "facts": ("FactRecord FactsResponse ListedFact SetFactsResponse SplitResponse"),
@@ -378,8 +414,8 @@ _RECORDS = {
         "PolicyResponse PolicySummary PruneResponse ReembedResponse ReloadResponse SkippedRecord"
     ),
     "messages": ("ExplainMessagesResponse ExplainedMessage MessageBatch SessionPage"),
-    "privacy": ("EraseResponse PolicyRecord RescanResponse"),
-    "read": ("GetBatchResponse HistoryResponse MemoryChange MemoryPage"),
+    "privacy": ("ErasePreviewResponse EraseResponse PolicyRecord RescanResponse SelectedCounts"),
+    "read": ("ExtractionOrigin GetBatchResponse HistoryResponse MemoryChange ProvenanceResponse QuoteRecord"),
     "replace": ("ArchiveBatchResponse MergeResponse SupersedeResponse"),
     "search": (
         "Candidate EvidenceConfidence EvidenceItem EvidencePacket EvidenceResponse ExplainResponse "
@@ -393,7 +429,10 @@ _RECORDS = {
     ),
     "transfer": ("BuildResponse ChangedId FileError ImportResponse LineError"),
     "webhooks": ("CreatedWebhook DeletedWebhook DeliveriesResponse DeliveryRecord WebhookRecord WebhooksResponse"),
-    "write": ("AddBatchResponse AddMemoryResponse PatchMemoryResponse UpsertBatchResponse UpsertResponse"),
+    "write": (
+        "AddBatchResponse AddMemoryResponse PatchMemoryResponse RefusedUpdate UpdateBatchResponse "
+        "UpsertBatchResponse UpsertResponse"
+    ),
 }
 """The records of each module."""
 

@@ -95,6 +95,14 @@ class MemoryBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPage:
+    memories: list[MemoryRecord]
+    total: int
+    offset: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRecord:
     """A memory. Its metadata is on the same level as these fields, which take precedence."""
 

@@ -12,6 +12,16 @@ from souvenir_client.records.enums import OriginClass, Review
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictDismissed:
+    dismissed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictFlagged:
+    flagged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictList:
     conflicts: list[ConflictRecord]
     count: int

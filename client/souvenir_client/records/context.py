@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from souvenir_client.records.common import FoundMessage, MemoryBlock, SearchHit
-from souvenir_client.records.enums import Answered, ContextShape, CourseIntent, EvidenceLevel
+from souvenir_client.records.enums import Answered, ContextShape, CourseIntent, DropReason, EvidenceLevel, RecordKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +16,20 @@ class ContextExplanation:
     intent: CourseIntent | None
     shape: ContextShape
     only_users: bool
+    lines: list[ContextLines] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextLines:
+    """The lines of `text` that show a message or memory."""
+
+    first_line: int
+    last_line: int
+    kind: RecordKind
+    message_id: str | None
+    session_id: str | None
+    memory_id: int | None
+    score: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +58,17 @@ class DroppedCounts:
 
     messages: int
     memories: int
+    results: list[DroppedResult] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedResult:
+    """A message or memory that was found and is not in the text."""
+
+    kind: RecordKind
+    message_id: str | None
+    session_id: str | None
+    memory_id: int | None
+    text: str
+    score: float
+    reason: DropReason

@@ -46,13 +46,22 @@ class ExtractJob:
     created_at: str
     started_at: str | None = None
     completed_at: str | None = None
-    queue_depth: int
     mode: str
+    error: str | None = None
+    waits_for: str | None = None
+    done: int | None = None
+    total: int | None = None
+    model: str | None = None
+    dry_run: bool | None = None
+    rerun_of: str | None = None
+    approval: str | None = None
+    undone: bool | None = None
+    model_failed: bool | None = None
+    counts: Mapping[str, int] | None = None
+    queue_depth: int
     auth_key_id: str | None
     trusted_authorship: bool
     result: ExtractResult | None = None
-    error: str | None = None
-    waits_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +110,63 @@ class ExtractStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionPage:
+    extractions: list[ListedExtraction]
+    count: int
+    total: int
+    offset: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FactPair:
     first: Mapping[str, Any]
     second: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactQuote:
+    before: str
+    words: str
+    after: str
+    role: str
+    speaker: str | None
+    at: str | None
+    session_id: str | None
+    message_id: str | None
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedExtraction:
+    """An extraction without its actions."""
+
+    job_id: str
+    status: JobStatus
+    source: str
+    context: str
+    message_length: int
+    created_at: str
+    started_at: str | None = None
+    completed_at: str | None = None
+    mode: str
+    error: str | None = None
+    waits_for: str | None = None
+    done: int | None = None
+    total: int | None = None
+    model: str | None = None
+    dry_run: bool | None = None
+    rerun_of: str | None = None
+    approval: str | None = None
+    undone: bool | None = None
+    model_failed: bool | None = None
+    counts: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotesResponse:
+    job_id: str
+    quotes: list[FactQuote]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

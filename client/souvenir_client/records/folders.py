@@ -10,6 +10,9 @@ from dataclasses import dataclass
 class FolderRecord:
     name: str
     count: int
+    path: str | None = None
+    below: str | None = None
+    own: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,17 @@ from souvenir_client.records.enums import Action
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ErasePreviewResponse:
+    would_remove: SelectedCounts
+    only_in_backups: int
+    backups_holding: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EraseResponse:
     """The receipt of an erasure."""
 
+    job_id: str
     removed: RemovedCounts
     postings: int
     tombstones: int
@@ -33,3 +41,19 @@ class PolicyRecord:
 class RescanResponse:
     looked_at: int
     changed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedCounts:
+    """The number of rows by kind, as in `removed` of the receipt. Derived rows, such as vectors, are not counted."""
+
+    agents: int
+    users: int
+    sessions: int
+    messages: int
+    memories: int
+    facts: int
+    tags: int
+    blocks: int
+    block_versions: int
+    links: int

@@ -11,6 +11,15 @@ from souvenir_client.records.common import MemoryRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionOrigin:
+    """The extraction that stored a memory."""
+
+    job_id: str
+    kept: bool
+    ordinal: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GetBatchResponse:
     memories: list[MemoryRecord]
     missing_ids: list[int]
@@ -41,8 +50,25 @@ class MemoryChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryPage:
-    memories: list[MemoryRecord]
-    total: int
-    offset: int
-    limit: int
+class ProvenanceResponse:
+    """Where a memory was learned. Everything is empty for a memory that was not extracted."""
+
+    memory_id: int
+    extraction: ExtractionOrigin | None
+    users: list[str]
+    sessions: list[str]
+    quote: QuoteRecord | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuoteRecord:
+    """Words of a turn, with the text around them. Parts that are never learned from are left out."""
+
+    before: str
+    words: str
+    after: str
+    role: str
+    speaker: str | None
+    at: str | None
+    session_id: str | None
+    message_id: str | None

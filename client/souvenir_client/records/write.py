@@ -44,6 +44,19 @@ class PatchMemoryResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedUpdate:
+    id: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateBatchResponse:
+    updated_ids: list[int]
+    missing_ids: list[int]
+    refused: list[RefusedUpdate]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpsertBatchResponse:
     success: bool
     created: int

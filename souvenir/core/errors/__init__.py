@@ -55,6 +55,7 @@
     |  +- SessionEnded               409  session_ended
     |  +- UndoBlocked                409  undo_blocked        later changes depend on what a job wrote
     +- BlockChanged                  412  block_changed       the version differs from that in If-Match
+    +- MemoryChanged                 412  memory_changed      the last change differs from that in If-Match
     +- BodyTooSlow                   408  body_too_slow
     +- PayloadTooLarge               413  payload_too_large
     +- TooManyTokens                 413  too_many_tokens     more to embed than one request may
@@ -106,6 +107,7 @@ from souvenir.core.errors.conflicts import (
     Conflict,
     KeyTaken,
     MemoryArchived,
+    MemoryChanged,
     MemoryPinned,
     SessionEnded,
     UndoBlocked,
@@ -245,6 +247,7 @@ __all__ = [
     "LLMUnavailable",
     "LinkNotUsable",
     "MemoryArchived",
+    "MemoryChanged",
     "MemoryNotFound",
     "MemoryPinned",
     "MemoryQuotaExceeded",

@@ -72,3 +72,12 @@ class BlockChanged(SouvenirError):
         super().__init__(f"Block {label!r} is at version {version} by now; read it again and send its ETag in If-Match")
         self.label = label
         self.version = version
+
+
+class MemoryChanged(SouvenirError):
+    code = "memory_changed"
+    status = 412
+
+    def __init__(self, memory_id: int) -> None:
+        super().__init__(f"Memory ID {memory_id} was changed meanwhile; read it again and send its ETag in If-Match")
+        self.memory_id = memory_id

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from souvenir.core.types.records import Fact, JsonObject, Memory, MessageRole, Profile, SourceFilter
 
@@ -62,7 +63,7 @@ class Filters:
 class Listing:
     """Filters and order of a listing: in insertion order, or with `newest_first` reversed.
 
-    `tags` are matched as in `Filters`; None does not filter.
+    `tags` are matched as in `Filters`; None does not filter. With `max_id`, memories with greater ids are left out.
     """
 
     source: SourceFilter | None = None
@@ -71,6 +72,7 @@ class Listing:
     tags: tuple[str, ...] = ()
     all_tags: bool = False
     newest_first: bool = False
+    max_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,7 @@ class TermMatch:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreParts:
+class ScoreParts(NamedTuple):
     """The score of a hit before its calibration, and its components; `sum(parts.values())` is `raw_score`.
 
     Under reciprocal rank fusion, `raw_score` is `rrf_score` with tags and feedback instead. `rerank_score` is a

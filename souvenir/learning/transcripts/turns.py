@@ -77,6 +77,14 @@ class Piece:
         behind, offset = self.steps[step - 1] if step else (0, self.start)
         return offset + at - behind
 
+    def index(self, offset: int) -> int:
+        """Return the index in `text` of a character of the transcript; the inverse of `offset`."""
+        if offset >= self.end:
+            return len(self.text)
+        step = bisect_right(self.steps, offset, key=_jumped_to)
+        behind, start = self.steps[step - 1] if step else (0, self.start)
+        return behind + offset - start
+
     def part(self, first: int, last: int) -> Piece:
         """Return the piece of `text[first:last]`."""
         inside = self.steps[bisect_right(self.steps, first, key=_behind) : bisect_left(self.steps, last, key=_behind)]
@@ -86,6 +94,10 @@ class Piece:
 
 def _behind(step: tuple[int, int]) -> int:
     return step[0]
+
+
+def _jumped_to(step: tuple[int, int]) -> int:
+    return step[1]
 
 
 @dataclass(frozen=True, slots=True)

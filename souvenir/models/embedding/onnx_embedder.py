@@ -10,7 +10,7 @@ A vector depends on its text alone, not on the texts it was batched with: equal 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Event, RLock
 from time import monotonic
@@ -69,6 +69,7 @@ class OnnxEmbedder:
         self._max_waiting_tokens = max_waiting_tokens
         self._instruments = instruments or Instruments()
         self._queries = QueryCache(query_cache_size, self._instruments)
+        self._known_share = lru_cache(query_cache_size)(self._share_of_known)
         self._loading = RLock()
         self._loaded: tuple[Batcher[TokenIds, EncodedText], int] | None = None
         self._failure: tuple[float, EmbeddingUnavailable] | None = None
@@ -148,6 +149,9 @@ class OnnxEmbedder:
 
     def known_share(self, text: str) -> float:
         """Return the share of the content tokens that are words to the model, in [0, 1]; needs the tokenizer only."""
+        return self._known_share(text)
+
+    def _share_of_known(self, text: str) -> float:
         return self._tokenizer.known_share(text)
 
     # --- lifecycle ---------------------------------------------------------------------------------------------

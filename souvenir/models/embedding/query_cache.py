@@ -53,16 +53,17 @@ class QueryCache:
         :param embed: Embeds an unknown query.
         :param counted: Whether the metrics count this as a use of the cache.
         """
-        mine: Future[EmbeddedQuery] = Future()
         with self._lock:
             known = self._queries.get(text)
             if known is not None:
                 self._queries.move_to_end(text)
-            pending = self._pending.setdefault(text, mine) if known is None else mine
+                if counted:
+                    self._instruments.looked_up_query(hit=True)
+                return known
+            mine: Future[EmbeddedQuery] = Future()
+            pending = self._pending.setdefault(text, mine)
         if counted:
-            self._instruments.looked_up_query(hit=known is not None or pending is not mine)
-        if known is not None:
-            return known
+            self._instruments.looked_up_query(hit=pending is not mine)
         if pending is mine:
             return self._embed(text, embed, mine)
         try:

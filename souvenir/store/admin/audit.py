@@ -58,11 +58,16 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """None does not filter. A key's actor is `key:` and its id; either form matches its acts, not imported changes."""
+    """None does not filter. A key's actor is `key:` and its id; either form matches its acts, not imported changes.
+
+    :param since: The earliest time. :param until: The latest time.
+    """
 
     action: str | None = None
     key_id: str | None = None
     resource_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 def record(connection: apsw.Connection, events: Iterable[AuditEvent]) -> None:
@@ -135,6 +140,11 @@ def _conditions(chosen: AuditFilter) -> tuple[dict[str, str], dict[str, list[aps
         parts["change"].append("memory_id = ?")
         values["event"].append(chosen.resource_id)
         values["change"].append(_memory_id(chosen.resource_id))
+    for bound, moment in ((">=", chosen.since), ("<=", chosen.until)):
+        if moment is not None:
+            for kind, found in values.items():
+                parts[kind].append(f"at {bound} ?")
+                found.append(to_us(moment))
     return {kind: " AND ".join(part) for kind, part in parts.items()}, values
 
 

@@ -101,12 +101,16 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Filters of the jobs of a namespace: of one owner, or of all."""
+    """Filters of the jobs of a namespace: of one owner, or of all.
+
+    :param waits_for_approval: Only jobs that changed nothing yet, because they need an approval.
+    """
 
     namespace: str
     owner: Scope | None = None
     status: JobStatus | None = None
     kind: str | None = None
+    waits_for_approval: bool = False
 
 
 _COLUMNS = (
@@ -423,6 +427,8 @@ def _where(chosen: JobFilter) -> tuple[str, list[apsw.SQLiteValue]]:
     if chosen.kind is not None:
         conditions.append("kind = ?")
         parameters.append(chosen.kind)
+    if chosen.waits_for_approval:
+        conditions.append("status = 'completed' AND result ->> '$.approval' = 'required'")
     return " AND ".join(conditions), parameters
 
 

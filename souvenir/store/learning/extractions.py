@@ -92,6 +92,15 @@ def memories_of(connection: apsw.Connection, namespace_id: int, party: Party, na
 LEARNED_WITH = "learned_with"
 """The key of the provenance in an extraction's options."""
 
+TAKEN = "taken"
+"""The key of the facts that a commit took from dry runs: the job id and the ordinal there, by its own ordinal."""
+
+FORGOTTEN = "transcript_forgotten"
+"""The key that is true if a transcript must not be read again, once its own job has read it."""
+
+RERUN_OF = "rerun_of"
+"""The key of the first job that read a transcript which a rerun reads again."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRecord:
@@ -112,6 +121,16 @@ class ExtractionRecord:
     options: JsonObject
     phase: Phase = Phase.PROPOSING
     calls: tuple[JsonObject, ...] = ()
+
+    @property
+    def model(self) -> str | None:
+        """The model of its first call; None if no model was called."""
+        return next((call.get("model") for call in self.calls), None)
+
+    @property
+    def kept_transcript(self) -> str | None:
+        """The transcript for others than its own job; None if it is deleted, or will be after the job read it."""
+        return None if self.options.get(FORGOTTEN) else self.transcript
 
     @property
     def learned_with(self) -> LearnedWith:
@@ -151,12 +170,20 @@ def find(connection: apsw.Connection, job_id: str) -> ExtractionRecord | None:
 
 
 def set_phase(connection: apsw.Connection, job_id: str, phase: Phase) -> None:
-    """Also delete the transcript if a memory in the ledger was forgotten while the transcript was still needed."""
+    """Also delete the transcript if it, or a memory in the ledger, was forgotten while it was still needed."""
     connection.execute("UPDATE extractions SET phase = ? WHERE job_id = ?", (phase.value, job_id))
     connection.execute(
         f"UPDATE extractions SET transcript = NULL WHERE job_id = ? AND phase IN {_TRANSCRIPT_UNUSED} "
-        "AND EXISTS (SELECT 1 FROM extraction_facts f WHERE f.job_id = extractions.job_id AND proposal IS NULL)",
+        f"AND (options ->> '$.{FORGOTTEN}' "
+        "OR EXISTS (SELECT 1 FROM extraction_facts f WHERE f.job_id = extractions.job_id AND proposal IS NULL))",
         (job_id,),
+    )
+
+
+def blank_if_forgotten(connection: apsw.Connection, job_id: str) -> None:
+    """Delete the transcript of a job that ends if it was forgotten meanwhile."""
+    connection.execute(
+        f"UPDATE extractions SET transcript = NULL WHERE job_id = ? AND options ->> '$.{FORGOTTEN}'", (job_id,)
     )
 
 
@@ -216,6 +243,58 @@ def save_facts(connection: apsw.Connection, job_id: str, rows: Sequence[FactRow]
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ExtractionSummary:
+    """Summary of an extraction for lists.
+
+    :param model: The model of its first call; None if no model was called.
+    """
+
+    job_id: str
+    source: str
+    context: str
+    message_length: int
+    options: JsonObject
+    model: str | None
+
+
+def summaries(connection: apsw.Connection, job_ids: Iterable[str]) -> dict[str, ExtractionSummary]:
+    """Return the existing ones of these extractions, without their transcripts."""
+    rows = select(
+        connection,
+        ExtractionSummary,
+        "SELECT job_id, source, context, message_length, options, calls ->> '$[0].model' FROM extractions "
+        "WHERE job_id IN (SELECT value FROM json_each(?))",
+        (to_json(list(job_ids)),),
+    )
+    return {row.job_id: row for row in rows}
+
+
+def ordinal_of(connection: apsw.Connection, job_id: str, memory_id: int) -> int | None:
+    """Return the ordinal of the fact that a job stored as a memory; None if it is not kept."""
+    return first(
+        connection,
+        int,
+        "SELECT max(ordinal) FROM extraction_facts WHERE memory_id = ? AND job_id = ? AND proposal IS NOT NULL "
+        "GROUP BY job_id",
+        (memory_id, job_id),
+    )
+
+
+def parties_of(connection: apsw.Connection, memory_id: int) -> LearnedWith:
+    """Return the users and sessions that a memory was learned with, by name."""
+    rows = select(
+        connection,
+        tuple[str, str],
+        "SELECT kind, name FROM learned_with WHERE memory_id = ? ORDER BY kind, name",
+        (memory_id,),
+    )
+    found: dict[str, list[str]] = {}
+    for kind, name in rows:
+        found.setdefault(kind, []).append(name)
+    return found
+
+
 def versions(connection: apsw.Connection, namespace: Namespace, memory_ids: Iterable[int]) -> dict[int, int]:
     """Return the version of each visible memory: the id of its last history row.
 
@@ -245,22 +324,100 @@ def gone(connection: apsw.Connection, memory_ids: Iterable[int]) -> set[int]:
 
 
 def forget_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
-    """Blank forgotten memories in ledgers, and the transcripts that they were learned from."""
+    """Blank forgotten memories in ledgers, and the transcripts that they were learned from.
+
+    This includes the dry run that a fact was taken from, and what reruns found in the same words.
+    """
     chosen = ids_parameter(memory_ids)
-    rows = select(
-        connection,
-        str,
-        "UPDATE extraction_facts SET proposal = NULL, decision = NULL, outcome = NULL "
-        "WHERE memory_id IN (SELECT value FROM json_each(?)) OR target_id IN (SELECT value FROM json_each(?)) "
-        "RETURNING job_id",
-        (chosen, chosen),
+    found = set(
+        select(
+            connection,
+            tuple[str, int],
+            "SELECT job_id, ordinal FROM extraction_facts "
+            "WHERE memory_id IN (SELECT value FROM json_each(?)) OR target_id IN (SELECT value FROM json_each(?))",
+            (chosen, chosen),
+        )
     )
-    jobs = set(rows)
+    if not found:
+        return
+    found |= _same_facts(connection, found)
+    jobs = {job_id for job_id, _ in found}
+    connection.executemany(
+        "UPDATE extraction_facts SET proposal = NULL, decision = NULL, outcome = NULL WHERE job_id = ? AND ordinal = ?",
+        sorted(found),
+    )
     connection.execute(
         f"UPDATE extractions SET transcript = NULL WHERE job_id IN (SELECT value FROM json_each(?)) "
         f"AND (phase IN {_TRANSCRIPT_UNUSED} OR job_id NOT IN {_UNFINISHED})",
         (to_json(sorted(jobs)),),
     )
+
+
+def forget_said(connection: apsw.Connection, namespace_id: int, message_ids: Iterable[int]) -> None:
+    """Blank the transcripts of the sessions that contain these messages, before a message is deleted or changed."""
+    session = f"json_each(options, '$.{LEARNED_WITH}.{Party.SESSION.value}')"
+    found = select(
+        connection,
+        str,
+        "SELECT job_id FROM extractions WHERE transcript IS NOT NULL "
+        "AND namespace = (SELECT name FROM namespaces WHERE id = ?) "
+        f"AND EXISTS (SELECT 1 FROM {session} WHERE value IN (SELECT s.name FROM messages m "
+        "JOIN sessions s ON s.id = m.session_id WHERE m.id IN (SELECT value FROM json_each(?))))",
+        (namespace_id, ids_parameter(message_ids)),
+    )
+    blank_transcripts(connection, list(found))
+
+
+def with_transcripts(connection: apsw.Connection, namespace: str) -> list[str]:
+    """Return the extractions of a namespace that still have their transcripts."""
+    query = "SELECT job_id FROM extractions WHERE namespace = ? AND transcript IS NOT NULL ORDER BY job_id"
+    return list(select(connection, str, query, (namespace,)))
+
+
+def blank_transcripts(connection: apsw.Connection, job_ids: Sequence[str]) -> None:
+    """Blank transcripts; one that a job still needs is blanked when the job has read it, and shown no more."""
+    chosen = (to_json(list(job_ids)),)
+    of_these = "job_id IN (SELECT value FROM json_each(?))"
+    connection.execute(
+        f"UPDATE extractions SET options = json_set(options, '$.{FORGOTTEN}', json('true')) "
+        f"WHERE {of_these} AND transcript IS NOT NULL",
+        chosen,
+    )
+    connection.execute(
+        f"UPDATE extractions SET transcript = NULL WHERE {of_these} "
+        f"AND (phase IN {_TRANSCRIPT_UNUSED} OR job_id NOT IN {_UNFINISHED})",
+        chosen,
+    )
+
+
+def _same_facts(connection: apsw.Connection, facts: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Return the facts that these were taken from, and what other runs over the transcript found and did not apply."""
+    named = to_json(sorted(facts))
+    taken = select(
+        connection,
+        tuple[str, int],
+        "SELECT t.value ->> 0, t.value ->> 1 FROM json_each(?) f JOIN extractions e ON e.job_id = f.value ->> 0 "
+        f"JOIN json_each(e.options, '$.{TAKEN}') t ON t.key = CAST(f.value ->> 1 AS TEXT)",
+        (named,),
+    )
+    origins = set(taken)
+    run = f"coalesce(e.options ->> '$.{RERUN_OF}', e.job_id)"
+    spans = (
+        f"SELECT e.job_id, e.namespace, {run} AS run, "
+        "p.proposal ->> '$.span[0]' AS start, p.proposal ->> '$.span[1]' AS end FROM json_each(?) f "
+        "JOIN extraction_facts p ON p.job_id = f.value ->> 0 AND p.ordinal = f.value ->> 1 "
+        "JOIN extractions e ON e.job_id = p.job_id"
+    )
+    overlapping = select(
+        connection,
+        tuple[str, int],
+        f"WITH s AS MATERIALIZED ({spans}) SELECT p.job_id, p.ordinal FROM s JOIN extractions e "
+        f"ON e.namespace = s.namespace AND {run} = s.run AND e.job_id <> s.job_id "
+        "JOIN extraction_facts p ON p.job_id = e.job_id AND p.stage <> 'applied' "
+        "WHERE p.proposal ->> '$.span[0]' < s.end AND s.start < p.proposal ->> '$.span[1]'",
+        (to_json(sorted({*facts, *origins})),),
+    )
+    return origins | set(overlapping)
 
 
 def forget_transcripts(connection: apsw.Connection, namespace: str) -> None:

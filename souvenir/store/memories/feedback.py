@@ -79,13 +79,6 @@ def delete(connection: apsw.Connection, namespace_id: int, feedback_id: int) -> 
     return found
 
 
-def exists(connection: apsw.Connection, namespace_id: int) -> bool:
-    """Return True if the namespace has any feedback."""
-    return bool(
-        connection.execute("SELECT EXISTS (SELECT 1 FROM feedback WHERE namespace_id = ?)", (namespace_id,)).get
-    )
-
-
 def balances(connection: apsw.Connection, memory_ids: Sequence[int]) -> dict[int, float]:
     """Return ``(useful - not useful) / (votes + PRIOR)``, in (-1, 1), of those memories that have feedback.
 

@@ -1,4 +1,7 @@
-"""Folders of memories: the first segments of their sources. Each function takes a connection inside a transaction."""
+"""Folders of memories: the first segments of their sources, and the levels below them.
+
+Each function takes a connection inside a transaction.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,50 @@ class Folder:
 
     name: str
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNode:
+    """A node of the tree of sources.
+
+    :param name: The next segment of the sources below the listed one; empty between two slashes.
+    :param count: The number of visible memories in it. :param own: Those whose source ends there.
+    """
+
+    name: str
+    count: int
+    own: int
+
+
+def count_below(
+    connection: apsw.Connection, namespace: Namespace, prefix: str, *, include_archived: bool, offset: int, limit: int
+) -> tuple[list[SourceNode], int]:
+    """Return the nodes of the next level in the order of their names, and their number on all pages.
+
+    Sources that share a prefix are neighbours in the index, so only those are read.
+
+    :param prefix: The beginning of the sources, up to and with its last slash; empty for the first level.
+    """
+    visible, parameters = visible_condition(namespace.sources)
+    shown = "" if include_archived else "AND archived = 0"
+    # The successor of a slash is the least text that is greater than all that begin with the prefix.
+    inside, bounds = ("AND source >= ? AND source < ?", (prefix, prefix[:-1] + "0")) if prefix else ("", ())
+    level = (
+        "SELECT substr(rest, 1, instr(rest || '/', '/') - 1) AS name, count(*), sum(instr(rest, '/') = 0), "
+        "count(*) OVER () FROM (SELECT substr(source, ?) AS rest FROM memories "
+        f"WHERE namespace_id = ? {inside} {shown} AND {visible}) GROUP BY name"
+    )
+    values = (len(prefix) + 1, namespace.id, *bounds, *parameters)
+    rows = select(
+        connection,
+        tuple[str, int, int, int],
+        f"{level} ORDER BY name LIMIT ? OFFSET ?",
+        (*values, limit, offset),
+    )
+    found = list(rows)
+    if not found and offset:
+        return [], int(connection.execute(f"SELECT count(*) FROM ({level})", values).get)
+    return [SourceNode(name, count, own) for name, count, own, _ in found], found[0][3] if found else 0
 
 
 def count_each(connection: apsw.Connection, namespace: Namespace, *, include_archived: bool) -> list[Folder]:

@@ -169,6 +169,8 @@ def _where(namespace: Namespace, at: datetime, listing: Listing = reads.ALL) -> 
     for column, value in (("pinned", listing.pinned), ("archived", listing.archived)):
         if value is not None:
             add(f"{column} = ?", [value])
+    if listing.max_id is not None:
+        add("id <= ?", [listing.max_id])
     if listing.tags:
         add(*reads.tag_condition(namespace.id, listing.tags, all_tags=listing.all_tags))
     return " AND ".join(f"({condition})" for condition in conditions), parameters

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import apsw
 from pydantic import Field
 
-from souvenir.core.labels import fold, joined_notes, without_notes
+from souvenir.core.labels import fold, joined_notes, without_notes, without_origin
 from souvenir.core.stored_json import Microseconds, StoredJson, to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Fact, FactsBy, JsonObject, Memory, MemoryDraft, MemoryPatch, Origin, OriginClass
@@ -30,9 +30,15 @@ MAX_KEPT_GAP = 1_000_000
 """An import keeps no id further than this from the last one, so that no single line uses up what can be kept."""
 
 
-def metadata_after(metadata: JsonObject, patch: MemoryPatch) -> JsonObject:
-    """Apply a patch to metadata. A new text drops the old notes; new facts of the same text add to them."""
-    said = patch.metadata or {}
+def metadata_after(memory: Memory, patch: MemoryPatch) -> JsonObject:
+    """Apply a patch to the metadata of a memory.
+
+    A text drops the notes of the last one, and another text also where the last one came from; new facts of the same
+    text add to the notes.
+    """
+    metadata, said = memory.metadata, patch.metadata or {}
+    if patch.text is not None and patch.text != memory.text:
+        metadata = without_origin(metadata)
     merged = {**(metadata if patch.text is None else without_notes(metadata)), **said}
     patched = {key: value for key, value in merged.items() if value is not None or key not in said}
     if patch.text is None and patch.facts is not None:

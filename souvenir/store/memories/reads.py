@@ -7,9 +7,10 @@ not even through its links.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 import apsw
 
@@ -62,6 +63,9 @@ def _where(namespace: Namespace, listing: Listing = ALL) -> tuple[str, list[apsw
         if value is not None:
             conditions.append(f"{column} = ?")
             parameters.append(value)
+    if listing.max_id is not None:
+        conditions.append("id <= ?")
+        parameters.append(listing.max_id)
     if listing.tags:
         condition, values = tag_condition(namespace.id, listing.tags, all_tags=listing.all_tags)
         conditions.append(condition)
@@ -72,6 +76,27 @@ def _where(namespace: Namespace, listing: Listing = ALL) -> tuple[str, list[apsw
 def memories(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> dict[int, Memory]:
     """Return the visible memories of this namespace among `ids`, with their links, by id."""
     return _shown(connection, namespace, as_stored(connection, namespace, ids))
+
+
+_HAS_NO_PARTS = " AND ".join(
+    f"NOT EXISTS (SELECT 1 FROM {table} p WHERE p.{column} = memories.id)"
+    for table, column in (
+        ("memory_tags", "memory_id"),
+        ("facts", "memory_id"),
+        ("links", "from_id"),
+        ("links", "to_id"),
+    )
+)
+
+
+def without_parts(connection: apsw.Connection, namespace: Namespace, ids: Sequence[int]) -> dict[int, Memory] | None:
+    """Return what `memories` returns, by a single statement.
+
+    None if that takes several, because one of them has tags, facts or links, was merged, or is not there.
+    """
+    found = _rows(connection, namespace, ids, _HAS_NO_PARTS)
+    is_whole = len(found) == len(ids) and not any(MERGED_FROM in memory.metadata for memory in found.values())
+    return found if is_whole else None
 
 
 def required(connection: apsw.Connection, namespace: Namespace, found: Mapping[int, Memory], memory_id: int) -> Memory:
@@ -89,15 +114,23 @@ def required(connection: apsw.Connection, namespace: Namespace, found: Mapping[i
 
 def as_stored(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> dict[int, Memory]:
     """Return them without links and with unfiltered metadata: for writing them back, not for display."""
+    return whole(connection, _rows(connection, namespace, ids))
+
+
+def _rows(
+    connection: apsw.Connection, namespace: Namespace, ids: Iterable[int], condition: str = "1"
+) -> dict[int, Memory]:
+    """Return the memories without tags, facts and links."""
     where, parameters = _where(namespace)
     rows = readable(
         connection,
         Memory,
-        f"SELECT {MEMORY_COLUMNS} FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND {where}",
+        f"SELECT {MEMORY_COLUMNS} FROM memories "
+        f"WHERE id IN (SELECT value FROM json_each(?)) AND {where} AND {condition}",
         (ids_parameter(ids), *parameters),
         table="memories",
     )
-    return whole(connection, {memory.id: memory for memory in rows})
+    return {memory.id: memory for memory in rows}
 
 
 def whole(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
@@ -315,18 +348,35 @@ def owners_matching(connection: apsw.Connection, namespace: Namespace, filters: 
     return having if found is None else sorted({*found} & {*having})
 
 
-def tags_used(connection: apsw.Connection, namespace: Namespace, folded: Iterable[str]) -> set[str]:
-    """Return the folded tags that a visible memory has: tags of others must not be disclosed, even by a zero."""
-    visible, parameters = visible_condition(namespace.sources, "m.source")
-    return set(
-        select(
-            connection,
-            str,
-            "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM memory_tags t JOIN memories m "
-            f"ON m.id = t.memory_id WHERE t.namespace_id = ? AND t.folded = value AND {visible})",
-            (to_json(list(folded)), namespace.id, *parameters),
-        )
+class Searched(NamedTuple):
+    """A namespace that is searched.
+
+    :param is_judged: Whether it has feedback.
+    :param tags: Those of the given folded tags that a visible memory has: tags of others must not be disclosed, even by
+        a zero.
+    """
+
+    is_judged: bool
+    tags: tuple[str, ...]
+    namespace: Namespace
+
+
+def searched(
+    connection: apsw.Connection, name: str, sources: tuple[str, ...] | None, folded: Iterable[str]
+) -> Searched | None:
+    """Return the namespace, limited to these sources, by one statement; None if it was never written to."""
+    visible, parameters = visible_condition(sources, "m.source")
+    found = first(
+        connection,
+        Searched,
+        "SELECT EXISTS (SELECT 1 FROM feedback f WHERE f.namespace_id = n.id), "
+        "iif(EXISTS (SELECT 1 FROM memory_tags WHERE namespace_id = n.id), "
+        "(SELECT json_group_array(value) FROM json_each(?) WHERE EXISTS (SELECT 1 FROM memory_tags t JOIN memories m "
+        f"ON m.id = t.memory_id WHERE t.namespace_id = n.id AND t.folded = value AND {visible})), '[]'), "
+        "n.id, n.name, n.created_at, n.changed_at FROM namespaces n WHERE n.name = ?",
+        (to_json(list(folded)), *parameters, name),
     )
+    return None if found is None else found._replace(namespace=replace(found.namespace, sources=sources))
 
 
 def having_tags(connection: apsw.Connection, folded: Iterable[str], memory_ids: Iterable[int]) -> set[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import uuid
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -77,12 +78,17 @@ def require_agent(connection: apsw.Connection, scope: Scope) -> Agent:
     return found
 
 
-def page(connection: apsw.Connection, *, only: str | None, offset: int, limit: int) -> tuple[list[Agent], int]:
+def page(
+    connection: apsw.Connection, *, only: str | None, prefix: str, offset: int, limit: int
+) -> tuple[list[Agent], int]:
     """Return a page of agents by name, and the total.
 
     :param only: The only visible name, if visibility is limited.
+    :param prefix: The beginning of the names, in the same case; empty for all.
     """
-    chosen, parameters = ("WHERE n.name = ?", [only]) if only is not None else ("", [])
+    chosen, parameters = "WHERE n.name >= ? AND n.name < ?", [prefix, prefix + chr(sys.maxunicode)]
+    if only is not None:
+        chosen, parameters = f"{chosen} AND n.name = ?", [*parameters, only]
     rows = readable(
         connection,
         _AgentRow,

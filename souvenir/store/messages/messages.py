@@ -241,6 +241,29 @@ def of_session(connection: apsw.Connection, session_row: int, *, offset: int, li
     return found, int(connection.execute("SELECT count(*) FROM messages WHERE session_id = ?", (session_row,)).get)
 
 
+MAX_WITH_WORDS = 50
+"""So many messages of a session with the same words are compared."""
+
+
+def with_words(connection: apsw.Connection, session_row: int, words: str) -> list[Message]:
+    """Return the messages of a session that contain a text verbatim, newest first."""
+    return list(
+        readable(
+            connection,
+            Message,
+            f"{_SELECT} WHERE m.session_id = ? AND instr(m.content, ?) > 0 ORDER BY m.position DESC LIMIT ?",
+            (session_row, words, MAX_WITH_WORDS),
+            table="messages",
+        )
+    )
+
+
+def count_before(connection: apsw.Connection, message: Message) -> int:
+    """Return how many messages of its session precede a message."""
+    query = "SELECT count(*) FROM messages WHERE session_id = ? AND position < ?"
+    return int(connection.execute(query, (message.session_row, message.position)).get)
+
+
 def every(connection: apsw.Connection, namespace_id: int) -> Iterator[Message]:
     """Yield all messages lazily, oldest first."""
     query = f"{_SELECT} WHERE m.namespace_id = ? ORDER BY m.created_at, m.id"

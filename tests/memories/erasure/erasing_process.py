@@ -48,7 +48,7 @@ if __name__ == "__main__":
         jobs = Jobs(engine, [erasing], queue_max=10, retention_days=1, lane=ERASE)
         with removals.working() as work:
             selection = Selection(ANN.namespace, Chooses.AGENT, ANN.namespace)
-            parameters = erasing.begin(selection, work, backups=True)
+            parameters = erasing.begin([selection], work, backups=True)
             jobs.submit(Erasure.kind, ANN, parameters, job_id=work)
             jobs.start()
             Event().wait()

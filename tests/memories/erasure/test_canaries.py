@@ -97,7 +97,7 @@ def selector_of(garden: Garden, part: str) -> list[dict[str, Any]]:
         "user": [{"user": garden.user}],
         "session": [{"session_id": garden.session}],
         "message": [{"message_id": garden.message_id}],
-        "memory": [{"memory_id": memory_id} for memory_id in garden.memory_ids],
+        "found": [{"memory_ids": garden.memory_ids, "message_ids": [garden.message_id]}],
         "source": [{"source": "diary"}],
         "block": [{"block": "human"}],
     }
@@ -105,10 +105,20 @@ def selector_of(garden: Garden, part: str) -> list[dict[str, Any]]:
 
 
 def words_of(garden: Garden, part: str) -> list[str]:
-    return garden.all() if part == "agent" else [*garden.planted[part], *garden.planted[LEARNED]]
+    if part == "agent":
+        return garden.all()
+    parts = ["memory", "message"] if part == "found" else [part]
+    return [word for each in [*parts, LEARNED] for word in garden.planted[each]]
 
 
-@pytest.mark.parametrize("part", ["agent", "user", "session", "message", "memory", "source", "block"])
+def previewed(client: TestClient, selector: dict[str, Any]) -> dict[str, Any]:
+    answer = client.post("/erase/preview", json={"selector": {"agent_name": "ann", **selector}})
+    assert answer.status_code == 200, answer.text
+    preview: dict[str, Any] = answer.json()
+    return preview
+
+
+@pytest.mark.parametrize("part", ["agent", "user", "session", "message", "found", "source", "block"])
 def test_erased_data_is_in_no_file_and_does_not_come_back(
     client: TestClient, service: Service, gardens: Gardens, seasons: dict[str, set[str]], part: str
 ):
@@ -121,7 +131,13 @@ def test_erased_data_is_in_no_file_and_does_not_come_back(
     assert found_in(folder, words).keys() >= before
     living = stored(service, others)
     assert len(living) > 150
-    receipts = [erase(client, selector, backups=True) for selector in selector_of(ann, part)]
+    receipts = []
+    for selector in selector_of(ann, part):
+        preview = previewed(client, selector)
+        receipts.append(erase(client, selector, backups=True))
+        removed = receipts[-1]["removed"]
+        assert preview["would_remove"] == {name: removed[name] for name in preview["would_remove"]}
+        assert set(preview["backups_holding"]) == set(receipts[-1]["backups_rewritten"])
     assert found_in(folder, words) == {}
     assert stored(service, others) == living
     assert list(service.engine.check()) == []
@@ -168,6 +184,9 @@ def test_earlier_deletions_are_erased_from_backups_too(client: TestClient, servi
     assert client.delete("/agents/ann").status_code == 200
     for part in ("message", "session", "user", "agent"):
         for selector in selector_of(ann, part):
+            preview = previewed(client, selector)
+            assert set(preview["would_remove"].values()) == {0}
+            assert preview["only_in_backups"] > 0
             receipt = erase(client, selector, backups=True)
             assert receipt["removed"]["messages"] == 0
             assert receipt["backups_rewritten"]

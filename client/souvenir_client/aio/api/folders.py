@@ -13,14 +13,24 @@ class AsyncFoldersOperations:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    async def list(self, *, include_archived: bool | NotSent = NOT_SENT) -> FoldersResponse:
-        """List the folders of memories, which are the first segments of their sources. `GET /folders`."""
+    async def list(
+        self,
+        *,
+        include_archived: bool | NotSent = NOT_SENT,
+        below: str | NotSent | None = NOT_SENT,
+        offset: int | NotSent = NOT_SENT,
+        limit: int | NotSent = NOT_SENT,
+    ) -> FoldersResponse:
+        """List the folders of memories, which are the first segments of their sources, or the folders below a path.
+
+        `GET /folders`.
+        """
         return await self._transport.send(
             Call(
                 "GET",
                 "/folders",
                 {200: FoldersResponse},
-                query={"include_archived": include_archived},
+                query={"include_archived": include_archived, "below": below, "offset": offset, "limit": limit},
                 repeat=Repeat.SAFE,
             )
         )

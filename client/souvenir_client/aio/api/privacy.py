@@ -9,7 +9,7 @@ from souvenir_client.aio.transport import AsyncTransport
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
 from souvenir_client.records.common import JobAccepted
 from souvenir_client.records.enums import Action
-from souvenir_client.records.privacy import EraseResponse, PolicyRecord, RescanResponse
+from souvenir_client.records.privacy import ErasePreviewResponse, EraseResponse, PolicyRecord, RescanResponse
 
 
 class AsyncAgentsOfPrivacy:
@@ -72,6 +72,15 @@ class AsyncPrivacyOperations:
                 query={"wait_s": wait_s},
                 body={"selector": selector, "confirm": confirm, "backups": backups},
             )
+        )
+
+    async def preview_erasure(self, *, selector: Mapping[str, object]) -> ErasePreviewResponse:
+        """Count the rows that an erasure would remove now, and name the backups that contain them; changes nothing.
+
+        `POST /erase/preview`.
+        """
+        return await self._transport.send(
+            Call("POST", "/erase/preview", {200: ErasePreviewResponse}, body={"selector": selector}, repeat=Repeat.SAFE)
         )
 
     async def rescan(self, *, wait_s: float | NotSent = NOT_SENT) -> RescanResponse | JobAccepted:

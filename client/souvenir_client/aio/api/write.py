@@ -12,6 +12,7 @@ from souvenir_client.records.write import (
     AddBatchResponse,
     AddMemoryResponse,
     PatchMemoryResponse,
+    UpdateBatchResponse,
     UpsertBatchResponse,
     UpsertResponse,
 )
@@ -77,6 +78,34 @@ class AsyncMemoriesOfWrite:
             )
         )
 
+    async def update_batch(
+        self,
+        *,
+        ids: Sequence[int],
+        source: str | NotSent | None = NOT_SENT,
+        pinned: bool | NotSent | None = NOT_SENT,
+        archived: bool | NotSent | None = NOT_SENT,
+        add_tags: Sequence[str] | NotSent = NOT_SENT,
+        remove_tags: Sequence[str] | NotSent = NOT_SENT,
+    ) -> UpdateBatchResponse:
+        """Update the source, tags and states of up to 1000 memories in one transaction. `POST /memory/update-batch`."""
+        return await self._transport.send(
+            Call(
+                "POST",
+                "/memory/update-batch",
+                {200: UpdateBatchResponse},
+                body={
+                    "ids": ids,
+                    "source": source,
+                    "pinned": pinned,
+                    "archived": archived,
+                    "add_tags": add_tags,
+                    "remove_tags": remove_tags,
+                },
+                repeat=Repeat.SAFE,
+            )
+        )
+
     async def upsert(
         self,
         *,
@@ -114,6 +143,7 @@ class AsyncMemoriesOfWrite:
         self,
         memory_id: int,
         *,
+        if_match: str | NotSent = NOT_SENT,
         text: str | NotSent | None = NOT_SENT,
         source: str | NotSent | None = NOT_SENT,
         metadata_patch: Mapping[str, object] | NotSent | None = NOT_SENT,
@@ -124,12 +154,16 @@ class AsyncMemoriesOfWrite:
         remove_tags: Sequence[str] | NotSent = NOT_SENT,
         facts: Sequence[str] | NotSent | None = NOT_SENT,
     ) -> PatchMemoryResponse:
-        """Update the given fields of a memory and keep the others. `PATCH /memory/{memory_id}`."""
+        """Update the given fields of a memory and keep the others; If-Match prevents lost updates.
+
+        `PATCH /memory/{memory_id}`.
+        """
         return await self._transport.send(
             Call(
                 "PATCH",
                 f"/memory/{segment(memory_id)}",
                 {200: PatchMemoryResponse},
+                headers={"If-Match": if_match},
                 body={
                     "text": text,
                     "source": source,

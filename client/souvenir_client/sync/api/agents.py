@@ -50,10 +50,22 @@ class AgentsOperations:
             )
         )
 
-    def list(self, *, offset: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT) -> AgentPage:
+    def list(
+        self,
+        *,
+        name_prefix: str | NotSent = NOT_SENT,
+        offset: int | NotSent = NOT_SENT,
+        limit: int | NotSent = NOT_SENT,
+    ) -> AgentPage:
         """List the agents that the key can access. `GET /agents`."""
         return self._transport.send(
-            Call("GET", "/agents", {200: AgentPage}, query={"offset": offset, "limit": limit}, repeat=Repeat.SAFE)
+            Call(
+                "GET",
+                "/agents",
+                {200: AgentPage},
+                query={"name_prefix": name_prefix, "offset": offset, "limit": limit},
+                repeat=Repeat.SAFE,
+            )
         )
 
     def get(self, agent_name: str) -> AgentRecord:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat
 from souvenir_client.records.audit import AuditResponse, PurgeResponse
 from souvenir_client.sync.transport import Transport
@@ -18,6 +20,8 @@ class AuditOperations:
         action: str | NotSent | None = NOT_SENT,
         key_id: str | NotSent | None = NOT_SENT,
         resource_id: str | NotSent | None = NOT_SENT,
+        since: str | datetime | NotSent | None = NOT_SENT,
+        until: str | datetime | NotSent | None = NOT_SENT,
         limit: int | NotSent = NOT_SENT,
         offset: int | NotSent = NOT_SENT,
     ) -> AuditResponse:
@@ -31,6 +35,8 @@ class AuditOperations:
                     "action": action,
                     "key_id": key_id,
                     "resource_id": resource_id,
+                    "since": since,
+                    "until": until,
                     "limit": limit,
                     "offset": offset,
                 },

@@ -72,13 +72,17 @@ class ConceptsOperations:
             )
         )
 
-    def get(self, agent_name: str, concept_id: int) -> ConceptDetailsRecord:
-        """Get a concept with its description and its mentions. `GET /agents/{agent_name}/concepts/{concept_id}`."""
+    def get(self, agent_name: str, concept_id: int, *, mentions: int | NotSent = NOT_SENT) -> ConceptDetailsRecord:
+        """Get a concept with its description and its latest mentions.
+
+        `GET /agents/{agent_name}/concepts/{concept_id}`.
+        """
         return self._transport.send(
             Call(
                 "GET",
                 f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}",
                 {200: ConceptDetailsRecord},
+                query={"mentions": mentions},
                 repeat=Repeat.SAFE,
             )
         )

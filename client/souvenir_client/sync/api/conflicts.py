@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat
-from souvenir_client.records.conflicts import ConflictList, ResolveConflictsResponse
+from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
+from souvenir_client.records.conflicts import ConflictDismissed, ConflictFlagged, ConflictList, ResolveConflictsResponse
 from souvenir_client.sync.transport import Transport
 
 
@@ -36,4 +36,27 @@ class ConflictsOperations:
                 {200: ResolveConflictsResponse},
                 body={"dry_run": dry_run, "max": max},
             )
+        )
+
+    def flag(self, memory_id: int, target_id: int) -> ConflictFlagged:
+        """Flag two active memories as contradicting each other, for a person or a rule to decide.
+
+        `PUT /memory/{memory_id}/conflict/{target_id}`.
+        """
+        return self._transport.send(
+            Call(
+                "PUT",
+                f"/memory/{segment(memory_id)}/conflict/{segment(target_id)}",
+                {200: ConflictFlagged},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def dismiss(self, memory_id: int, target_id: int) -> ConflictDismissed:
+        """Remove the flag between two memories because both hold; neither memory changes.
+
+        `DELETE /memory/{memory_id}/conflict/{target_id}`.
+        """
+        return self._transport.send(
+            Call("DELETE", f"/memory/{segment(memory_id)}/conflict/{segment(target_id)}", {200: ConflictDismissed})
         )

@@ -27,6 +27,7 @@ class ContextOperations:
         exclude_topics: Sequence[str] | NotSent = NOT_SENT,
         shape: ContextShape | NotSent = NOT_SENT,
         min_score: float | NotSent | None = NOT_SENT,
+        explain: bool | NotSent = NOT_SENT,
         verify: bool | NotSent = NOT_SENT,
     ) -> ContextResponse:
         """Get an agent's blocks and the messages and memories relevant to a query, as records and as text for a prompt.
@@ -47,6 +48,7 @@ class ContextOperations:
                     "exclude_topics": exclude_topics,
                     "shape": shape,
                     "min_score": min_score,
+                    "explain": explain,
                     "verify": verify,
                 },
                 repeat=Repeat.SAFE,

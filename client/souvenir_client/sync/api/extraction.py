@@ -8,12 +8,15 @@ from datetime import datetime
 
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
 from souvenir_client.records.common import JobAccepted
+from souvenir_client.records.enums import JobStatus
 from souvenir_client.records.extraction import (
     DiffResponse,
     ExtractAccepted,
+    ExtractionPage,
     ExtractJob,
     ExtractResult,
     ExtractStatus,
+    QuotesResponse,
     UndoResponse,
 )
 from souvenir_client.sync.transport import Transport
@@ -66,6 +69,28 @@ class ExtractionOperations:
                     "user": user,
                 },
                 repeat=Repeat.KEYED,
+            )
+        )
+
+    def list(
+        self,
+        *,
+        status: JobStatus | NotSent | None = NOT_SENT,
+        waiting: bool | NotSent = NOT_SENT,
+        limit: int | NotSent = NOT_SENT,
+        offset: int | NotSent = NOT_SENT,
+    ) -> ExtractionPage:
+        """List the extractions of this namespace, newest first; non-admin keys see only their own.
+
+        `GET /memory/extract`.
+        """
+        return self._transport.send(
+            Call(
+                "GET",
+                "/memory/extract",
+                {200: ExtractionPage},
+                query={"status": status, "waiting": waiting, "limit": limit, "offset": offset},
+                repeat=Repeat.SAFE,
             )
         )
 
@@ -124,6 +149,15 @@ class ExtractionOperations:
                 query={"other": other},
                 repeat=Repeat.SAFE,
             )
+        )
+
+    def quotes(self, job_id: str) -> QuotesResponse:
+        """List the words that each fact of an extraction came from, in their turn, while the transcript is kept.
+
+        `GET /memory/extract/{job_id}/quotes`.
+        """
+        return self._transport.send(
+            Call("GET", f"/memory/extract/{segment(job_id)}/quotes", {200: QuotesResponse}, repeat=Repeat.SAFE)
         )
 
     def rerun(self, job_id: str, *, model: str | NotSent | None = NOT_SENT) -> ExtractAccepted:

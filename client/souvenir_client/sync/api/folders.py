@@ -13,14 +13,24 @@ class FoldersOperations:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self, *, include_archived: bool | NotSent = NOT_SENT) -> FoldersResponse:
-        """List the folders of memories, which are the first segments of their sources. `GET /folders`."""
+    def list(
+        self,
+        *,
+        include_archived: bool | NotSent = NOT_SENT,
+        below: str | NotSent | None = NOT_SENT,
+        offset: int | NotSent = NOT_SENT,
+        limit: int | NotSent = NOT_SENT,
+    ) -> FoldersResponse:
+        """List the folders of memories, which are the first segments of their sources, or the folders below a path.
+
+        `GET /folders`.
+        """
         return self._transport.send(
             Call(
                 "GET",
                 "/folders",
                 {200: FoldersResponse},
-                query={"include_archived": include_archived},
+                query={"include_archived": include_archived, "below": below, "offset": offset, "limit": limit},
                 repeat=Repeat.SAFE,
             )
         )

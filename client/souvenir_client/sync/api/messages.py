@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from souvenir_client.calls import NOT_SENT, Call, Listing, NotSent, Repeat, segment
-from souvenir_client.records.common import FoundMessage, MessageRecord, SessionRecord
+from souvenir_client.records.common import FoundMessage, MemoryPage, MessageRecord, SessionRecord
 from souvenir_client.records.enums import MessageRole
 from souvenir_client.records.messages import ExplainMessagesResponse, MessageBatch, SessionPage
 from souvenir_client.sync.transport import Transport
@@ -334,8 +334,31 @@ class SessionsOfMessages:
             )
         )
 
-    def messages(
+    def memories(
         self, agent_name: str, session_id: str, *, offset: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT
+    ) -> MemoryPage:
+        """List the memories that were extracted from a session, including archived ones.
+
+        `GET /sessions/{agent_name}/{session_id}/memories`.
+        """
+        return self._transport.send(
+            Call(
+                "GET",
+                f"/sessions/{segment(agent_name)}/{segment(session_id)}/memories",
+                {200: MemoryPage},
+                query={"offset": offset, "limit": limit},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def messages(
+        self,
+        agent_name: str,
+        session_id: str,
+        *,
+        offset: int | NotSent = NOT_SENT,
+        limit: int | NotSent = NOT_SENT,
+        around: str | NotSent | None = NOT_SENT,
     ) -> Listing[MessageRecord]:
         """List a session's messages in chronological order. `GET /sessions/{agent_name}/{session_id}/messages`."""
         return self._transport.send(
@@ -343,7 +366,7 @@ class SessionsOfMessages:
                 "GET",
                 f"/sessions/{segment(agent_name)}/{segment(session_id)}/messages",
                 {200: list[MessageRecord]},
-                query={"offset": offset, "limit": limit},
+                query={"offset": offset, "limit": limit, "around": around},
                 repeat=Repeat.SAFE,
             )
         )

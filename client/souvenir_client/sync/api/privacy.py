@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
 from souvenir_client.records.common import JobAccepted
 from souvenir_client.records.enums import Action
-from souvenir_client.records.privacy import EraseResponse, PolicyRecord, RescanResponse
+from souvenir_client.records.privacy import ErasePreviewResponse, EraseResponse, PolicyRecord, RescanResponse
 from souvenir_client.sync.transport import Transport
 
 
@@ -72,6 +72,15 @@ class PrivacyOperations:
                 query={"wait_s": wait_s},
                 body={"selector": selector, "confirm": confirm, "backups": backups},
             )
+        )
+
+    def preview_erasure(self, *, selector: Mapping[str, object]) -> ErasePreviewResponse:
+        """Count the rows that an erasure would remove now, and name the backups that contain them; changes nothing.
+
+        `POST /erase/preview`.
+        """
+        return self._transport.send(
+            Call("POST", "/erase/preview", {200: ErasePreviewResponse}, body={"selector": selector}, repeat=Repeat.SAFE)
         )
 
     def rescan(self, *, wait_s: float | NotSent = NOT_SENT) -> RescanResponse | JobAccepted:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
-from souvenir_client.records.common import CountResponse, MemoryRecord
-from souvenir_client.records.enums import TagMatch
-from souvenir_client.records.read import GetBatchResponse, HistoryResponse, MemoryPage
+from souvenir_client.records.common import CountResponse, MemoryPage, MemoryRecord
+from souvenir_client.records.enums import Order, TagMatch
+from souvenir_client.records.read import GetBatchResponse, HistoryResponse, ProvenanceResponse
 from souvenir_client.sync.transport import Transport
 
 
@@ -28,6 +28,8 @@ class MemoriesOfRead:
         include_archived: bool | NotSent = NOT_SENT,
         tag: Sequence[str] | NotSent | None = NOT_SENT,
         tag_match: TagMatch | NotSent = NOT_SENT,
+        order: Order | NotSent = NOT_SENT,
+        max_id: int | NotSent | None = NOT_SENT,
         as_of: str | datetime | NotSent | None = NOT_SENT,
     ) -> MemoryPage:
         """List memories page by page, as they are now or as they were at a point in time. `GET /memories`."""
@@ -45,6 +47,8 @@ class MemoriesOfRead:
                     "include_archived": include_archived,
                     "tag": tag,
                     "tag_match": tag_match,
+                    "order": order,
+                    "max_id": max_id,
                     "as_of": as_of,
                 },
                 repeat=Repeat.SAFE,
@@ -90,4 +94,13 @@ class MemoriesOfRead:
         """
         return self._transport.send(
             Call("GET", f"/memory/{segment(memory_id)}/history", {200: HistoryResponse}, repeat=Repeat.SAFE)
+        )
+
+    def provenance(self, memory_id: int) -> ProvenanceResponse:
+        """Get the extraction, the session and the words that a memory was learned from, as far as they are kept.
+
+        `GET /memory/{memory_id}/provenance`.
+        """
+        return self._transport.send(
+            Call("GET", f"/memory/{segment(memory_id)}/provenance", {200: ProvenanceResponse}, repeat=Repeat.SAFE)
         )
