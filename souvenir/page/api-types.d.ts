@@ -804,6 +804,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/erase/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["preview_erasure"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events/recent": {
         parameters: {
             query?: never;
@@ -1387,7 +1403,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["list_extractions"];
         put?: never;
         post: operations["extract"];
         delete?: never;
@@ -1452,6 +1468,22 @@ export interface paths {
             cookie?: never;
         };
         get: operations["diff"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/memory/extract/{job_id}/quotes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_quotes"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1572,6 +1604,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/memory/update-batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["update_batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/memory/upsert": {
         parameters: {
             query?: never;
@@ -1618,6 +1666,22 @@ export interface paths {
         options?: never;
         head?: never;
         patch: operations["patch_memory"];
+        trace?: never;
+    };
+    "/memory/{memory_id}/conflict/{target_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put: operations["flag_conflict"];
+        post?: never;
+        delete: operations["dismiss_conflict"];
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/memory/{memory_id}/facts": {
@@ -1692,6 +1756,22 @@ export interface paths {
             cookie?: never;
         };
         get: operations["list_links"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/memory/{memory_id}/provenance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["memory_provenance"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2318,6 +2398,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["end_session"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{agent_name}/{session_id}/memories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_session_memories"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3017,6 +3113,12 @@ export interface components {
         };
         /** @enum {string} */
         ConfidenceLevel: "missing" | "low" | "medium" | "high";
+        ConflictDismissed: {
+            dismissed: boolean;
+        };
+        ConflictFlagged: {
+            flagged: boolean;
+        };
         ConflictList: {
             conflicts: components["schemas"]["ConflictRecord"][];
             count: number;
@@ -3072,6 +3174,17 @@ export interface components {
             intent: components["schemas"]["CourseIntent"] | null;
             shape: components["schemas"]["ContextShape"];
             only_users: boolean;
+            /** @default [] */
+            lines: components["schemas"]["ContextLines"][];
+        };
+        ContextLines: {
+            first_line: number;
+            last_line: number;
+            kind: components["schemas"]["RecordKind"];
+            message_id: string | null;
+            session_id: string | null;
+            memory_id: number | null;
+            score: number | null;
         };
         ContextRequest: {
             query: string;
@@ -3087,6 +3200,8 @@ export interface components {
             /** @default auto */
             shape: components["schemas"]["ContextShape"];
             min_score?: number | null;
+            /** @default false */
+            explain: boolean;
             /** @default false */
             verify: boolean;
         };
@@ -3297,6 +3412,8 @@ export interface components {
             bytes: number;
             transferred: boolean;
         };
+        /** @enum {string} */
+        DropReason: "budget" | "relevance";
         DroppedClaims: {
             kind: string | null;
             reason: string;
@@ -3305,6 +3422,17 @@ export interface components {
         DroppedCounts: {
             messages: number;
             memories: number;
+            /** @default [] */
+            results: components["schemas"]["DroppedResult"][];
+        };
+        DroppedResult: {
+            kind: components["schemas"]["RecordKind"];
+            message_id: string | null;
+            session_id: string | null;
+            memory_id: number | null;
+            text: string;
+            score: number;
+            reason: components["schemas"]["DropReason"];
         };
         DuplicatePairRecord: {
             id_a: number;
@@ -3343,6 +3471,14 @@ export interface components {
             entity_type: string;
             observations?: string[];
         };
+        ErasePreviewRequest: {
+            selector: components["schemas"]["EraseSelector"];
+        };
+        ErasePreviewResponse: {
+            would_remove: components["schemas"]["SelectedCounts"];
+            only_in_backups: number;
+            backups_holding: string[];
+        };
         EraseRequest: {
             selector: components["schemas"]["EraseSelector"];
             /** @default false */
@@ -3351,6 +3487,7 @@ export interface components {
             backups: boolean;
         };
         EraseResponse: {
+            job_id: string;
             removed: components["schemas"]["RemovedCounts"];
             postings: number;
             tombstones: number;
@@ -3365,6 +3502,8 @@ export interface components {
             session_id?: string | null;
             message_id?: string | null;
             memory_id?: number | null;
+            message_ids?: string[] | null;
+            memory_ids?: number[] | null;
             source?: string | null;
             block?: string | null;
         };
@@ -3547,13 +3686,28 @@ export interface components {
             created_at: string;
             started_at?: string | null;
             completed_at?: string | null;
-            queue_depth: number;
             mode: string;
+            error?: string | null;
+            waits_for?: string | null;
+            /** @default 0 */
+            done: number;
+            total?: number | null;
+            model?: string | null;
+            /** @default false */
+            dry_run: boolean;
+            rerun_of?: string | null;
+            approval?: string | null;
+            /** @default false */
+            undone: boolean;
+            /** @default false */
+            model_failed: boolean;
+            counts?: {
+                [key: string]: number;
+            };
+            queue_depth: number;
             auth_key_id: string | null;
             trusted_authorship: boolean;
             result?: components["schemas"]["ExtractResult"] | null;
-            error?: string | null;
-            waits_for?: string | null;
         };
         ExtractRequest: {
             messages: string;
@@ -3626,6 +3780,18 @@ export interface components {
         };
         /** @enum {string} */
         ExtractionMode: "standard" | "aggressive";
+        ExtractionOrigin: {
+            job_id: string;
+            kept: boolean;
+            ordinal: number | null;
+        };
+        ExtractionPage: {
+            extractions: components["schemas"]["ListedExtraction"][];
+            count: number;
+            total: number;
+            offset: number;
+            limit: number;
+        };
         ExtractionQualityResponse: {
             jobs: {
                 [key: string]: number;
@@ -3656,6 +3822,17 @@ export interface components {
             second: {
                 [key: string]: unknown;
             };
+        };
+        FactQuote: {
+            before: string;
+            words: string;
+            after: string;
+            role: string;
+            speaker: string | null;
+            at: string | null;
+            session_id: string | null;
+            message_id: string | null;
+            ordinal: number;
         };
         FactRecord: {
             id: number;
@@ -3738,6 +3915,9 @@ export interface components {
         FolderRecord: {
             name: string;
             count: number;
+            path?: string | null;
+            below?: string | null;
+            own?: number | null;
         };
         FoldersResponse: {
             folders: components["schemas"]["FolderRecord"][];
@@ -3947,6 +4127,34 @@ export interface components {
         LinksResponse: {
             memory_id: number;
             links: components["schemas"]["ListedLink"][];
+        };
+        ListedExtraction: {
+            job_id: string;
+            status: components["schemas"]["JobStatus"];
+            source: string;
+            context: string;
+            message_length: number;
+            created_at: string;
+            started_at?: string | null;
+            completed_at?: string | null;
+            mode: string;
+            error?: string | null;
+            waits_for?: string | null;
+            /** @default 0 */
+            done: number;
+            total?: number | null;
+            model?: string | null;
+            /** @default false */
+            dry_run: boolean;
+            rerun_of?: string | null;
+            approval?: string | null;
+            /** @default false */
+            undone: boolean;
+            /** @default false */
+            model_failed: boolean;
+            counts?: {
+                [key: string]: number;
+            };
         };
         ListedFact: {
             id: number;
@@ -4374,6 +4582,8 @@ export interface components {
             };
         };
         /** @enum {string} */
+        Order: "oldest" | "newest";
+        /** @enum {string} */
         OriginClass: "user" | "document" | "tool" | "assistant" | "inferred" | "recalled";
         OwnKeyResponse: {
             type: string;
@@ -4511,6 +4721,13 @@ export interface components {
             never_remember?: string[] | null;
             custom_instructions?: string | null;
         };
+        ProvenanceResponse: {
+            memory_id: number;
+            extraction: components["schemas"]["ExtractionOrigin"] | null;
+            users: string[];
+            sessions: string[];
+            quote: components["schemas"]["QuoteRecord"] | null;
+        };
         PruneResponse: {
             candidates: number;
             pruned: number;
@@ -4539,6 +4756,20 @@ export interface components {
             detail: string | components["schemas"]["QueueFull"];
             code: string;
             request_id: string;
+        };
+        QuoteRecord: {
+            before: string;
+            words: string;
+            after: string;
+            role: string;
+            speaker: string | null;
+            at: string | null;
+            session_id: string | null;
+            message_id: string | null;
+        };
+        QuotesResponse: {
+            job_id: string;
+            quotes: components["schemas"]["FactQuote"][];
         };
         ReadyResponse: {
             ready: boolean;
@@ -4578,6 +4809,10 @@ export interface components {
             model: string;
             embedded: number;
             already_serving: boolean;
+        };
+        RefusedUpdate: {
+            id: number;
+            detail: string;
         };
         RelateRequest: {
             to: number;
@@ -4945,6 +5180,18 @@ export interface components {
         };
         /** @enum {string} */
         SearchStrategy: "auto" | "semantic" | "keyword" | "concept" | "time";
+        SelectedCounts: {
+            agents: number;
+            users: number;
+            sessions: number;
+            messages: number;
+            memories: number;
+            facts: number;
+            tags: number;
+            blocks: number;
+            block_versions: number;
+            links: number;
+        };
         SessionContextRequest: {
             query: string;
         };
@@ -5285,6 +5532,21 @@ export interface components {
             removed: number[];
             restored: number[];
         };
+        UpdateBatchRequest: {
+            ids: number[];
+            source?: string | null;
+            pinned?: boolean | null;
+            archived?: boolean | null;
+            /** @default [] */
+            add_tags: string[];
+            /** @default [] */
+            remove_tags: string[];
+        };
+        UpdateBatchResponse: {
+            updated_ids: number[];
+            missing_ids: number[];
+            refused: components["schemas"]["RefusedUpdate"][];
+        };
         UpdateBlockRequest: {
             value?: string | null;
             description?: string | null;
@@ -5502,6 +5764,7 @@ export interface operations {
     list_agents: {
         parameters: {
             query?: {
+                name_prefix?: string;
                 offset?: number;
                 limit?: number;
             };
@@ -5706,7 +5969,9 @@ export interface operations {
     };
     get_concept: {
         parameters: {
-            query?: never;
+            query?: {
+                mentions?: number;
+            };
             header?: never;
             path: {
                 agent_name: string;
@@ -6935,6 +7200,8 @@ export interface operations {
                 action?: string | null;
                 key_id?: string | null;
                 resource_id?: string | null;
+                since?: string | null;
+                until?: string | null;
                 limit?: number;
                 offset?: number;
             };
@@ -7073,6 +7340,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobAccepted"];
+                };
+            };
+        };
+    };
+    preview_erasure: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ErasePreviewRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasePreviewResponse"];
                 };
             };
         };
@@ -7311,6 +7601,9 @@ export interface operations {
         parameters: {
             query?: {
                 include_archived?: boolean;
+                below?: string | null;
+                offset?: number;
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -7792,6 +8085,8 @@ export interface operations {
                 include_archived?: boolean;
                 tag?: string[] | null;
                 tag_match?: components["schemas"]["TagMatch"];
+                order?: components["schemas"]["Order"];
+                max_id?: number | null;
                 as_of?: string | null;
             };
             header?: never;
@@ -8070,6 +8365,30 @@ export interface operations {
             };
         };
     };
+    list_extractions: {
+        parameters: {
+            query?: {
+                status?: components["schemas"]["JobStatus"] | null;
+                waiting?: boolean;
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExtractionPage"];
+                };
+            };
+        };
+    };
     extract: {
         parameters: {
             query?: never;
@@ -8210,6 +8529,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DiffResponse"];
+                };
+            };
+        };
+    };
+    list_quotes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotesResponse"];
                 };
             };
         };
@@ -8375,6 +8715,29 @@ export interface operations {
             };
         };
     };
+    update_batch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateBatchRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateBatchResponse"];
+                };
+            };
+        };
+    };
     upsert_memory: {
         parameters: {
             query?: never;
@@ -8436,6 +8799,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8488,6 +8852,50 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PatchMemoryResponse"];
+                };
+            };
+        };
+    };
+    flag_conflict: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                memory_id: number;
+                target_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConflictFlagged"];
+                };
+            };
+        };
+    };
+    dismiss_conflict: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                memory_id: number;
+                target_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConflictDismissed"];
                 };
             };
         };
@@ -8607,6 +9015,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LinksResponse"];
+                };
+            };
+        };
+    };
+    memory_provenance: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                memory_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProvenanceResponse"];
                 };
             };
         };
@@ -9717,7 +10146,7 @@ export interface operations {
             };
         };
     };
-    list_session_messages: {
+    list_session_memories: {
         parameters: {
             query?: {
                 offset?: number;
@@ -9734,7 +10163,34 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryPage"];
+                };
+            };
+        };
+    };
+    list_session_messages: {
+        parameters: {
+            query?: {
+                offset?: number;
+                limit?: number;
+                around?: string | null;
+            };
+            header?: never;
+            path: {
+                agent_name: string;
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
                     "X-Total-Count"?: number;
+                    "X-Offset"?: number;
                     [name: string]: unknown;
                 };
                 content: {

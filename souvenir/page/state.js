@@ -1,7 +1,10 @@
 // The state that several parts share, as signals.
 import { effect, signal } from "./vendor/preact-signals.js";
 
+/** @import { Schemas } from "./api.js" */
+
 const KEY = "souvenir-key";
+const REASON = "souvenir-signed-out";
 
 /** The API key, for this tab only. */
 export const key = signal(sessionStorage.getItem(KEY) ?? "");
@@ -12,6 +15,9 @@ export const role = signal("");
 
 /** The only namespace of the key; null for a key of all. */
 export const ownNamespace = signal(/** @type {string | null} */ (null));
+
+/** The sources that the key is limited to; null for a key of whole namespaces. */
+export const ownPrefixes = signal(/** @type {string[] | null} */ (null));
 
 /** Why the user has to sign in; null while nobody has to. */
 export const signIn = signal(/** @type {string | null} */ (null));
@@ -32,12 +38,33 @@ addEventListener("hashchange", () => (route.value = parsed()));
 /** The namespace that the page shows; part of every address unless it is the key's own or `default`. */
 export const namespace = () => route.value.query.get("in") ?? ownNamespace.value ?? "default";
 
-/** @param {string} reason */
+/**
+ * Ask for a key. What was shown, typed or kept with the key before is removed from the tab with it.
+ * @param {string} reason
+ */
 export function signedOut(reason) {
+  if (!key.value) {
+    signIn.value = sessionStorage.getItem(REASON) ?? reason;
+    return;
+  }
   key.value = "";
-  role.value = "";
-  ownNamespace.value = null;
-  signIn.value = reason;
+  for (const name of Object.keys(sessionStorage)) if (name.startsWith("souvenir-")) sessionStorage.removeItem(name);
+  sessionStorage.setItem(REASON, reason);
+  location.reload();
+}
+
+/** The service answered 401. @param {string} sent The key of the request, which may have been changed since. */
+export function keyRefused(sent) {
+  if (sent === key.value) signedOut(sent ? "The service does not accept this key." : "");
+}
+
+/** @param {Schemas["OwnKeyResponse"]} own What the key may do. */
+export function signedIn(own) {
+  sessionStorage.removeItem(REASON);
+  ownNamespace.value = own.namespace ?? null;
+  ownPrefixes.value = own.prefixes?.length ? own.prefixes : null;
+  role.value = own.role;
+  signIn.value = null;
 }
 
 /** @returns {{ view: string, query: URLSearchParams }} */

@@ -19,7 +19,28 @@ WIDE, NARROW = (1280, 800), (360, 740)
 """Width and height of the window, in CSS pixels."""
 
 STEP_TIMEOUT_MS = 10_000
+_NOT_USED = (
+    # Chromium draws its address bar's suggestions with pages of its own, two in each window: they take longer to load
+    # than ours, although nobody sees the bar.
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    # Playwright's own list, of which Chromium would read nothing next to ours.
+    "AimEnabled",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "ThirdPartyStoragePartitioning",
+)
 _ARGUMENTS = (
+    f"--disable-features={','.join(_NOT_USED)}",
     # Root may not use the sandbox, and only the service's own pages are opened.
     "--no-sandbox",
     "--disable-background-networking",

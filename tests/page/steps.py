@@ -8,11 +8,13 @@ from weakref import WeakKeyDictionary
 
 from playwright.sync_api import Locator, Page, Request, expect
 
+from tests.page.browsing import Theme
 from tests.page.requirements import NODE_MODULES
 
 AXE = NODE_MODULES / "axe-core" / "axe.min.js"
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-
+THEMES: tuple[Theme, ...] = ("dark", "light")
+"""A tab is left in light, as it is opened."""
 
 _PENDING: WeakKeyDictionary[Page, set[Request]] = WeakKeyDictionary()
 QUIET_MS, STEP_MS, PATIENCE_MS = 300, 50, 15_000
@@ -88,15 +90,21 @@ def drawer(page: Page) -> Locator:
 
 
 def accessibility_violations(page: Page) -> list[str]:
-    """Each violation of WCAG 2.2 A and AA that axe-core finds in the tab, with the elements.
+    """Each violation of WCAG 2.2 A and AA that axe-core finds in the tab, in dark and in light, with the elements.
 
     axe-core is evaluated through the browser's debugging protocol, to which the Content Security Policy does not apply.
     """
-    page.evaluate(AXE.read_text(encoding="utf-8"))
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    return [violation for theme in THEMES for violation in _violations_in(page, theme)]
+
+
+def _violations_in(page: Page, theme: Theme) -> list[str]:
+    page.emulate_media(color_scheme=theme)
     found: Mapping[str, Any] = page.evaluate(
         "tags => axe.run(document, {runOnly: tags, resultTypes: ['violations']})", WCAG
     )
     return [
-        f"{violation['id']} ({violation['help']}): {[node['target'][0] for node in violation['nodes']]}"
+        f"{theme}: {violation['id']} ({violation['help']}): {[node['target'][0] for node in violation['nodes']]}"
         for violation in found["violations"]
     ]

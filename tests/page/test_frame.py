@@ -79,11 +79,11 @@ def test_j_and_k_move_through_the_list_and_escape_closes_the_details(page, origi
     selected = page.locator("[role=option][aria-selected=true]")
     expect(results(page).nth(1)).to_be_visible()
     page.keyboard.press("j")
-    expect(drawer(page)).to_contain_text("Biscuit")
+    expect(drawer(page)).to_contain_text("design documents")
     page.keyboard.press("j")
-    expect(drawer(page)).to_contain_text("window seats")
+    expect(drawer(page)).to_contain_text("Invoices")
     page.keyboard.press("k")
-    expect(drawer(page)).to_contain_text("Biscuit")
+    expect(drawer(page)).to_contain_text("design documents")
     expect(selected).to_have_count(1)
     page.keyboard.press("Escape")
     expect(drawer(page)).to_have_count(0)
@@ -100,13 +100,28 @@ def test_the_palette_finds_a_view(page, origin):
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_the_palette_finds_an_agent(page, origin):
+def test_the_palette_finds_an_agent_a_source_and_a_search(page, origin):
     open_page(page, origin)
-    page.keyboard.press("Control+k")
-    page.get_by_label("Find a command").fill("assis")
-    page.get_by_role("dialog").get_by_role("button", name="Agent assistant").wait_for()
+    commands = page.get_by_role("dialog").get_by_role("option")
+
+    def find(text):
+        page.keyboard.press("Control+k")
+        page.get_by_label("Find a command").fill(text)
+
+    find("assis")
+    expect(commands).to_have_text(["assistant agent", "assis search for it"])
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Agent assistant")
+    page.goto(f"{origin}/#/search")
+    find("not")
+    expect(commands.filter(has_text="notes/")).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    expect(results(page)).to_have_count(4)
+    find("window seats")
+    page.keyboard.press("Enter")
+    expect(results(page).first).to_contain_text("window seats")
 
 
 def test_the_question_mark_lists_the_keys_and_escape_closes_them(page, origin):

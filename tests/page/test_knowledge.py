@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import time
+from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -111,7 +112,7 @@ def test_the_graph_draws_the_relations_that_its_table_lists(page, origin, api, m
     open_page(page, origin, "/#/knowledge?in=assistant&show=graph")
     expect(drawing(page).locator("canvas").first).to_be_visible()
     expect(drawing(page)).to_have_accessible_name(
-        re.compile(r"\d+ concepts, \d+ relations; the table below lists them")
+        re.compile(r"\d+ concepts, \d+ relations; the tables below list them")
     )
     related = api("GET", f"/agents/assistant/concepts/{mira['id']}/related?depth=1&limit=8")["related"]
     assert related
@@ -153,6 +154,7 @@ def test_a_found_concept_is_selected_with_its_neighbours_and_a_path_to_another(p
     related = api("GET", f"/agents/assistant/concepts/{chemistry['id']}/related?depth=5&limit=200")["related"]
     path = next(each["path"] for each in related if each["concept"]["name"] == "Sintra")
     expect(selected.get_by_role("status")).to_have_text("Path: " + " – ".join(["chemistry", *path, "Sintra"]))
+    expect(selected.get_by_role("status").get_by_role("link")).to_have_count(len(path) + 2)
     page.reload()
     settle(page)
     expect(selected.get_by_role("status")).to_have_text("Path: " + " – ".join(["chemistry", *path, "Sintra"]))
@@ -175,6 +177,23 @@ def test_a_node_is_selected_by_a_click(page, origin, mira):
     assert "node=" in page.url
 
 
+def test_what_the_drawing_offers_works_without_a_mouse(page, origin, api, mira):
+    open_page(page, origin, f"/#/knowledge?in=assistant&show=graph&around={mira['id']}&without=date")
+    expect(page.get_by_role("checkbox", name="date")).not_to_be_checked()
+    page.get_by_text("Concepts in the drawing").press("Enter")
+    page.get_by_role("button", name="Show neighbours of chemistry").press("Enter")
+    selected = page.get_by_role("region", name="Selected")
+    expect(selected).to_contain_text("chemistry")
+    expect(selected.get_by_role("button", name="Neighbours are shown")).to_be_disabled()
+    page.get_by_role("row").filter(has_text="Lisbon").first.get_by_role("link", name="Lisbon").press("Enter")
+    expect(selected.get_by_role("heading")).to_have_text("Lisbon")
+    for name in ("Larger", "Smaller", "Fit"):
+        page.get_by_role("button", name=name).press("Enter")
+    page.get_by_label("Mentioned from").fill("2026-01-01")
+    assert "since=2026-01-01" in page.url
+    assert "without=date" in page.url
+
+
 def test_a_concept_joins_another_by_its_name_and_parts_again(page, origin, api, mira):
     ana = api("GET", "/agents/assistant/concept?name=Ana")
     assert ana["id"] != mira["id"]
@@ -189,6 +208,63 @@ def test_a_concept_joins_another_by_its_name_and_parts_again(page, origin, api, 
     assert api("GET", "/agents/assistant/concept?name=Ana")["id"] == ana["id"]
 
 
+def test_a_concept_is_merged_with_undo_and_another_is_removed_for_good(page, origin, api, mira, watch):
+    watch.expect("status of 404")
+    porto = api("GET", "/agents/assistant/concept?name=Porto")
+    concept = page.get_by_role("region", name="Concept")
+    open_page(page, origin, f"/#/knowledge?in=assistant&concept={mira['id']}")
+    page.get_by_role("button", name="Merge another").click()
+    page.get_by_label("Concept that is the same as Mira").fill("Mira")
+    page.get_by_role("button", name="Merge", exact=True).click()
+    expect(concept.get_by_role("alert")).to_contain_text("is this concept already")
+    page.get_by_label("Concept that is the same as Mira").fill("porto")
+    page.get_by_role("button", name="Merge", exact=True).click()
+    expect(concept).to_contain_text("also Porto")
+    assert api("GET", "/agents/assistant/concept?name=Porto")["id"] == mira["id"]
+    page.get_by_role("button", name="Undo").click()
+    expect(concept).not_to_contain_text("also Porto")
+    assert api("GET", "/agents/assistant/concept?name=Porto")["id"] == porto["id"]
+    hiking = api("GET", "/agents/assistant/concept?name=Sintra")
+    page.goto(f"{origin}/#/knowledge?in=assistant&concept={hiking['id']}")
+    page.get_by_role("button", name="Remove …").click()
+    page.get_by_label("Type Sintra to confirm").fill("Sintra")
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(page.get_by_text("The concept Sintra is removed.")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="Mira").first).to_be_visible()
+    assert "Sintra" not in {each["name"] for each in api("GET", "/agents/assistant/concepts")["concepts"]}
+
+
+def test_two_concepts_of_one_name_are_merged_from_either_side(page, origin, api, watch):
+    watch.expect("status of 404")
+    texts = ("Tomás is my colleague.", "Mira and Tomás hiked.", "my tomás called", "The tomás arrived")
+    messages = [{"role": "user", "content": text} for text in texts]
+    api("POST", "/messages/batch", {"agent_name": "namesakes", "messages": messages})
+
+    def namesakes() -> dict[str, Any]:
+        found = api("GET", "/agents/namesakes/concepts")["concepts"]
+        return {each["kind"]: each for each in found if each["name"].lower() == "tomás"}
+
+    deadline = time.monotonic() + PATIENCE_S
+    while len(namesakes()) < 2 or sum(each["mentions"] for each in namesakes().values()) < len(texts):
+        assert time.monotonic() < deadline, namesakes()
+        time.sleep(0.1)
+    found = namesakes()
+    asked = api("GET", "/agents/namesakes/concept?name=Tom%C3%A1s")["id"]
+    ours, theirs = sorted(found.values(), key=lambda each: each["id"] != asked)
+    open_page(page, origin, f"/#/knowledge?in=namesakes&concept={ours['id']}")
+    concept = page.get_by_role("region", name="Concept")
+    page.get_by_role("button", name="Merge another").click()
+    field = page.get_by_label("Concept that is the same as")
+    field.focus()
+    option = page.locator(f'datalist option[value="{theirs["name"]}"]')
+    expect(option).to_have_attribute("label", re.compile(theirs["kind"]))
+    field.fill(theirs["name"])
+    page.get_by_role("button", name="Merge", exact=True).click()
+    expect(concept).to_contain_text(f"{ours['mentions'] + theirs['mentions']} mentions")
+    page.get_by_role("button", name="Undo").click()
+    expect(concept).to_contain_text(re.compile(rf"\b{ours['mentions']} mentions?\b"))
+
+
 def test_the_timeline_has_the_months_of_the_service_with_their_sentences(page, origin, api, mira):
     months = api("GET", f"/agents/assistant/concepts/{mira['id']}/history")["months"]
     assert months
@@ -198,6 +274,7 @@ def test_the_timeline_has_the_months_of_the_service_with_their_sentences(page, o
     expect(timeline.first).to_contain_text(f"{months[-1]['owners']} texts")
     for text in ABOUT_MIRA:
         expect(timeline.first).to_contain_text(text)
+    expect(timeline.first.get_by_role("mark").filter(has_text="Mira")).to_have_count(mira["mentions"])
 
 
 def test_entities_of_mcp_are_drawn_searched_and_opened(page, origin, api):
@@ -214,10 +291,26 @@ def test_entities_of_mcp_are_drawn_searched_and_opened(page, origin, api):
     settle(page)
     expect(drawing(page)).to_have_accessible_name("2 entities, 1 relation; the tables below list them")
     expect(page.get_by_role("row", name="Ann_Lee works at Heron")).to_be_visible()
-    page.get_by_role("link", name="Ann_Lee").click()
+    page.get_by_role("link", name="Ann_Lee").first.click()
     selected = page.get_by_role("region", name="Selected")
     expect(selected).to_contain_text("Speaks Basque")
     expect(selected).to_contain_text("<b>Works</b> early")
     page.get_by_label("Search entities").fill("who builds boats")
     page.get_by_role("button", name="Search", exact=True).click()
     expect(page.get_by_role("row").filter(has_text="company").first).to_contain_text("Heron")
+    expect(page.get_by_role("row", name="Ann_Lee")).to_have_count(0)
+    page.get_by_role("link", name="Heron").first.click()
+    selected.get_by_role("button", name="Show neighbours").click()
+    expect(page.get_by_role("row", name="Ann_Lee works at Heron")).to_be_visible()
+    expect(drawing(page)).to_have_accessible_name("2 entities, 1 relation; the tables below list them")
+    page.reload()
+    expect(page.get_by_role("row", name="Ann_Lee works at Heron")).to_be_visible()
+
+
+def test_without_entities_the_command_that_connects_a_client_is_copied(page, context, origin):
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    open_page(page, origin, "/#/knowledge?in=assistant&show=entities")
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_text("Copied")).to_be_visible()
+    command = f"claude mcp add --transport http souvenir {origin}/mcp/assistant"
+    assert page.evaluate("navigator.clipboard.readText()") == command

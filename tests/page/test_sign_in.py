@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.samples import add_samples
-from tests.page.steps import drawer, navigation, results, show_view, views_of
+from tests.page.steps import drawer, navigation, results, search, show_view, views_of
 
 ADMIN_KEY = "an-admin-key-for-tests"
 REFUSED = "status of 401"
@@ -74,6 +74,30 @@ def test_a_revoked_key_leads_back_to_the_sign_in(page, origin, api):
     expect(navigation(page).locator("[aria-current=page]")).to_have_text("Memories")
 
 
+def test_a_key_that_is_revoked_while_nothing_is_asked_leads_back_to_the_sign_in(page, origin, api):
+    made = api("POST", "/api/keys", {"name": "idle", "role": "read-only", "prefixes": ["notes/*"]})
+    sign_in(page, origin, made["key"])
+    expect(page.get_by_text("● live")).to_be_visible()
+    api("DELETE", f"/api/keys/{made['id']}")
+    expect(page.get_by_label("API key")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("alert")).to_contain_text("does not accept this key")
+
+
+def test_signing_out_leaves_nothing_of_one_key_to_the_next(page, origin):
+    sign_in(page, origin, ADMIN_KEY)
+    show_view(page, views_of_signed_in(page)["Memories"])
+    results(page).first.click()
+    drawer(page).get_by_role("button", name="Edit").click()
+    drawer(page).get_by_label("Text", exact=True).fill("A secret that was never saved.")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_text("You are signed out.")).to_be_visible()
+    assert page.evaluate("Object.keys(sessionStorage)") == ["souvenir-signed-out"]
+    sign_in_again(page)
+    expect(drawer(page)).to_contain_text("design documents")
+    expect(drawer(page).get_by_label("Text", exact=True)).to_have_count(0)
+    assert page.evaluate("Object.keys(sessionStorage)") == ["souvenir-key"]
+
+
 def test_a_role_that_only_reads_is_offered_no_changes(page, context, origin, api):
     offers = {}
     for role in ("read-only", "read-write"):
@@ -81,11 +105,28 @@ def test_a_role_that_only_reads_is_offered_no_changes(page, context, origin, api
         tab = context.new_page()
         sign_in(tab, origin, made["key"])
         show_view(tab, views_of_signed_in(tab)["Memories"])
-        results(tab).first.click()
+        results(tab).last.click()
         expect(drawer(tab)).to_contain_text("Biscuit")
         offers[role] = {button.inner_text() for button in tab.get_by_role("button").all()}
     assert "Edit" in offers["read-write"]
     assert {"Edit", "Delete", "Forget", "Archive", "Pin"} & offers["read-only"] == set()
+
+
+def test_a_role_that_only_reads_can_search_memories_and_messages(page, origin, api):
+    api("POST", "/messages", {"agent_name": "reader", "role": "user", "content": "I play the cello on Sundays."})
+    api("POST", "/memory/add", {"text": "The cello was made in Cremona.", "source": "things"}, namespace="reader")
+    made = api("POST", "/api/keys", {"name": "reads", "role": "read-only", "namespace": "reader"})
+    sign_in(page, origin, made["key"])
+    expect(navigation(page)).to_be_visible()
+    search(page, "cello")
+    expect(results(page)).to_have_count(2)
+    results(page).first.click()
+    expect(drawer(page)).to_contain_text("An admin key sees the parts of the score.")
+    show_view(page, views_of_signed_in(page)["Learning"])
+    expect(page.get_by_text("Only the extractions of this key are listed")).to_be_visible()
+    show_view(page, views_of_signed_in(page)["Forget"])
+    expect(page.get_by_role("main")).to_contain_text("Only an admin key can forget data")
+    expect(page.get_by_role("main")).not_to_contain_text("delete")
 
 
 def test_a_deep_link_survives_the_sign_in(page, origin):

@@ -1,5 +1,7 @@
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
+import { giveFocusBack } from "./focus.js";
 import { html } from "./html.js";
+import { Problem } from "./problem.js";
 
 /**
  * A dialog for what cannot be undone: it says what will go, and asks to type a word.
@@ -8,9 +10,14 @@ import { html } from "./html.js";
 export function Confirm({ label, word, action, onConfirm, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const [typed, setTyped] = useState("");
-  const [error, setError] = useState("");
+  const [error, setError] = useState(/** @type {unknown} */ (null));
   const [busy, setBusy] = useState(false);
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    const former = document.activeElement;
+    dialog.current?.showModal();
+    // When the dialog is gone, outside of which nothing can be focused.
+    return () => queueMicrotask(() => giveFocusBack(former));
+  }, []);
   /** @param {Event} event */
   const submit = async (event) => {
     event.preventDefault();
@@ -19,7 +26,7 @@ export function Confirm({ label, word, action, onConfirm, onClose, children }) {
       await onConfirm();
       onClose();
     } catch (failed) {
-      setError(/** @type {Error} */ (failed).message);
+      setError(failed);
       setBusy(false);
     }
   };
@@ -31,7 +38,7 @@ export function Confirm({ label, word, action, onConfirm, onClose, children }) {
         <input autocomplete="off" autofocus value=${typed}
           onInput=${(/** @type {InputEvent} */ event) => setTyped(/** @type {HTMLInputElement} */ (event.target).value)} />
       </label>
-      ${error && html`<p class="error" role="alert">${error}</p>`}
+      <${Problem} error=${error} />
       <p><button class="danger" disabled=${busy || typed !== word}>${action}</button>
         <button type="button" onClick=${onClose}>Cancel</button></p>
     </form>

@@ -1,12 +1,15 @@
 import { call } from "../api.js";
 import { useState } from "../vendor/preact-hooks.js";
+import { changes } from "./changes.js";
 import { html } from "./html.js";
+import { Lazy } from "./lazy.js";
 import { RequestState, useRequest } from "./request.js";
 
 /** @import { Schemas } from "../api.js" */
 
 const SHOWN_TAGS = 30;
-const SHOWN_FOLDERS = 30;
+
+const tree = () => import("./source-tree.js").then((module) => module.SourceTree);
 
 /** The filters of a search, by their names in the address. */
 export const FILTERS = ["source", "tags", "since", "until", "archived"];
@@ -25,7 +28,7 @@ export function filtersOf(query) {
   const since = query.get("since");
   const until = query.get("until");
   return {
-    ...(source ? { source_prefix: source, source_boundary: true } : {}),
+    ...(source ? { source_prefix: source, source_boundary: isPath(source) } : {}),
     ...(tags.length ? { tags } : {}),
     ...(since ? { since } : {}),
     ...(until ? { until } : {}),
@@ -41,11 +44,17 @@ export function listFiltersOf(query) {
   const parameters = new URLSearchParams();
   const source = query.get("source");
   if (source) parameters.set("source", source);
-  if (source) parameters.set("source_boundary", "true");
+  if (source && isPath(source)) parameters.set("source_boundary", "true");
   for (const tag of tagsOf(query)) parameters.append("tag", tag);
   if (query.get("archived")) parameters.set("include_archived", "true");
   return parameters.toString();
 }
+
+/**
+ * Whether a source is a path that ends with a name. Of `/` and `a//`, where the name is empty, the slash tells what is in it.
+ * @param {string} source
+ */
+const isPath = (source) => source !== "/" && !source.endsWith("//");
 
 /** @param {URLSearchParams} query */
 const tagsOf = (query) => (query.get("tags") ?? "").split(",").filter(Boolean).map(decodeURIComponent);
@@ -60,15 +69,11 @@ const joined = (tags) => tags.map(encodeURIComponent).join(",") || null;
 export function Filters({ query, names, onChange }) {
   const count = names.filter((name) => query.get(name)).length;
   const [open, setOpen] = useState(count > 0);
-  const load = (/** @type {AbortSignal} */ signal) =>
-    Promise.all([call("GET", "folders", { signal }), call("GET", `tags?limit=${SHOWN_TAGS}`, { signal })]);
-  const known = useRequest(open ? load : null, [open]);
-  /** @type {[Schemas["FoldersResponse"], Schemas["TagsResponse"]] | null} */
+  const known = useRequest(open ? (signal) => call("GET", `tags?limit=${SHOWN_TAGS}`, { signal }) : null, [open, open && changes.value]);
+  /** @type {Schemas["TagsResponse"] | null} */
   const answer = known.answer;
-  // Sources that begin with a slash have no folder to filter by.
-  const folders = (answer?.[0].folders ?? []).filter(({ name }) => !name.startsWith("(")).slice(0, SHOWN_FOLDERS);
   const chosen = tagsOf(query);
-  const tags = [...new Set([...chosen, ...(answer?.[1].tags ?? []).map(({ tag }) => tag)])];
+  const tags = [...new Set([...chosen, ...(answer?.tags ?? []).map(({ tag }) => tag)])];
   /** @param {string} name */
   const field = (name) => (/** @type {Event} */ event) =>
     onChange({ [name]: /** @type {HTMLInputElement} */ (event.target).value || null });
@@ -77,8 +82,7 @@ export function Filters({ query, names, onChange }) {
     <summary>Filters${count ? ` (${count})` : ""}</summary>
     <${RequestState} ...${known} />
     <div class="fields">
-      <label>Source <input list="sources" autocomplete="off" dir="auto" value=${query.get("source") ?? ""} onChange=${field("source")} /></label>
-      <datalist id="sources">${folders.map(({ name }) => html`<option key=${name} value=${name}></option>`)}</datalist>
+      <label>Source <input autocomplete="off" dir="auto" value=${query.get("source") ?? ""} onChange=${field("source")} /></label>
       ${
         names.includes("since") &&
         html`<label>From <input type="date" value=${query.get("since") ?? ""} onChange=${field("since")} /></label>
@@ -89,13 +93,7 @@ export function Filters({ query, names, onChange }) {
           onChange({ archived: /** @type {HTMLInputElement} */ (event.target).checked ? "yes" : null })} /> Archived too</label>
       ${count > 0 && html`<button type="button" onClick=${() => onChange(Object.fromEntries(names.map((name) => [name, null])))}>Clear filters</button>`}
     </div>
-    ${
-      folders.length > 0 &&
-      html`<div class="tags" role="group" aria-label="Sources">${folders.map(({ name, count }) => {
-        const on = query.get("source") === name;
-        return html`<button key=${name} type="button" class="tag" aria-pressed=${on} onClick=${() => onChange({ source: on ? null : name })}><bdi>${name}/</bdi> ${count.toLocaleString("en")}</button>`;
-      })}</div>`
-    }
+    ${open && html`<${Lazy} load=${tree} chosen=${query.get("source") ?? ""} archived=${Boolean(query.get("archived"))} onChoose=${(/** @type {string | null} */ source) => onChange({ source })} />`}
     ${
       tags.length > 0 &&
       html`<div class="tags" role="group" aria-label="Tags">${tags.map((tag) => {

@@ -1,7 +1,9 @@
 // Short notices at the bottom of the page, with Undo where the service can take a change back.
 import { signal } from "../vendor/preact-signals.js";
-import { namespace } from "../state.js";
+import { here } from "../api.js";
 import { html } from "./html.js";
+
+/** @import { Place } from "../api.js" */
 
 const SHOWN_MS = 8000;
 
@@ -13,12 +15,13 @@ let timer = 0;
  * Show a notice for 8 seconds, instead of the one before.
  * @param {string} text
  * @param {() => unknown} [undo] Takes the change back.
+ * @param {Place} [at] Where the change was made; by default here.
  */
-export function notify(text, undo) {
+export function notify(text, undo, at = here()) {
   clearTimeout(timer);
-  const changed = namespace();
   const takeBack = () => {
-    if (namespace() !== changed) throw new Error(`the change was made in the namespace ${changed}.`);
+    const now = here();
+    if (now.namespace !== at.namespace || now.key !== at.key) throw new Error(`the change was made in the namespace ${at.namespace ?? "default"}. Go back to it to undo.`);
     return undo?.();
   };
   notice.value = { text, undo: undo && takeBack };
@@ -31,6 +34,8 @@ export function Notice() {
     notice.value = null;
     try {
       await shown?.undo?.();
+      // Unless something else was said meanwhile.
+      if (!notice.value) notify("Undone.");
     } catch (error) {
       notify(`Not undone: ${/** @type {Error} */ (error).message}`);
     }

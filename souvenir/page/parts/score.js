@@ -2,9 +2,10 @@
 import { html } from "./html.js";
 
 /** @import { Schemas } from "../api.js" */
-/** @typedef {Schemas["ExplainedHit"]} Hit */
+/** @import { Answer, Found } from "./search/found.js" */
+/** @typedef {Schemas["Explanation"]} Explanation */
 
-/** The kind of each part of a score (docs/retrieval.md), as the page names it. @type {Record<string, string>} */
+/** The kind of each part of a score (docs/ranking.md), as the page names it. @type {Record<string, string>} */
 const KINDS = {
   lexical: "words",
   order: "words",
@@ -15,83 +16,112 @@ const KINDS = {
   period: "time",
   day: "time",
   recency: "time",
+  time: "time",
   speaker: "speaker",
+  role: "speaker",
 };
-const ORDER = ["meaning", "words", "time", "speaker", "other"];
+/** How many times as probable the first result is if no other comes near. */
+const FAR = 4;
+export const LEGEND = ["meaning", "words", "time", "speaker", "other"];
+
+/** The evidence of an answer in plain words. */
+export const EVIDENCE = { strong: "Spoken of here", weak: "Perhaps related", none: "Nothing here is about this" };
 
 /**
- * The parts of a raw score that speak for the result, by kind, greatest kinds first as the legend orders them.
- * @param {Hit} hit
+ * The parts of a raw score that speak for the result, by kind, in the order of the legend.
+ * @param {Explanation} explanation
  * @returns {[kind: string, value: number][]}
  */
-function kindsOf(hit) {
+function kindsOf({ parts }) {
   /** @type {Record<string, number>} */
   const sums = {};
-  for (const [name, value] of Object.entries(hit.explanation.parts)) {
+  for (const [name, value] of Object.entries(parts)) {
     const kind = KINDS[name] ?? "other";
     sums[kind] = (sums[kind] ?? 0) + value;
   }
-  return ORDER.filter((kind) => sums[kind] > 0.005).map((kind) => [kind, sums[kind]]);
+  return LEGEND.filter((kind) => sums[kind] > 0.005).map((kind) => [kind, sums[kind]]);
 }
 
-/**
- * The sum of what speaks for a result; the greatest of a list is the whole width of a bar.
- * @param {Hit} hit
- */
-export const lengthOf = (hit) => kindsOf(hit).reduce((sum, [, value]) => sum + value, 0);
-
-/** @param {{ hit: Hit, longest: number }} props */
-export function ScoreBar({ hit, longest }) {
-  const kinds = kindsOf(hit);
+/** A bar as long as the probability, divided among what speaks for the result. @param {{ explanation: Explanation, score: number }} props */
+export function ScoreBar({ explanation, score }) {
+  const kinds = kindsOf(explanation);
+  const sum = kinds.reduce((total, [, value]) => total + value, 0);
   const said = kinds.map(([kind, value]) => `${kind} ${value.toFixed(2)}`).join(", ") || "no part speaks for it";
   return html`<span class="score" role="img" aria-label=${`Parts of the score: ${said}`} title=${said}>
-    ${kinds.map(([kind, value]) => html`<span class=${`part ${kind}`} style=${{ width: `${(100 * value) / longest}%` }}></span>`)}
+    ${kinds.map(([kind, value]) => html`<span class=${`part ${kind}`} style=${{ width: `${(100 * score * value) / sum}%` }}></span>`)}
   </span>`;
 }
 
 /**
  * A sentence about why a result was found, made from the parts of its score.
- * @param {Hit} hit
- * @param {Schemas["ExplainResponse"]} answer
+ * @param {Found} found
+ * @param {Answer} answer
  */
-export function sentence(hit, { query, explain }) {
-  const { terms, similarity, vector_rank, parts } = hit.explanation;
-  const words = query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+export function sentence(found, { question, repairs, found: all }) {
+  const { hit, kind, explanation, phrases } = found;
+  const [first, second] = all;
+  /** @type {string[]} */
+  const said = [];
+  // Memories and messages are ranked by themselves.
+  const among = all.some((other) => other.kind !== kind) ? ` of the ${kind === "memory" ? "memories" : "messages"}` : "";
+  if (explanation) said.push(...reasons(explanation, question, repairs, phrases, among));
+  else if (hit.similarity) said.push(`Cosine ${figure(hit.similarity)} to the question`);
+  if ("graph_via" in hit && hit.graph_via?.length) said.push(`it is linked with memory ${hit.graph_via.join(", ")}`);
+  if (found === first && second && second.score * FAR <= first.score) said.push(`no other result comes near (${percent(second.score)})`);
+  return said.length ? `${said.join("; ")}.` : "";
+}
+
+/** Two decimals, without a minus before zero. @param {number} value */
+const figure = (value) => (Math.round(value * 100) / 100 + 0).toFixed(2);
+
+/**
+ * @param {Explanation} explanation
+ * @param {string} question
+ * @param {[string, string][]} repairs
+ * @param {string[]} phrases
+ * @param {string} among
+ */
+function reasons({ terms, similarity, vector_rank: rank, parts }, question, repairs, phrases, among) {
+  const corrected = new Map(repairs.map(([from, to]) => [to, from]));
+  const words = question.match(/[\p{L}\p{N}]+/gu) ?? [];
   // The service reports stems; people read the words that they typed.
-  const quoted = (/** @type {{ term: string }} */ { term }) => `“${words.find((word) => word.startsWith(term)) ?? term}”`;
+  const quoted = (/** @type {{ term: string }} */ { term }) => `“${words.find((word) => word.toLowerCase().startsWith(corrected.get(term) ?? term)) ?? term}”`;
   const present = terms.filter(({ tf }) => tf > 0).map(quoted);
   const absent = terms.filter(({ tf }) => !tf).map(quoted);
-  const said = [];
-  if (similarity !== null && similarity !== undefined) {
-    const place = vector_rank === 1 ? "Closest in meaning" : vector_rank ? `Number ${vector_rank} in meaning` : "Far in meaning";
-    said.push(`${place} (cosine ${similarity.toFixed(2)})`);
-  }
+  const place = rank === 1 ? "Closest in meaning" : rank ? `Number ${rank} in meaning` : "Far in meaning";
+  const said = [`${place}${rank ? among : ""} (cosine ${figure(similarity)})`];
   if (present.length) said.push(`it has ${present.join(", ")}`);
   if (absent.length) said.push(`it lacks ${absent.join(", ")}`);
-  if ((parts.period ?? 0) > 0 || (parts.day ?? 0) > 0) said.push(`its time fits ${explain.time?.phrases.map((phrase) => `“${phrase}”`).join(", ")}`);
+  if ((parts.period ?? 0) > 0 || (parts.day ?? 0) > 0) said.push(`its time fits ${phrases.map((phrase) => `“${phrase}”`).join(", ")}`);
   if ((parts.speaker ?? 0) > 0) said.push("the person asked about said it");
+  if ((parts.role ?? 0) > 0) said.push("the user said it");
   if ((parts.tags ?? 0) > 0) said.push("a tag fits");
-  if (hit.graph_via?.length) said.push(`it is linked with memory ${hit.graph_via.join(", ")}`);
-  return `${said.join("; ")}.`;
+  return said;
 }
 
 /**
  * Why a result was found: the sentence, each part of the score, and the raw answer.
- * @param {{ hit: Hit, answer: Schemas["ExplainResponse"] }} props
+ * @param {{ found: Found, answer: Answer }} props
  */
-export function Why({ hit, answer }) {
-  const parts = Object.entries(hit.explanation.parts).filter(([, value]) => Math.abs(value) >= 0.005);
+export function Why({ found, answer }) {
+  const { explanation, hit, score } = found;
   return html`<section aria-label="Why this result">
     <h2>Why this result</h2>
-    <p>${sentence(hit, answer)}</p>
-    <table class="parts"><caption class="faint">Parts of the score, before it becomes a probability of ${percent(hit.score ?? 0)}</caption>
-      <tbody>${parts.map(
-        ([name, value]) => html`<tr key=${name}><th scope="row">${name}</th><td>${KINDS[name] ?? "other"}</td><td class="number">${value.toFixed(2)}</td></tr>`,
-      )}
-      <tr><th scope="row">sum</th><td></td><td class="number">${hit.explanation.raw_score.toFixed(2)}</td></tr></tbody>
-    </table>
-    <details><summary>Raw JSON</summary><pre tabindex="0" dir="auto">${JSON.stringify(hit, null, 2)}</pre></details>
+    <p>${sentence(found, answer)}</p>
+    ${explanation ? html`<${Parts} explanation=${explanation} score=${score} />` : html`<p class="faint">An admin key sees the parts of the score.</p>`}
+    <details><summary>Result as JSON</summary><pre tabindex="0" dir="auto">${JSON.stringify(hit, null, 2)}</pre></details>
   </section>`;
+}
+
+/** @param {{ explanation: Explanation, score: number }} props */
+function Parts({ explanation, score }) {
+  const parts = Object.entries(explanation.parts).filter(([, value]) => Math.abs(value) >= 0.005);
+  return html`<table class="parts"><caption class="faint">Parts of the score, before it becomes a probability of ${percent(score)}</caption>
+    <tbody>${parts.map(
+      ([name, value]) => html`<tr key=${name}><th scope="row">${name}</th><td>${KINDS[name] ?? "other"}</td><td class="number">${value.toFixed(2)}</td></tr>`,
+    )}
+    <tr><th scope="row">sum</th><td></td><td class="number">${explanation.raw_score.toFixed(2)}</td></tr></tbody>
+  </table>`;
 }
 
 /**
@@ -99,6 +129,6 @@ export function Why({ hit, answer }) {
  * @param {number} share
  */
 export function percent(share) {
-  if (share > 0 && share < 0.01) return "< 1 %";
-  return `${Math.min(99, Math.round(share * 100))} %`;
+  if (share > 0 && share < 0.01) return "<\u00a01\u00a0%";
+  return `${Math.min(99, Math.round(share * 100))}\u00a0%`;
 }

@@ -1,3 +1,4 @@
+import { useMemo } from "../vendor/preact-hooks.js";
 import { html } from "./html.js";
 
 // The table of the comparison has at most this many cells; longer texts are shown as replaced whole.
@@ -65,7 +66,8 @@ function middle(gone, fresh) {
 
 /** @param {{ before: string, after: string }} props */
 export function WordDiff({ before, after }) {
-  return html`<div class="memory-text diff" dir="auto">${wordDiff(before, after).map(({ kind, text }) =>
+  const pieces = useMemo(() => wordDiff(before, after), [before, after]);
+  return html`<div class="memory-text diff" dir="auto">${pieces.map(({ kind, text }) =>
     kind === "gone" ? html`<del>${text}</del>` : kind === "new" ? html`<ins>${text}</ins>` : text,
   )}</div>`;
 }

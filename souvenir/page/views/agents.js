@@ -1,8 +1,9 @@
 import { call } from "../api.js";
-import { Blocks } from "../parts/agent-blocks.js";
-import { ContextPreview } from "../parts/agent-context.js";
-import { AgentList, NoAgent } from "../parts/agent-list.js";
-import { Conversations } from "../parts/agent-sessions.js";
+import { Blocks } from "../parts/agents/blocks.js";
+import { ContextPreview } from "../parts/agents/context.js";
+import { AgentList, NoAgent } from "../parts/agents/list.js";
+import { Preferences } from "../parts/agents/preferences.js";
+import { Conversations } from "../parts/agents/sessions.js";
 import { counted } from "../parts/figures.js";
 import { html } from "../parts/html.js";
 import { RequestState, useRequest } from "../parts/request.js";
@@ -14,6 +15,7 @@ import { address, ownNamespace, route } from "../state.js";
 const TABS = {
   context: { name: "Context", show: (agent) => html`<${ContextPreview} agent=${agent} />` },
   blocks: { name: "Blocks", show: (agent) => html`<${Blocks} agent=${agent} />` },
+  preferences: { name: "Preferences", show: (agent) => html`<${Preferences} agent=${agent} />` },
   conversations: { name: "Conversations", show: (agent) => html`<${Conversations} agent=${agent} />` },
 };
 
@@ -43,7 +45,7 @@ function Agent({ agent }) {
     }
     ${
       asked.error
-        ? html`<${NoAgent} />`
+        ? html`<${NoAgent} />${!ownNamespace.value && html`<p>Or <a href="#/agents">choose another agent</a>.</p>`}`
         : html`<ul class="tabs">${Object.entries(TABS).map(
             ([id, { name }]) => html`<li key=${id}><a href=${address("agents", { show: id })} aria-current=${id === shown ? "page" : undefined}>${name}</a></li>`,
           )}</ul>${(TABS[shown] ?? TABS.context).show(agent)}`

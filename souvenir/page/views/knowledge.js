@@ -1,11 +1,11 @@
 import { call } from "../api.js";
-import { AgentList } from "../parts/agent-list.js";
+import { AgentList } from "../parts/agents/list.js";
 import { html } from "../parts/html.js";
-import { Concept } from "../parts/knowledge-concept.js";
-import { Entities } from "../parts/knowledge-entities.js";
-import { Find } from "../parts/knowledge-find.js";
-import { ConceptGraph } from "../parts/knowledge-graph.js";
-import { Topic, Topics } from "../parts/knowledge-topics.js";
+import { Concept } from "../parts/knowledge/concept.js";
+import { Entities } from "../parts/knowledge/entities.js";
+import { Find } from "../parts/knowledge/find.js";
+import { ConceptGraph } from "../parts/knowledge/graph.js";
+import { Topic, Topics } from "../parts/knowledge/topics.js";
 import { RequestState, useRequest } from "../parts/request.js";
 import { Time } from "../parts/text.js";
 import { address, go, ownNamespace, route } from "../state.js";
@@ -56,7 +56,7 @@ function Concepts({ agent }) {
   const asked = useRequest((signal) => call("GET", `agents/${agent}/concepts?limit=${limit}`, { signal }), [agent, limit]);
   /** @type {Schemas["ConceptPage"] | null} */
   const answer = asked.answer;
-  return html`<${Find} agent=${agent} name="name" label="Name of a concept" onFound=${(/** @type {number} */ id) => go("knowledge", { concept: id })} />
+  return html`<${Find} agent=${agent} name="name" label="Name of a concept" onFound=${(/** @type {Schemas["ConceptDetailsRecord"]} */ { id }) => go("knowledge", { concept: id })} />
     <${RequestState} error=${asked.error} slow=${asked.slow && !answer} />
     ${answer && !answer.total && html`<p>No concept yet. Names, things and dates that the stored texts mention appear here by themselves.</p>`}
     ${

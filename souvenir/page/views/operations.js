@@ -1,63 +1,38 @@
-import { call } from "../api.js";
-import { bytes } from "../parts/figures.js";
+import { Feed } from "../parts/feed.js";
 import { html } from "../parts/html.js";
-import { Audit } from "../parts/operations-audit.js";
-import { Backups } from "../parts/operations-backups.js";
-import { Charts } from "../parts/operations-charts.js";
-import { Embedding } from "../parts/operations-embedding.js";
-import { Jobs } from "../parts/operations-jobs.js";
-import { Keys } from "../parts/operations-keys.js";
-import { Usage } from "../parts/operations-usage.js";
-import { RequestState, useRequest } from "../parts/request.js";
-import { Time } from "../parts/text.js";
-import { namespace, role } from "../state.js";
+import { Audit } from "../parts/operations/audit.js";
+import { Backups } from "../parts/operations/backups.js";
+import { Charts } from "../parts/operations/charts.js";
+import { Embedding } from "../parts/operations/embedding.js";
+import { Jobs } from "../parts/operations/jobs.js";
+import { Keys } from "../parts/operations/keys.js";
+import { State } from "../parts/operations/state.js";
+import { Usage } from "../parts/operations/usage.js";
+import { Webhooks } from "../parts/operations/webhooks.js";
+import { address, role, route } from "../state.js";
 
-/** @import { Schemas } from "../api.js" */
+/** @type {Record<string, { name: string, admin?: boolean, show: (admin: boolean) => unknown }>} */
+const TABS = {
+  state: { name: "State", show: (admin) => html`<${State} />${admin && html`<${Charts} />`}` },
+  jobs: { name: "Jobs", show: () => html`<${Jobs} />` },
+  backups: { name: "Backups", admin: true, show: () => html`<${Backups} />` },
+  model: { name: "Model", admin: true, show: () => html`<${Embedding} />` },
+  keys: { name: "Keys", admin: true, show: () => html`<${Keys} />` },
+  usage: { name: "Usage", show: () => html`<${Usage} />` },
+  audit: { name: "Audit", admin: true, show: () => html`<${Audit} />` },
+  events: { name: "Events", show: () => html`<${Feed} view="operations" />${role.value !== "read-only" && html`<${Webhooks} />`}` },
+};
 
+/** Sections that operate the service, as tabs in the address. */
 export function Operations() {
   const admin = role.value === "admin";
+  const offered = Object.entries(TABS).filter(([, tab]) => admin || !tab.admin);
+  const named = route.value.query.get("show") ?? "state";
+  const [shown, tab] = offered.find(([id]) => id === named) ?? offered[0];
   return html`<main id="main" tabindex="-1" class="scroll">
     <h1>Operations</h1>
-    <${State} />
-    ${admin && html`<${Charts} />`}
-    <${Jobs} />
-    ${admin && html`<${Backups} /><${Embedding} /><${Keys} />`}
-    <${Usage} />
-    ${admin && html`<${Audit} />`}
-    ${!admin && html`<p class="faint">Keys, backups and the audit log are shown to an admin key.</p>`}
+    <ul class="tabs wrap">${offered.map(([id, { name }]) => html`<li key=${id}><a href=${address("operations", { show: id })} aria-current=${id === shown ? "page" : undefined}>${name}</a></li>`)}</ul>
+    ${tab.show(admin)}
+    ${!admin && html`<p class="faint">Load, keys, backups, the model and the audit log are shown to an admin key.</p>`}
   </main>`;
 }
-
-function State() {
-  const asked = useRequest(
-    (signal) => Promise.all([readiness(signal), call("GET", "stats", { signal })]),
-    [],
-  );
-  /** @type {[Schemas["ReadyResponse"], Schemas["StatsResponse"]] | null} */
-  const answer = asked.answer;
-  if (!answer) return html`<${RequestState} ...${asked} />`;
-  const [ready, stats] = answer;
-  const rows = [
-    ["Memories", stats.total_memories.toLocaleString("en")],
-    ["Embedding model", `${stats.model}, ${stats.dimension} dimensions`],
-    ["Index in memory", bytes(stats.index_size_bytes)],
-    ["Backups", stats.backup_count.toLocaleString("en")],
-  ];
-  return html`<section aria-label="State">
-    <h2>State</h2>
-    <${RequestState} ...${asked} />
-    <p><strong>${ready.ready ? "Ready" : `Not ready: ${ready.status}`}</strong></p>
-    ${(ready.warnings ?? []).map(({ code, message }) => html`<p key=${code} class="warning">${message ?? code}</p>`)}
-    <table class="figures"><caption class="faint">The namespace <bdi>${namespace()}</bdi></caption>
-      <tbody>${rows.map(([name, value]) => html`<tr key=${name}><th scope="row">${name}</th><td>${value}</td></tr>`)}
-      ${stats.last_updated && html`<tr><th scope="row">Last write</th><td><${Time} at=${stats.last_updated} /></td></tr>`}</tbody>
-    </table>
-  </section>`;
-}
-
-/**
- * The readiness, which is answered with 503 while the service is not ready.
- * @param {AbortSignal} signal
- */
-const readiness = (signal) => call("GET", "health/ready", { signal, expected: 503 });
-
