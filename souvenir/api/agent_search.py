@@ -23,17 +23,18 @@ from souvenir.api.message_search import FoundMessage, search_limit
 from souvenir.api.parameters import AgentReader
 from souvenir.api.search import AUTO_INTENT, REFERENCE_DATE, SearchHit
 from souvenir.api.verification import (
-    DEFAULT_READING_MS,
     AnswerQuote,
     AnswerReason,
+    DeadlineMs,
     OptionalAnswered,
-    ReadingMs,
     Verify,
+    seconds,
     verdict_fields,
 )
 from souvenir.conversations.agent_search import AgentQuery, AgentSearchResult
 from souvenir.conversations.messages import MessageHit
 from souvenir.conversations.verification import Verdict, passages_of
+from souvenir.core.concurrency import answer_due
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Hit, MessageRole, RecordKind, Scope, SearchStrategy
 from souvenir.server.load_shedding import CostClass
@@ -85,7 +86,7 @@ class AgentSearchRequest(BaseModel):
     reference_date: Annotated[Moment | None, Field(description=REFERENCE_DATE)] = None
     min_score: MinScore = None
     verify: Verify = False
-    deadline_ms: ReadingMs = DEFAULT_READING_MS
+    deadline_ms: DeadlineMs = None
 
     def query_of(self, limit: int) -> AgentQuery:
         return AgentQuery(
@@ -139,7 +140,8 @@ class AgentSearchResponse(BaseModel):
     relevance: RelevanceShare
     evidence: EvidenceOfAnswer
     degraded: list[str] = Field(
-        description="Components of the search that could not run, as in `/search`; empty if all ran.", examples=[[]]
+        description="Components of the search that could not run, or not in time, as in `/search`; empty if all ran.",
+        examples=[[]],
     )
     answered: OptionalAnswered = None
     answer_quote: AnswerQuote = None
@@ -176,8 +178,9 @@ def search_agent(
 ) -> AgentSearchResponse:
     """Find the messages and memories of an agent that best match a query, in one ranking."""
     query = body.query_of(result_limit(request, search_limit(service.settings, body.limit)))
-    found = service.agent_search.search(scope, query)
-    return AgentSearchResponse.of(query, found, _verdict(body, scope, service, found) if body.verify else None)
+    with answer_due(seconds(body.deadline_ms)):
+        found = service.agent_search.search(scope, query)
+        return AgentSearchResponse.of(query, found, _verdict(body, scope, service, found) if body.verify else None)
 
 
 def _verdict(body: AgentSearchRequest, scope: Scope, service: Service, found: AgentSearchResult) -> Verdict:
@@ -187,7 +190,6 @@ def _verdict(body: AgentSearchRequest, scope: Scope, service: Service, found: Ag
         passages_of(found.hits),
         degraded=found.degraded,
         asked_at=body.reference_date,
-        timeout_s=body.deadline_ms / 1000,
     )
 
 

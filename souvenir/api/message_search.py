@@ -24,9 +24,10 @@ from souvenir.api.fields import (
 from souvenir.api.messages import MessageRecord, message_fields
 from souvenir.api.parameters import AgentName, described_headers
 from souvenir.api.search_explanations import Explanation, TimeReading
-from souvenir.api.verification import DEFAULT_READING_MS, VERDICT_HEADERS, ReadingMs, Verify, set_verdict
+from souvenir.api.verification import VERDICT_HEADERS, DeadlineMs, Verify, seconds, set_verdict
 from souvenir.conversations.messages import MessageHit, MessageQuery, MessageSearch
 from souvenir.conversations.verification import Verdict, passages_of
+from souvenir.core.concurrency import answer_due
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.settings import Settings
 from souvenir.core.types import Fusion, MessageRole, Scope
@@ -106,7 +107,7 @@ class VerifiableMessageSearch(SearchMessagesRequest):
     """A search whose messages a reader may check."""
 
     verify: Verify = False
-    deadline_ms: ReadingMs = DEFAULT_READING_MS
+    deadline_ms: DeadlineMs = None
 
 
 class FoundMessage(MessageRecord):
@@ -131,8 +132,8 @@ DEGRADED_HEADER = "X-Search-Degraded"
 _SEARCHED = described_headers(
     (
         DEGRADED_HEADER,
-        "Components of the search that could not run, separated by commas: an arm (`vector`, `lexical`) or the "
-        "cross-encoder (`rerank`); absent if all ran.",
+        "Components of the search that could not run, or not within `deadline_ms`, separated by commas: an arm "
+        "(`vector`, `lexical`), late interaction (`late`) or the cross-encoder (`rerank`); absent if all ran.",
         "string",
     ),
     *RELEVANCE_HEADERS,
@@ -156,12 +157,13 @@ def search_messages(
     """Find the messages of an agent that best match a query, by meaning and by words."""
     query = body.query_of(result_limit(request, search_limit(service.settings, body.limit)))
     scope = agent_scope(request, body.agent_name)
-    found = service.conversations.search(scope, query)
+    with answer_due(seconds(body.deadline_ms)):
+        found = service.conversations.search(scope, query)
+        if body.verify:
+            set_verdict(response, _verdict(body, scope, service, found))
     set_relevance(response, found.relevance, found.evidence)
     if found.degraded:
         response.headers[DEGRADED_HEADER] = ",".join(found.degraded)
-    if body.verify:
-        set_verdict(response, _verdict(body, scope, service, found))
     return FoundMessages([FoundMessage.of_hit(hit) for hit in found.hits])
 
 
@@ -172,7 +174,6 @@ def _verdict(body: VerifiableMessageSearch, scope: Scope, service: Service, foun
         passages_of(found.hits),
         degraded=found.degraded,
         asked_at=body.reference_date,
-        timeout_s=body.deadline_ms / 1000,
     )
 
 

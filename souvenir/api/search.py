@@ -33,15 +33,16 @@ from souvenir.api.fields import (
 from souvenir.api.memories import RECORD_EXAMPLE, MemoryRecord, record_fields, source_filter
 from souvenir.api.metadata import MetadataFilter
 from souvenir.api.verification import (
-    DEFAULT_READING_MS,
     AnswerQuote,
     AnswerReason,
+    DeadlineMs,
     OptionalAnswered,
-    ReadingMs,
     Verify,
+    seconds,
     verdict_fields,
 )
 from souvenir.conversations.verification import Verdict, passages_of
+from souvenir.core.concurrency import answer_due
 from souvenir.core.errors import SourceForbidden
 from souvenir.core.labels import is_visible
 from souvenir.core.timestamps import utc_now
@@ -231,7 +232,7 @@ class VerifiableSearchRequest(SearchRequest):
     """A search whose results a reader may check."""
 
     verify: Verify = False
-    deadline_ms: ReadingMs = DEFAULT_READING_MS
+    deadline_ms: DeadlineMs = None
 
 
 class MatchType(StrEnum):
@@ -304,9 +305,9 @@ class SearchResponse(BaseModel):
     relevance: RelevanceShare
     evidence: EvidenceOfAnswer
     degraded: list[str] = Field(
-        description="Components that could not run: an arm (`vector`, `lexical`), the cross-encoder (`rerank`), or "
-        "with `as_of` texts that were different at the time (`past_texts`: more than 200, or they "
-        "could not be embedded); empty if all ran.",
+        description="Components that could not run, or not within `deadline_ms`: an arm (`vector`, `lexical`), the "
+        "cross-encoder (`rerank`), late interaction (`late`), `links`, or with `as_of` texts that were different at "
+        "the time (`past_texts`: more than 200, or they could not be embedded); empty if all ran.",
         examples=[[]],
     )
     warnings: Warnings = []
@@ -403,9 +404,10 @@ def _link_fields(support: LinkSupport | None) -> dict[str, Any]:
 def search(body: VerifiableSearchRequest, scope: Reader, service: RunningService, request: Request) -> SearchResponse:
     """Find the memories that best match a query, by meaning and by words; filters apply before ranking."""
     query = _query(body, scope, request)
-    result = service.engine.search(scope, query, body.as_of)
-    service.searches.note(scope, query, result)
-    return SearchResponse.of(body, result, _verdict(body, scope, service, result) if body.verify else None)
+    with answer_due(seconds(body.deadline_ms)):
+        result = service.engine.search(scope, query, body.as_of)
+        service.searches.note(scope, query, result)
+        return SearchResponse.of(body, result, _verdict(body, scope, service, result) if body.verify else None)
 
 
 @routes.post(
@@ -442,7 +444,6 @@ def _verdict(body: VerifiableSearchRequest, scope: Scope, service: Service, resu
         passages_of(result.hits),
         degraded=result.degraded,
         asked_at=body.reference_date or body.as_of,
-        timeout_s=body.deadline_ms / 1000,
     )
 
 

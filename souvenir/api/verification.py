@@ -11,7 +11,7 @@ from urllib.parse import quote
 from fastapi import Response
 from pydantic import Field
 
-from souvenir.conversations.verification import DEFAULT_READING_S, Answered, Verdict
+from souvenir.conversations.verification import Answered, Verdict
 
 MOST_DEADLINE_MS = 60_000
 
@@ -30,11 +30,22 @@ Verify = Annotated[
         "it is down or late, `answered` is `unknown`."
     ),
 ]
-ReadingMs = Annotated[
-    int,
-    Field(ge=1, le=MOST_DEADLINE_MS, description="With `verify`: milliseconds that the reader has after the search."),
+DeadlineMs = Annotated[
+    int | None,
+    Field(
+        ge=1,
+        le=MOST_DEADLINE_MS,
+        description="Milliseconds after which the response is due. Parts of the search that would not be done by then "
+        "are left out and named in `degraded`: first the cross-encoder, then links and late interaction, at last the "
+        "meaning of a query that is not embedded yet; the words always run. With `verify` the reader has what the "
+        "search leaves of them, by default 10 seconds.",
+    ),
 ]
-DEFAULT_READING_MS = int(DEFAULT_READING_S * 1000)
+
+
+def seconds(deadline_ms: int | None) -> float | None:
+    return None if deadline_ms is None else deadline_ms / 1000
+
 
 OptionalAnswered = Annotated[Answered | None, Field(description=_ANSWERED)]
 AnswerQuote = Annotated[str | None, Field(description=_QUOTE, examples=["Alice leads the billing team."])]

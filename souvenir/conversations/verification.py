@@ -11,6 +11,7 @@ all that a passage with instructions in it could change. `no` is said of all pas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,7 +29,7 @@ from souvenir.conversations.concurrent_parts import TimedParts
 from souvenir.conversations.context import DEFAULT_DEADLINE_S, Context, ContextQuery
 from souvenir.conversations.context_text import ELLIPSIS, part_shown
 from souvenir.conversations.messages import MessageHit
-from souvenir.core.concurrency import awaited, deadline, leave_place, time_left
+from souvenir.core.concurrency import awaited, deadline, leave_place, left_until_due, time_left
 from souvenir.core.errors import DeadlineExceeded, SouvenirError
 from souvenir.core.text import defuse, fenced, sentences
 from souvenir.core.timestamps import utc_now
@@ -177,11 +178,12 @@ class Verification:
         *,
         degraded: Sequence[str] = (),
         asked_at: datetime | None = None,
-        timeout_s: float = DEFAULT_READING_S,
+        timeout_s: float | None = None,
     ) -> Verdict:
         """Return whether the passages answer the question; never fails.
 
         :param passages: Best first. :param degraded: What the search lacked.
+        :param timeout_s: None: until the answer is due, or `DEFAULT_READING_S` if it is not.
         """
         if self._reader is None:
             return _unknown(NOT_CONFIGURED)
@@ -192,6 +194,9 @@ class Verification:
         try:
             leave_place()
             read = partial(self._read, self._reader, scope, question, passages, asked_at, complete=not degraded)
+            if timeout_s is None:
+                due_s = left_until_due()
+                timeout_s = DEFAULT_READING_S if due_s == math.inf else due_s
             with deadline(min(timeout_s, SHARE_OF_TIME * time_left(_NO_DEADLINE_S))):
                 return awaited(self._in_time.start("reading", read))
         except DeadlineExceeded:

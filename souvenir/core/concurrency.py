@@ -3,7 +3,8 @@
 A deadline is passed on in the context of a thread or task. The HTTP boundary sets it, and ends it early if the client
 disconnects; a wait asks how long it may still last, and a loop asks between two steps whether it may go on. It also
 holds the caller that the work is charged to, and the tokens that a request may have embedded. Without a deadline, as in
-a job or in maintenance, a wait has only its own limit.
+a job or in maintenance, a wait has only its own limit. Within it, an answer can be due earlier (`answer_due`): a search
+then leaves out what would not be done in time.
 
 The lock admits many readers at once, or one writer alone, in fair turns. A waiting writer precedes readers that arrive
 later, and the readers that waited for a writer precede the next one, so that neither a stream of searches nor a long
@@ -12,6 +13,7 @@ import blocks the other side (phase-fair locks, Brandenburg and Anderson 2010).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -87,6 +89,11 @@ class Deadline:
             self._within.spend(tokens)
 
     @property
+    def elapsed_s(self) -> float:
+        """Seconds since its creation or renewal."""
+        return monotonic() - self._at + self.timeout_s
+
+    @property
     def left_s(self) -> float:
         own_s = -1.0 if self._ended else self._at - monotonic()
         return own_s if self._within is None else min(own_s, self._within.left_s)
@@ -110,6 +117,31 @@ def deadline(timeout_s: float, *, caller: str = BACKGROUND, max_tokens: int | No
         yield made
     finally:
         _current.reset(token)
+
+
+_due: ContextVar[float] = ContextVar("souvenir_due", default=math.inf)
+
+
+@contextmanager
+def answer_due(deadline_s: float | None) -> Iterator[None]:
+    """Set when the answer of a request is due, for calls inside, also on threads that inherit the context.
+
+    Nothing fails when it passes: parts that can be left out are, and named as such.
+
+    :param deadline_s: Seconds from the begin of the deadline that is in effect, or without one from now. None: never.
+    """
+    current = _current.get()
+    spent_s = 0.0 if current is None else current.elapsed_s
+    token = _due.set(math.inf if deadline_s is None else monotonic() - spent_s + deadline_s)
+    try:
+        yield
+    finally:
+        _due.reset(token)
+
+
+def left_until_due() -> float:
+    """Return the seconds until the answer is due, negative when that has passed; infinity without `answer_due`."""
+    return _due.get() - monotonic()
 
 
 def time_left(bound_s: float) -> float:

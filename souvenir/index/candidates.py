@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,14 @@ class PastState:
     former: NamespaceIndex
 
 
+class ArmSeconds(NamedTuple):
+    """Seconds that a search of an index waited for writes, and that its two arms took."""
+
+    waited: float
+    words: float
+    vectors: float
+
+
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """The union of the results of both arms, scored exactly; arrays of shape (n,) unless noted.
@@ -76,6 +84,7 @@ class Candidates:
     :param terms: The query's terms in each candidate, if the probe asked to explain; else empty.
     :param complete: Whether every allowed passage is a candidate.
     :param excluded: The number of visible passages that the filters excluded.
+    :param seconds: How long the search waited for the index, and how long its parts took.
     """
 
     rows: NDArray[np.int64]
@@ -99,6 +108,7 @@ class Candidates:
     repairs: Mapping[str, str]
     complete: bool
     excluded: int
+    seconds: ArmSeconds
 
     def joined(self, other: Candidates, rows_before: int) -> Candidates:
         """Append the candidates of another index, whose rows are numbered from `rows_before`."""
@@ -130,4 +140,5 @@ class Candidates:
             terms=(*self.terms, *other.terms),
             complete=self.complete and other.complete,
             excluded=self.excluded + other.excluded,
+            seconds=ArmSeconds(*map(sum, zip(self.seconds, other.seconds, strict=True))),
         )

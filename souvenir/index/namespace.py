@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import islice
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from souvenir.core.passages import (
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Filters, FloatVector, Profile
 from souvenir.index.attributes import PassageAttributes, row_of
-from souvenir.index.candidates import Candidates, PastState, Probe
+from souvenir.index.candidates import ArmSeconds, Candidates, PastState, Probe
 from souvenir.index.late_interaction import LateQuery, late_interaction
 from souvenir.index.lexical import Corpus, idf
 from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
@@ -150,15 +151,15 @@ class NamespaceIndex:
 
         The words' arm ranks by everything except the cosine.
         """
+        arrived_s = perf_counter()
         with self.lock.read():
+            times = arrived_s, perf_counter()
             visible = self.attributes.visible(probe.filters.visible)
             if probe.past is not None:
-                return self._search_past(probe.past, probe, visible)
+                return self._search_past(probe.past, probe, visible, times)
             corpus = self._corpus(visible)
-            part = _SearchScope(
-                visible, corpus, self._mean(probe.filters.visible, visible), self._resolved(probe, corpus)
-            )
-            return self._search(probe, part)
+            mean = self._mean(probe.filters.visible, visible)
+            return self._search(probe, _SearchScope(visible, corpus, mean, self._resolved(probe, corpus), times))
 
     def late_scores(
         self, probe: Probe, rows: NDArray[np.int64], passage_ids: NDArray[np.int64]
@@ -219,7 +220,9 @@ class NamespaceIndex:
             dtype=np.float32,
         )
 
-    def _search_past(self, past: PastState, probe: Probe, visible: NDArray[np.bool_] | None) -> Candidates:
+    def _search_past(
+        self, past: PastState, probe: Probe, visible: NDArray[np.bool_] | None, times: tuple[float, float]
+    ) -> Candidates:
         former = past.former
         stood = np.isin(self.attributes.owners, past.owner_ids)
         for mask in (self.attributes.texts(), visible):
@@ -228,11 +231,12 @@ class NamespaceIndex:
         total = self.vectors.sum_of(stood) + former.vectors.sum_of(np.ones(len(former), dtype=np.bool_))
         mean = shrunk_mean(total, int(np.count_nonzero(stood)) + len(former))
         resolved = self._resolved(probe, corpus)
-        here = self._search(probe, _SearchScope(stood, corpus, mean, resolved))
+        here = self._search(probe, _SearchScope(stood, corpus, mean, resolved, times))
         if not len(former):
             return here
         talk = former.attributes.profiles == Profile.TALK
-        there = former._search(probe, _SearchScope(None, of_former, mean, replace(resolved, talk=talk)))
+        of_then = replace(resolved, talk=talk)
+        there = former._search(probe, _SearchScope(None, of_former, mean, of_then, (perf_counter(),) * 2))
         return here.joined(there, len(self))
 
     def _search(self, probe: Probe, part: _SearchScope) -> Candidates:
@@ -252,6 +256,7 @@ class NamespaceIndex:
         # Alone, the words' arm returns only passages with a match; with the other arm, everything is a candidate.
         matched = evidence.scores > 0 if probe.vector is None else None
         found = [_top(evidence.scores, fields, [one for one in (allowed, matched) if one is not None], count)]
+        with_words_s = perf_counter()
         if len(self) <= SCORED_WHOLE_ROWS and probe.vector is not None:
             dense, similarity = self._cosines(None, probe, centre)
             found.append(_nearest(dense, allowed, count))
@@ -261,6 +266,7 @@ class NamespaceIndex:
             found += [self.vectors.search(one - centre, count, allowed) for one in self._dense_queries(probe)]
             rows = self._with_siblings(_union(found, len(self)), allowed)
             dense, similarity = self._cosines(rows, probe, centre)
+        (arrived_s, began_s), with_vectors_s = part.times, perf_counter()
         reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
         seen = int(np.count_nonzero(ranked if visible is None else ranked & visible))
         return Candidates(
@@ -285,6 +291,7 @@ class NamespaceIndex:
             repairs=resolved.repairs,
             complete=all(len(part) < count for part in found) or len(rows) == reachable,
             excluded=seen - reachable,
+            seconds=ArmSeconds(began_s - arrived_s, with_words_s - began_s, with_vectors_s - with_words_s),
         )
 
     def _corpus(self, visible: NDArray[np.bool_] | None) -> Corpus:
@@ -420,12 +427,16 @@ class _ResolvedQuery:
 
 @dataclass(frozen=True, slots=True)
 class _SearchScope:
-    """The rows visible to a search, (n,), or None for all, with their statistics."""
+    """The rows visible to a search, (n,), or None for all, with their statistics.
+
+    :param times: When the search arrived, and when it had the lock, by `perf_counter`.
+    """
 
     rows: NDArray[np.bool_] | None
     corpus: Corpus
     mean: FloatVector
     resolved: _ResolvedQuery
+    times: tuple[float, float]
 
 
 def _top(

@@ -2850,8 +2850,7 @@ export interface components {
             min_score?: number | null;
             /** @default false */
             verify: boolean;
-            /** @default 10000 */
-            deadline_ms: number;
+            deadline_ms?: number | null;
         };
         AgentSearchResponse: {
             query: string;
@@ -5672,8 +5671,7 @@ export interface components {
             role_weight?: number | null;
             /** @default false */
             verify: boolean;
-            /** @default 10000 */
-            deadline_ms: number;
+            deadline_ms?: number | null;
         };
         VerifiableSearchRequest: {
             query: string;
@@ -5718,8 +5716,7 @@ export interface components {
             as_of?: string | null;
             /** @default false */
             verify: boolean;
-            /** @default 10000 */
-            deadline_ms: number;
+            deadline_ms?: number | null;
         } & {
             [key: string]: unknown;
         };

@@ -25,6 +25,8 @@ from souvenir.retrieval.probability import DECIMALS
 from souvenir.retrieval.ranking import Ranked
 from souvenir.retrieval.relevance import Found
 
+LINKS = "links"
+
 MAX_LINKS = 256
 """Maximum number of links followed."""
 

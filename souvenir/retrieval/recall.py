@@ -1,10 +1,12 @@
 """The search of one namespace's index: embed and analyse the query, run both arms, rank the results and judge them.
 
-No language model is involved. An arm that fails is logged and reported in the result; the other one answers alone.
+No language model is involved. An arm that fails is logged and reported in the result; the other one answers alone. So
+does the words' arm if the answer is due before the query is embedded (`souvenir.core.concurrency.answer_due`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -16,7 +18,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from souvenir.core.concurrency import require_time, time_left
+from souvenir.core.concurrency import deadline, left_until_due, require_time, time_left
 from souvenir.core.errors import DeadlineExceeded, Overloaded, SearchUnavailable
 from souvenir.core.passages import FieldScores, PassageColumns
 from souvenir.core.telemetry import Instruments, Stage
@@ -27,7 +29,7 @@ from souvenir.core.types import (
     Profile,
     SearchQuery,
 )
-from souvenir.index.candidates import Candidates, PastState, Probe
+from souvenir.index.candidates import ArmSeconds, Candidates, PastState, Probe
 from souvenir.index.late_interaction import LateQuery
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.retrieval.fields import Question, field_scores
@@ -70,6 +72,12 @@ LATE_COUNT = 100
 """Passages scored by late interaction, best first by the rest of the score, or as many as are asked for if these are
 more: the first ten of 200 were the same ten on all development questions."""
 
+SHARE_FOR_EMBEDDING = 0.5
+"""Share of the time until an answer is due that a search waits for the vector of its query."""
+
+MIN_LEFT_S = 0.005
+"""Time until an answer is due below which optional parts of the ranking, a few milliseconds each, are left out."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -97,6 +105,7 @@ class Recall:
         self._fusion = fusion
         self._slots = slots
         self._instruments = instruments
+        self._late_arms: set[str] = set()
 
     def find(
         self,
@@ -117,12 +126,13 @@ class Recall:
         :raises Overloaded: If too many searches are waiting.
         :raises DeadlineExceeded: If the caller's deadline has passed.
         """
+        self._late_arms.clear()
         intent, time = time_intent(_read(query), now) if query.auto_intent else None, None
         if intent is not None:
             query, time = intent.applied_to(query)
         with self._instruments.stage(Stage.SEARCH_EMBED):
             probe = replace(self._probe(query, owner_ids, intent), past=past)
-        with self._instruments.stage(Stage.SEARCH_WAIT):
+        with self._instruments.stage(Stage.SEARCH_QUEUE):
             if not self._slots.acquire(timeout=time_left(SLOT_WAIT_S)):
                 raise Overloaded("Too many searches are waiting; try again in a moment")
         try:
@@ -145,8 +155,8 @@ class Recall:
         counts = legible or probe.words is None or query.weights.vector >= 1.0
         while True:
             require_time()
-            with self._instruments.stage(Stage.SEARCH_INDEX):
-                candidates, probe = self._candidates(probe)
+            candidates, probe = self._candidates(probe)
+            self._note(candidates.seconds)
             with self._instruments.stage(Stage.SEARCH_RANK):
                 evidence = _evidence(candidates, tagged, balances, dense_counts=probe.vector is not None and counts)
                 near = self._near(query, evidence, probe)
@@ -162,10 +172,12 @@ class Recall:
             looked_for = text if time is None or time.words is None else time.words
             words = _try(LEXICAL, lambda: self._analyser.analyser.query_words(looked_for))
         if not query.words_only:
-            vector = _try(VECTOR, lambda: self._embedder.embed_query(text))
+            # The only arm of a search without words is not left out.
+            embedded = self._in_time if query.hybrid else _try
+            vector = embedded(VECTOR, lambda: self._embedder.embed_query(text))
         about = without_framing(text) if vector is not None and self._index.holds(Profile.CHAT) else text
         if query.hybrid and about != text:
-            unframed = _try(VECTOR, lambda: self._embedder.embed_query(about))
+            unframed = self._in_time(VECTOR, lambda: self._embedder.embed_query(about))
         return Probe(
             vector=vector,
             words=words,
@@ -179,6 +191,19 @@ class Recall:
             names=names_in(text, self._analyser.terms) if self._index.holds(Profile.FACT) else frozenset(),
             late=_try(LATE, lambda: self._late_query(text)) if query.hybrid and vector is not None else None,
         )
+
+    def _in_time(self, arm: str, run: Callable[[], T]) -> T | None:
+        """As `_try`; None also if it is not done in its share of the time until the answer is due."""
+        left_s = left_until_due()
+        if left_s == math.inf:
+            return _try(arm, run)
+        try:
+            with deadline(max(0.0, SHARE_FOR_EMBEDDING * left_s)):
+                return _try(arm, run)
+        except DeadlineExceeded:
+            require_time()
+            self._late_arms.add(arm)
+            return None
 
     def _late_query(self, text: str) -> LateQuery | None:
         tokens = self._embedder.query_tokens(text)
@@ -200,6 +225,11 @@ class Recall:
                 return found, attempt
         raise SearchUnavailable("Neither arm of the search can run; look at the service's log")
 
+    def _note(self, seconds: ArmSeconds) -> None:
+        self._instruments.took(Stage.SEARCH_QUEUE, seconds.waited)
+        self._instruments.took(Stage.SEARCH_WORDS, seconds.words)
+        self._instruments.took(Stage.SEARCH_VECTORS, seconds.vectors)
+
     def _found(
         self,
         query: SearchQuery,
@@ -217,8 +247,6 @@ class Recall:
         :param near: Mask of the passages that may be ranked, (n,); None: all.
         """
         degraded = self._degraded(query, probe)
-        for arm in degraded:
-            self._instruments.degraded(arm)
         if not len(evidence.rows) or (near is not None and not near.any()):
             return Found(query, candidates, (), degraded, legible, NOTHING_FOUND, None)
         judgement = self._judgement(candidates, evidence if legible else _unread(evidence), probe)
@@ -288,6 +316,9 @@ class Recall:
         best = best[has_late[evidence.profiles[best]]]
         if not len(best):
             return evidence
+        if left_until_due() < MIN_LEFT_S:
+            self._late_arms.add(LATE)
+            return evidence
         found = _try(LATE, lambda: self._index.late_scores(probe, candidates.rows[best], candidates.passage_ids[best]))
         if found is None:
             return evidence
@@ -300,10 +331,14 @@ class Recall:
         spoken = Spoken(found.speakers, found.named, known, found.rarest, found.count, found.lacking)
         return judge(signals_of(evidence, spoken, self._scoring.profiles), self._scoring.coefficients)
 
-    @staticmethod
-    def _degraded(query: SearchQuery, probe: Probe) -> tuple[str, ...]:
+    def _degraded(self, query: SearchQuery, probe: Probe) -> tuple[str, ...]:
+        """Count and return the parts that could not run, or not in time."""
         missing = [VECTOR] if probe.vector is None and not query.words_only else []
-        return tuple(missing + ([LEXICAL] if query.hybrid and probe.words is None else []))
+        missing += [LEXICAL] if query.hybrid and probe.words is None else []
+        missing += [LATE] if LATE in self._late_arms else []
+        for arm in missing:
+            (self._instruments.left_out if arm in self._late_arms else self._instruments.degraded)(arm)
+        return tuple(missing)
 
 
 def _word_around(text: str, start: int, end: int) -> str:

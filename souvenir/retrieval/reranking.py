@@ -18,7 +18,7 @@ from time import monotonic
 
 import structlog
 
-from souvenir.core.concurrency import time_left
+from souvenir.core.concurrency import left_until_due, time_left
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments, Stage
 from souvenir.core.types import Reranker, SearchQuery, Weights
@@ -67,21 +67,22 @@ class Reranking:
         """
         if not found.legible:
             return replace(found, query=query, ranked=_best(found.ranked, query))
+        # At most half of the time left: the response is still to be built, and a batch has more searches.
+        timeout_s = time_left(2 * self._deadline_s) / 2
+        due_s = left_until_due() / 2
         with self._instruments.stage(Stage.SEARCH_RERANK):
-            scores = self._scores(found, query.text, namespace_id, texts)
+            scores = self._scores(found, query.text, namespace_id, texts, min(timeout_s, due_s)) if due_s > 0 else None
         degraded = found.degraded
         if scores is None:
-            self._instruments.degraded(RERANK)
+            (self._instruments.left_out if due_s < timeout_s else self._instruments.degraded)(RERANK)
             degraded = (*degraded, RERANK)
         ranked = found.ranked if scores is None else reranked(found.ranked, scores, query.weights)
         return replace(found, query=query, ranked=_best(ranked, query), degraded=degraded)
 
     def _scores(
-        self, found: Found, text: str, namespace_id: int, unstored: Mapping[int, str]
+        self, found: Found, text: str, namespace_id: int, unstored: Mapping[int, str], timeout_s: float
     ) -> Mapping[int, float] | None:
         """Return raw scores by index in the evidence, of passages that still exist; None on timeout or failure."""
-        # At most half of the time left: the response is still to be built, and a batch has more searches.
-        timeout_s = time_left(2 * self._deadline_s) / 2
         end = monotonic() + timeout_s
         best = found.ranked[: self._candidate_count]
         try:

@@ -11,7 +11,7 @@ from threading import Semaphore
 
 import numpy as np
 
-from souvenir.core.concurrency import require_time
+from souvenir.core.concurrency import left_until_due, require_time
 from souvenir.core.labels import fold, named_in
 from souvenir.core.passages import Passage, PassageAdded, PastPassages, PreparedPassage
 from souvenir.core.settings import Settings
@@ -29,9 +29,9 @@ from souvenir.core.types import (
 )
 from souvenir.index.candidates import PastState
 from souvenir.index.registry import IndexKey
-from souvenir.retrieval.links import MAX_LINKS, with_links
+from souvenir.retrieval.links import LINKS, MAX_LINKS, with_links
 from souvenir.retrieval.preparation import PassageAnalyser
-from souvenir.retrieval.recall import Balances, Recall, Tagged
+from souvenir.retrieval.recall import MIN_LEFT_S, Balances, Recall, Tagged
 from souvenir.retrieval.relevance import Found
 from souvenir.retrieval.reranking import Reranking
 from souvenir.retrieval.serving_model import Models, Serving
@@ -172,6 +172,9 @@ class Searcher:
             pairs = links.linked_with(connection, scope.sources, found.owner_ids, at=at, limit=MAX_LINKS)
         if not pairs:
             return replace(found, links=LinkUse(tuple(found.owner_ids))) if query.explain else found
+        if left_until_due() < MIN_LEFT_S:
+            self._instruments.left_out(LINKS)
+            return replace(found, degraded=(*found.degraded, LINKS))
 
         def find_among(query: SearchQuery, ids: Sequence[int]) -> Found:
             allowed = ids if owner_ids is None else sorted({*ids} & {*owner_ids})

@@ -40,7 +40,7 @@ from souvenir.core.errors import (
     Unauthorized,
 )
 from souvenir.core.settings import Settings
-from souvenir.core.telemetry import Tracing, fail, trace_id_of
+from souvenir.core.telemetry import Tracing, bill, fail, server_timing, trace_id_of
 from souvenir.server.admission import Places
 from souvenir.server.errors import HANDLED, REQUEST_ID_HEADER, error_response, handled
 from souvenir.server.load_shedding import CLIENT_LEFT
@@ -65,6 +65,8 @@ SECURITY_HEADERS: Sequence[tuple[bytes, bytes]] = (
     (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
 )
 """Headers of every response, unless the route sets its own: no page rendering, no framing, and no referrer."""
+
+TIMING_HEADER = b"server-timing"
 
 _NO_SPAN = nullcontext()
 _ID_HEADER = REQUEST_ID_HEADER.lower().encode()
@@ -113,10 +115,13 @@ class RequestMiddleware:
                 state["status"] = int(message["status"])
                 own = list(message.get("headers", ()))
                 added = [(name, value) for name, value in SECURITY_HEADERS if all(name != one for one, _ in own)]
-                message = {**message, "headers": [*own, *added, (_ID_HEADER, request_id.encode())]}
+                timing = server_timing(time.perf_counter() - started)
+                observed = ((_ID_HEADER, request_id.encode()), (TIMING_HEADER, timing))
+                message = {**message, "headers": [*own, *added, *observed]}
             await send(message)
 
         started = time.perf_counter()
+        bill.set([])
         service.metrics.active += 1
         # Each request runs in a separate context, so this ends with it.
         structlog.contextvars.bind_contextvars(request_id=request_id)
@@ -276,6 +281,7 @@ class _Refused:
         self._pause = pause
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = time.perf_counter()
         await self._pause()
         request_id = request_id_of(dict(scope["headers"]).get(b"x-request-id", b""))
         body = {"detail": self._error.message, "code": self._error.code, "request_id": request_id}
@@ -285,6 +291,7 @@ class _Refused:
             (b"content-length", b"%d" % len(content)),
             (b"retry-after", b"%d" % self._error.retry_after_s),
             (_ID_HEADER, request_id.encode()),
+            (TIMING_HEADER, server_timing(time.perf_counter() - started)),
             *SECURITY_HEADERS,
         ]
         await send({"type": "http.response.start", "status": self._error.status, "headers": headers})

@@ -18,6 +18,7 @@ from copy import copy
 from email.message import Message as EmailMessage
 from enum import StrEnum
 from functools import cache, lru_cache, partial
+from time import perf_counter
 from typing import Any
 
 from fastapi import Response
@@ -36,6 +37,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from souvenir.core.concurrency import Deadline, deadline
 from souvenir.core.errors import BodyTooSlow, Overloaded, PayloadTooLarge, ServiceClosing, SouvenirError
+from souvenir.core.telemetry import Stage
 from souvenir.core.types import UNLIMITED, AccessLevel, Role
 from souvenir.server.admission import Places
 from souvenir.server.errors import error_responses
@@ -87,6 +89,9 @@ class JsonRequest(Request):
 
     caller = ""
     """The caller to which the request is charged."""
+
+    read_s = 0.0
+    """When its body was read, by `perf_counter`; from then on it waits for its function to be called."""
 
     async def hold_body(self, service: Service, places: Places) -> bool:
         """Read the body before the request gets its place; return False if the client disconnected.
@@ -293,6 +298,7 @@ class JsonRoute(APIRoute):
         service: Service = scope["state"]["service"]
         places = service.admission.places.get(self.cost)
         if places is None:
+            request.read_s = perf_counter()
             response = await (await self._begun(request, service))
         else:
             request.caller = charged_caller(request)
@@ -300,6 +306,7 @@ class JsonRoute(APIRoute):
             if self.body_field is not None and places.free <= 0:
                 await places.require_space(request.caller)
             if self.body_field is None or await request.hold_body(service, places):
+                request.read_s = perf_counter()
                 response = await request.answer_in(places, partial(self._begun, request, service), service)
             else:
                 response = places.left()
@@ -365,11 +372,19 @@ class JsonRoute(APIRoute):
             raise RequestValidationError([{**detail, "ctx": {"error": errors[0]["msg"]}}], body="")
         return {}, [{**one, "loc": ("body", *one["loc"])} for one in errors]
 
-    def _answer(self, request: Request, arguments: dict[str, Any], declared: Response | None) -> Response:
+    def _answer(self, request: JsonRequest, arguments: dict[str, Any], declared: Response | None) -> Response:
         """Call the route's function on the thread of the request, and serialise its result."""
-        return self._rendered(request, self.endpoint(**arguments), declared)
+        waited_s = perf_counter() - request.read_s
+        try:
+            result = self.endpoint(**arguments)
+        finally:
+            _note_queue(request, waited_s)
+        return self._rendered(request, result, declared)
 
-    async def _answer_async(self, request: Request, arguments: dict[str, Any], declared: Response | None) -> Response:
+    async def _answer_async(
+        self, request: JsonRequest, arguments: dict[str, Any], declared: Response | None
+    ) -> Response:
+        _note_queue(request, perf_counter() - request.read_s)
         result = await self.endpoint(**arguments)
         if isinstance(result, Response):
             return result
@@ -381,6 +396,11 @@ class JsonRoute(APIRoute):
         """:param declared: Status and headers set by the function."""
         if isinstance(result, Response):
             return result
+        service: Service = request.scope["state"]["service"]
+        with service.instruments.stage(Stage.REQUEST_SERIALISE):
+            return self._serialised(request, result, declared)
+
+    def _serialised(self, request: Request, result: Any, declared: Response | None) -> Response:
         status = (declared and declared.status_code) or self.status_code or 200
         if self.response_field is None:
             return JSONResponse(jsonable_encoder(result), status)
@@ -395,6 +415,11 @@ class JsonRoute(APIRoute):
         if declared is not None:
             response.raw_headers.extend(declared.raw_headers)
         return response
+
+
+def _note_queue(request: JsonRequest, waited_s: float) -> None:
+    service: Service = request.scope["state"]["service"]
+    service.instruments.took(Stage.REQUEST_QUEUE, waited_s)
 
 
 @lru_cache(maxsize=64)

@@ -22,7 +22,7 @@ import structlog
 
 from souvenir.core.concurrency import may_use_reserve, time_left
 from souvenir.core.errors import Overloaded, ServiceClosing, SouvenirError, Unavailable
-from souvenir.core.telemetry import Instruments, Stage
+from souvenir.core.telemetry import Instruments, Stage, add_to_bill
 from souvenir.store.connections import BUSY_TIMEOUT_MS
 from souvenir.store.disk_space import Reserve, is_full
 from souvenir.store.generations import CommitLog
@@ -47,6 +47,8 @@ class _Job:
     alone: bool
     frees: bool = field(default_factory=may_use_reserve)
     submitted_s: float = field(default_factory=time.perf_counter)
+    begun_s: float = 0.0
+    committed_s: float = 0.0
 
 
 def _nothing(_: Any) -> None:
@@ -97,11 +99,15 @@ class Writer:
         job = _Job(work, after_commit, Future(), alone=False)
         self._submit(job)
         try:
-            return cast(T, job.future.result(wait_s))
+            job.future.result(wait_s)
         except TimeoutError:
             if job.future.cancel():
                 raise Overloaded("The write waited too long for the database; try again in a moment") from None
-        return cast(T, job.future.result())
+        result = cast(T, job.future.result())
+        add_to_bill(Stage.WRITE_QUEUE, job.begun_s - job.submitted_s)
+        add_to_bill(Stage.WRITE_COMMIT, job.committed_s - job.begun_s)
+        add_to_bill(Stage.WRITE_APPLY, time.perf_counter() - job.committed_s)
+        return result
 
     def run_alone(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` between two commits, outside of a transaction, while no other write runs."""
@@ -167,7 +173,8 @@ class Writer:
             return
         begun_s = time.perf_counter()
         for job in group:
-            self._instruments.took(Stage.WRITE_WAIT, begun_s - job.submitted_s)
+            job.begun_s = begun_s
+            self._instruments.took(Stage.WRITE_QUEUE, begun_s - job.submitted_s)
         if self._reserve.is_spent and time.monotonic() - self._refilled_s >= REFILL_PAUSE_S:
             self.refill_reserve()
         left = self._attempt(group)
@@ -225,7 +232,9 @@ class Writer:
             for job in group:
                 _fail(job, error)
             return []
+        committed_s = time.perf_counter()
         for job, result in done:
+            job.committed_s = committed_s
             self._publish(job, result)
         if is_changed:
             self._notify()

@@ -75,12 +75,20 @@ def test_a_write_and_a_search_are_timed_by_their_stages(client: TestClient, add:
     timed = {stage: value(samples, "souvenir_stage_duration_seconds_count", **stage_labels(stage)) for stage in STAGES}
     assert timed["write prepare"] == 2
     # Jobs write too, when they look for work.
-    assert min(timed[f"write {stage}"] for stage in ("wait", "commit", "apply")) >= 2
-    assert {timed[f"search {stage}"] for stage in ("embed", "wait", "index", "rank", "read")} == {1}
+    assert min(timed[f"write {stage}"] for stage in ("queue", "commit", "apply")) >= 2
+    assert {timed[f"search {stage}"] for stage in SEARCH_STAGES} == {1}
+    # Once for access to the index, and once for its lock.
+    assert timed["search queue"] == 2
+    assert min(timed["request queue"], timed["request serialise"]) >= 3
+    bounds = [value(samples, STAGE_BUCKET, **stage_labels("search rank"), le=le) for le in ("0.0001", "10.0", "+Inf")]
+    assert bounds == sorted(bounds)
+    assert bounds[1:] == [1, 1]
 
 
-STAGES = [*(f"write {stage}" for stage in ("prepare", "wait", "commit", "apply"))]
-STAGES += [f"search {stage}" for stage in ("embed", "wait", "index", "rank", "read")]
+STAGE_BUCKET = "souvenir_stage_duration_seconds_bucket"
+SEARCH_STAGES = ("embed", "words", "vectors", "rank", "read")
+STAGES = [*(f"write {stage}" for stage in ("prepare", "queue", "commit", "apply"))]
+STAGES += [*(f"search {stage}" for stage in ("queue", *SEARCH_STAGES)), "request queue", "request serialise"]
 
 
 def stage_labels(stage: str) -> dict[str, str]:

@@ -86,6 +86,41 @@ def test_every_response_forbids_sniffing_rendering_and_referrers(
     }
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "options", "stages"),
+    [
+        ("GET", "/health", {}, {"queue", "serialise"}),
+        ("GET", "/nowhere", {}, set()),
+        ("GET", "/memories", {}, set()),
+        (
+            "POST",
+            "/memory/add",
+            {"json": {"text": "red", "source": "notes"}, "headers": ENV},
+            {"queue", "prepare", "commit", "apply", "serialise"},
+        ),
+        (
+            "POST",
+            "/search",
+            {"json": {"query": "red"}, "headers": ENV},
+            {"embed", "queue", "words", "vectors", "rank", "read", "serialise"},
+        ),
+    ],
+)
+def test_every_response_tells_how_long_its_stages_took(
+    keyed: TestClient, method: str, path: str, options: dict[str, Any], stages: set[str]
+):
+    keyed.post("/memory/add", json={"text": "blue", "source": "notes"}, headers=ENV)
+    response = keyed.request(method, path, **options)
+    timing = [one.partition(";dur=")[::2] for one in response.headers["Server-Timing"].split(", ")]
+    durations_ms = {name: float(value) for name, value in timing}
+    assert len(durations_ms) == len(timing)
+    total_ms = durations_ms.pop("total")
+    assert durations_ms.keys() == stages
+    assert all(0 <= value <= total_ms for value in durations_ms.values())
+    # Each is rounded to a hundredth.
+    assert sum(durations_ms.values()) <= total_ms + 0.01 * len(timing)
+
+
 def test_the_page_of_the_docs_may_run_its_own_script_and_nothing_else(keyed: TestClient):
     response = keyed.get("/docs")
     [script] = re.findall(r"<script>(.*?)</script>", response.text, re.DOTALL)

@@ -72,7 +72,7 @@ class AsyncMemoriesOfSearch:
         reference_date: str | datetime | NotSent | None = NOT_SENT,
         as_of: str | datetime | NotSent | None = NOT_SENT,
         verify: bool | NotSent = NOT_SENT,
-        deadline_ms: int | NotSent = NOT_SENT,
+        deadline_ms: int | NotSent | None = NOT_SENT,
     ) -> SearchResponse:
         """Find the memories that best match a query, by meaning and by words; filters apply before ranking.
 

@@ -213,7 +213,7 @@ class AgentsOperations:
         reference_date: str | datetime | NotSent | None = NOT_SENT,
         min_score: float | NotSent | None = NOT_SENT,
         verify: bool | NotSent = NOT_SENT,
-        deadline_ms: int | NotSent = NOT_SENT,
+        deadline_ms: int | NotSent | None = NOT_SENT,
     ) -> AgentSearchResponse:
         """Find the messages and memories of an agent that best match a query, in one ranking.
 

@@ -94,7 +94,7 @@ class MessagesOperations:
         min_score: float | NotSent | None = NOT_SENT,
         role_weight: float | NotSent | None = NOT_SENT,
         verify: bool | NotSent = NOT_SENT,
-        deadline_ms: int | NotSent = NOT_SENT,
+        deadline_ms: int | NotSent | None = NOT_SENT,
     ) -> Listing[FoundMessage]:
         """Find the messages of an agent that best match a query, by meaning and by words. `POST /messages/search`."""
         return self._transport.send(
