@@ -10,11 +10,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from souvenir.core.errors import SouvenirError
 from souvenir.core.settings import Settings
@@ -30,8 +30,31 @@ class ServiceFailed(Exception):
     """The service did not start, or answered what it must not answer."""
 
 
+class Process(Protocol):
+    """The part of `subprocess.Popen` that a service needs."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, number: signal.Signals) -> None: ...
+
+
+StartProcess = Callable[[Sequence[str], Mapping[str, str], Path], Process]
+
+
+def start_python(arguments: Sequence[str], environment: Mapping[str, str], log_path: Path) -> Process:
+    """Start `python ARGUMENTS` in the checkout; its output is appended to a file."""
+    with log_path.open("ab") as output:
+        return subprocess.Popen([sys.executable, *arguments], cwd=ROOT, env=environment, stdout=output, stderr=output)
+
+
 class Service:
     """`python app.py` over one data folder; started, killed and started again on the same port."""
+
+    start_process: ClassVar[StartProcess] = start_python
 
     def __init__(self, data_dir: Path, *, command: Sequence[str] = ("app.py",), **environment: str) -> None:
         """:param command: Arguments of Python. :param environment: Settings."""
@@ -45,7 +68,7 @@ class Service:
             "LOG_LEVEL": "WARNING",
             **environment,
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self.log_path = data_dir.parent / f"{data_dir.name}.log"
 
     @property
@@ -59,13 +82,10 @@ class Service:
     def start(self) -> float:
         """Returns the seconds until it was ready."""
         begin = time.monotonic()
-        with self.log_path.open("ab") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, *self._command], cwd=ROOT, env=self._environment, stdout=output, stderr=output
-            )
+        self._process = type(self).start_process(self._command, self._environment, self.log_path)
         while time.monotonic() - begin < START_TIMEOUT_S:
-            if self._process.poll() is not None:
-                raise ServiceFailed(f"the service ended with {self._process.returncode}; see {self.log_path}")
+            if (status := self._process.poll()) is not None:
+                raise ServiceFailed(f"the service ended with {status}; see {self.log_path}")
             if self._is_ready():
                 return time.monotonic() - begin
             time.sleep(0.02)
@@ -98,7 +118,7 @@ class Service:
     def client(self, key: str | None = None) -> Client:
         return Client(self.port, key=key)
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> Process:
         if self._process is None:
             raise ServiceFailed("the service was not started")
         return self._process

@@ -95,6 +95,11 @@ integer is written without a fraction: `0`, `"true"`, `"5"` and `1.0` are 422 wh
 
 **Request ids.** The `X-Request-ID` of the request, or a new id, is in the response and in the log.
 
+**Timing.** Every response has `Server-Timing` with the milliseconds of its stages and the total, such as
+`queue;dur=0.09, embed;dur=4.61, words;dur=0.31, vectors;dur=0.20, ..., total;dur=8.02`
+([operations.md](operations.md#metrics)). `deadline_ms` of a search bounds its time
+([retrieval.md](retrieval.md#a-deadline)).
+
 **Metadata** is any JSON object of at most 64 KiB. When a memory is read, its metadata is on the same level as its
 fields. In a request, `document_at` is the date of the content, `pinned` and `archived` set the memory's fields, and
 `entity_key` is its key; names that only the service writes (such as `id`, `created_at`, `links`, `supersedes`) are

@@ -21,11 +21,13 @@ import pytest
 import structlog
 from hypothesis import settings as hypothesis_settings
 
+from benchmarks.service import Service
 from scripts.build_config_docs import names_of
 from souvenir.core.settings import Settings
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import disk_space
 from tests.fake_embedder import FakeEmbedder
+from tests.forking import ForkedPython
 from tests.page.requirements import CHROMIUM, INSTALL_CHROMIUM
 from tests.vendors.embeddings import VendorServer
 
@@ -132,6 +134,13 @@ def _hermetic_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         patch.setenv("EVENT_STREAM_MAX_S", "0.05")
         # The memory of this process is that of all tests, and every service would have the C library search it.
         patch.setenv("MEMORY_TRIM_ENABLED", "false")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_services() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Service, "start_process", ForkedPython)
         yield
 
 

@@ -1,11 +1,7 @@
-"""Runs a process of the tests and kills it in the middle of what it does.
-
-The processes are forked from one that has imported the application, so that each does not import it again.
-"""
+"""Runs a process of the tests and kills it in the middle of what it does."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import runpy
 import sys
@@ -14,10 +10,9 @@ from pathlib import Path
 from signal import SIGKILL
 from threading import Timer
 
-PATIENCE_S = 60.0
+from tests.forking import CONTEXT
 
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["app", "tests.fake_embedder"])
+PATIENCE_S = 60.0
 
 
 def lines_until_killed(module: str, *arguments: str | Path, lines: int) -> list[str]:

@@ -34,6 +34,8 @@ WRITING_S = 2.0
 INTERVAL_HOURS = "0.0003"
 """About a second between scheduled backups."""
 BACKUP_TIMEOUT_S = 15.0
+UNSCHEDULED_S = 4.0
+"""The wait for a backup that does not come: four times the interval."""
 KEPT_BACKUPS = 3
 LOOKED_AT = 25
 WRITERS = (writers.Memories, writers.Facts, writers.Messages, writers.Blocks)
@@ -121,13 +123,13 @@ class Shifted:
         )
         return Outcome(1, 0, *parts)
 
-    def schedule(self, client: Client) -> tuple[str, ...]:
+    def schedule(self, client: Client, timeout_s: float = BACKUP_TIMEOUT_S) -> tuple[str, ...]:
         """Sentences if no scheduled backup follows further writes, or a newer one was evicted before an older."""
         self.watch.look()
-        before, deadline = len(self.watch.seen), time.monotonic() + BACKUP_TIMEOUT_S
+        before, deadline = len(self.watch.seen), time.monotonic() + timeout_s
         while len(self.watch.seen) == before:
             if time.monotonic() > deadline:
-                return (f"no scheduled backup was made in {BACKUP_TIMEOUT_S:.0f} s of writes",)
+                return (f"no scheduled backup was made in {timeout_s:.0f} s of writes",)
             say(client)
             time.sleep(0.2)
         return self.watch.misplaced()
@@ -224,7 +226,7 @@ def control(folder: Path) -> dict[str, tuple[str, ...]]:
             caught["a row updated before it was created"] = service.times(client)
     (folder / "unscheduled").mkdir()
     with shifted(folder / "unscheduled", 1, interval_hours="0") as service, closing(service.playing.client()) as client:
-        caught["the schedule switched off"] = service.schedule(client)
+        caught["the schedule switched off"] = service.schedule(client, UNSCHEDULED_S)
     return caught
 
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from copy import deepcopy
@@ -31,7 +29,7 @@ from benchmarks.faults.kills import API_KEY, DATABASE_FILE, running
 from benchmarks.faults.ledger import Ledger, compare, marked
 from benchmarks.faults.part import Outcome, Part
 from benchmarks.faults.writers import Erasures, Keys, Writer
-from benchmarks.service import ROOT, Client, Service, ServiceFailed
+from benchmarks.service import Client, Service, ServiceFailed
 
 TRIALS, LONG_TRIALS = 10, 1_000
 """The longest form has a trial for each operation, of which there are fewer."""
@@ -171,9 +169,9 @@ class Restore:
         return Outcome(1, found.acknowledged, *parts)
 
     def _offline(self, data_dir: Path, command: Sequence[str]) -> int:
-        environment = {**os.environ, "DATA_DIR": str(data_dir)}
-        arguments = [sys.executable, *command, "restore", self.scenario.backup]
-        return subprocess.run(arguments, cwd=ROOT, env=environment, capture_output=True, check=False).returncode
+        arguments = [*command, "restore", self.scenario.backup]
+        log_path = data_dir.parent / f"{data_dir.name}.log"
+        return Service.start_process(arguments, {**os.environ, "DATA_DIR": str(data_dir)}, log_path).wait()
 
     def _online(self, data_dir: Path, command: Sequence[str]) -> int:
         service = Service(data_dir, command=command, **SETTINGS)

@@ -17,8 +17,8 @@ from tests.fake_embedder import FakeTokenEmbedder
 from tests.models.reranking.models import write_cross_encoder
 
 AGENT = "my_agent"
-SLOW = {"query": "slow red fox", "deadline_ms": 100}
-KNOWN = {"query": "red fox", "deadline_ms": 1}
+SLOW: dict[str, Any] = {"query": "slow red fox", "deadline_ms": 100}
+KNOWN: dict[str, Any] = {"query": "red fox", "deadline_ms": 1}
 """A millisecond is less than what any optional part is given."""
 
 

@@ -22,7 +22,7 @@ from souvenir.server.connections import SHUTDOWN_S, ServerConfig, serve_until_st
 from tests.api.busy import PATIENCE_S, until
 from tests.api.test_connections import Serve, serve
 from tests.fake_embedder import FakeEmbedder, fake_of
-from tests.killing import CONTEXT
+from tests.forking import CONTEXT
 
 __all__ = ["serve"]
 READERS, CHANGES = 10, 1_000

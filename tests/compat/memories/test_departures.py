@@ -26,7 +26,7 @@ from tests.api.learning import PATIENCE_S, ended
 from tests.api.test_events import free_port, is_up, run_server
 from tests.api.test_extraction import vendor  # noqa: F401
 from tests.fake_embedder import FakeEmbedder
-from tests.killing import CONTEXT
+from tests.forking import CONTEXT
 from tests.vendors.llm import LLMVendor, says
 
 TALK = {"messages": "User: We moved billing to Postgres 17.", "source": "chat"}
