@@ -26,7 +26,8 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --pytho
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-retrieval bench-evidence \
+.PHONY: help setup run test test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-namespaces \
+	bench-deadlines bench-retrieval bench-evidence \
 	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
 	bench-extraction bench-learning bench-client bench-privacy isolation faults seeded-faults model lock audit sbom clean FORCE
 
@@ -114,6 +115,12 @@ bench-overload: $(TOOLS) ## Measure the service at five times its capacity; ARGS
 
 bench-fairness: $(TOOLS) ## Measure what a modest key gets next to a greedy one; ARGS goes to benchmarks.fairness
 	@$(PY) -m benchmarks.fairness $(ARGS)
+
+bench-namespaces: $(TOOLS) ## Measure start, memory and first searches with 10,000 namespaces; ARGS goes to benchmarks.namespaces
+	@$(PY) -m benchmarks.namespaces $(ARGS)
+
+bench-deadlines: $(TOOLS) ## Measure how many searches end within their deadline_ms on one core; ARGS goes to benchmarks.deadlines
+	@$(PY) -m benchmarks.deadlines $(ARGS)
 
 bench-overhead: $(TOOLS) ## Measure the CPU that POST /search spends outside of the engine; ARGS goes to benchmarks.overhead
 	@$(PY) -m benchmarks.overhead $(ARGS)

@@ -76,8 +76,12 @@ class Service:
         return self._process is not None
 
     @property
-    def pid(self) -> int:
-        return self._running().pid
+    def resident_bytes(self) -> int:
+        """Resident memory of the process, as Linux counts it; 0 once it has ended."""
+        for line in Path(f"/proc/{self._running().pid}/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        return 0
 
     def start(self) -> float:
         """Returns the seconds until it was ready."""

@@ -44,13 +44,6 @@ class Run:
     resident_bytes: int
 
 
-def resident_bytes(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
 def play(service: Service, load: Load) -> Run:
     """Run a load in a process of its own."""
     processes = multiprocessing.get_context("spawn")
@@ -59,7 +52,7 @@ def play(service: Service, load: Load) -> Run:
     caller.start()
     most = 0
     while not receiving.poll(SAMPLE_S):
-        most = max(most, resident_bytes(service.pid))
+        most = max(most, service.resident_bytes)
     answers = receiving.recv()
     caller.join()
     if not isinstance(answers, Answers):
@@ -157,7 +150,7 @@ def main() -> int:
         service = Service(Path(folder) / "data")
         progress(f"the service was ready after {service.start():.1f} s")
         time.sleep(1.0)
-        idle_bytes = resident_bytes(service.pid)
+        idle_bytes = service.resident_bytes
         try:
             peak, runs, lost = measure(service, arguments.seconds, arguments.peak_seconds)
         finally:

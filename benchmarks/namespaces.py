@@ -1,0 +1,122 @@
+"""Thousands of namespaces: how long a start takes, what it holds in memory, and the first search in a cold namespace.
+
+    python -m benchmarks.namespaces                      10,000 namespaces of 100 memories: some 20 minutes
+    python -m benchmarks.namespaces --namespaces 500
+
+The texts are synthetic, and their vectors are handed out while the folder is filled. The service is then started on it
+with the real model, and every namespace is searched once. Next to it, in turns, runs a service with one namespace of as
+many memories: a search in a warm namespace should take as long as there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+from benchmarks.engine.corpus import Corpus, LookupEmbedder, make_corpus
+from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
+from benchmarks.service import Client, Service, ServiceFailed
+from souvenir.core.settings import Settings
+from souvenir.core.types import MemoryDraft, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.embedding.onnx_embedder import OnnxEmbedder
+
+MEMORIES = 100
+TEXTS = 5_000
+QUERIES = 8
+SOURCE = "benchmark/namespaces"
+WARM, ROUNDS = 20, 10
+"""Namespaces that are searched again, and how often each turn does so."""
+TURNS = 5
+REPORT_EVERY = 1_000
+MIB = 2**20
+
+START_S, RESIDENT_MB, COLD_MS, WARM_RATIO = 3.0, 600.0, 30.0, 1.1
+
+
+def fill(data_dir: Path, corpus: Corpus, namespaces: int) -> None:
+    dice = random.Random(0)
+    settings = Settings(data_dir=data_dir)
+    with closing(MemoryEngine.open(settings, LookupEmbedder(corpus, OnnxEmbedder().model_id))) as engine:
+        for number in range(namespaces):
+            texts = dice.sample(corpus.texts[:TEXTS], MEMORIES)
+            engine.add_batch(Scope(_name(number)), [MemoryDraft(text, SOURCE) for text in texts])
+            if (number + 1) % REPORT_EVERY == 0:
+                progress(f"{number + 1} namespaces are stored")
+
+
+def _name(number: int) -> str:
+    return f"user-{number}"
+
+
+def timed(client: Client, corpus: Corpus, names: Iterable[str]) -> list[float]:
+    """Seconds of one search in each namespace; its query is in the cache of query vectors."""
+    durations = []
+    for place, name in enumerate(names):
+        began = time.perf_counter()
+        status, found = client.call("POST", "/search", {"query": corpus.queries[place % QUERIES]}, namespace=name)
+        durations.append(time.perf_counter() - began)
+        if status != 200 or not found["results"] or found["degraded"]:
+            raise ServiceFailed(f"a search was answered {status}: {found}")
+    return durations
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--namespaces", type=int, default=10_000)
+    count = parser.parse_args().namespaces
+    corpus = make_corpus(TEXTS, spare=1, query_count=QUERIES)
+    with tempfile.TemporaryDirectory(prefix="souvenir-namespaces-") as folder:
+        many, single = Service(Path(folder) / "many"), Service(Path(folder) / "single")
+        fill(single.data_dir, corpus, 1)
+        fill(many.data_dir, corpus, count)
+        try:
+            single.start()
+            start_s = many.start()
+            progress(f"started after {start_s:.2f} s with {many.resident_bytes / MIB:.0f} MiB")
+            with closing(many.client()) as client, closing(single.client()) as peer:
+                timed(client, corpus, [_name(0)] * QUERIES)
+                timed(peer, corpus, [_name(0)] * QUERIES)
+                order = list(range(1, count))
+                random.Random(1).shuffle(order)
+                cold = timed(client, corpus, map(_name, order))
+                resident_mb = many.resident_bytes / MIB
+                warm_names = [_name(number) for number in order[-WARM:]]
+                warm: list[float] = []
+                alone: list[float] = []
+                for _ in range(TURNS):
+                    warm += timed(client, corpus, warm_names * ROUNDS)
+                    alone += timed(peer, corpus, [_name(0)] * (WARM * ROUNDS))
+        finally:
+            for service in (many, single):
+                if service.running:
+                    service.stop()
+    rows = [
+        ("first in a cold namespace", *(f"{percentile_ms(cold, percent):.1f}" for percent in (50, 95, 99, 100))),
+        ("in a warm namespace", *(f"{percentile_ms(warm, percent):.1f}" for percent in (50, 95, 99, 100))),
+        (
+            "in the only namespace of a service",
+            *(f"{percentile_ms(alone, percent):.1f}" for percent in (50, 95, 99, 100)),
+        ),
+    ]
+    print(f"\n{count:,} namespaces of {MEMORIES} memories; milliseconds of a search over HTTP\n")
+    print(table(("search", "p50", "p95", "p99", "max"), rows))
+    targets = [
+        Target("start, s", start_s, START_S),
+        Target("resident after a search in each namespace, MiB", resident_mb, RESIDENT_MB),
+        Target("first search in a cold namespace, p95, ms", percentile_ms(cold, 95), COLD_MS),
+        Target("warm p50 / that of one namespace", percentile_ms(warm, 50) / percentile_ms(alone, 50), WARM_RATIO),
+    ]
+    print_targets(targets)
+    print(f"\n{write_results('namespaces', {'namespaces': count, 'cold_s': cold, 'warm_s': warm}, targets)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
