@@ -24,7 +24,6 @@ from pathlib import Path
 
 from benchmarks.engine.corpus import make_corpus
 from benchmarks.engine.sides import Ours
-from benchmarks.load.sentences import questions
 from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
 from benchmarks.service import Service, ServiceFailed
 from souvenir.core.settings import Settings
@@ -67,10 +66,12 @@ def main() -> int:
     parser.add_argument("--searches", type=int, default=2_000, help="of each deadline and number of callers")
     arguments = parser.parse_args()
     of_service, of_callers = sorted(os.sched_getaffinity(0))[:2]
-    texts, rows, targets, figures = questions(seed=0), [], [], []
+    rows, targets, figures = [], [], []
     with tempfile.TemporaryDirectory(prefix="souvenir-deadlines-") as folder:
         settings = Settings(data_dir=Path(folder) / "data")
-        corpus = make_corpus(arguments.memories, spare=1, query_count=1)
+        query_count = WARM_UP + len(CALLERS) * len(DEADLINES_MS) * arguments.searches
+        corpus = make_corpus(arguments.memories, spare=1, query_count=query_count)
+        texts = iter(corpus.queries)
         ours = Ours(corpus, settings, OnnxEmbedder().model_id)
         ours.build()
         ours.engine.close()

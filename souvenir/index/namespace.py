@@ -53,6 +53,9 @@ NEAREST_PASSAGES = 32
 MOST_TOKEN_WEIGHT = 6.0
 """Maximum weight of a query token, about that of a word in one of 400 passages."""
 
+SCAN_WEIGHT = 0.1
+"""Weight of the latest search in the moving average of the vector arm's duration."""
+
 PARTS_KEPT = 64
 """Maximum number of path lists whose vector sums are cached."""
 
@@ -85,6 +88,8 @@ class NamespaceIndex:
     ) -> None:
         self.lock = ReadersWriterLock()
         self.change_seq = 0
+        self.scan_s = 0.0
+        """Moving average of the seconds that the vector arm of a search takes; 0 before the first."""
         self.vectors = VectorIndex(dim) if vectors is None else vectors
         self.words = PassageWords(rules) if words is None else words
         self.tokens = TokenVectors(token_space) if tokens is None else tokens
@@ -267,6 +272,9 @@ class NamespaceIndex:
             rows = self._with_siblings(_union(found, len(self)), allowed)
             dense, similarity = self._cosines(rows, probe, centre)
         (arrived_s, began_s), with_vectors_s = part.times, perf_counter()
+        if probe.vector is not None:
+            scan_s = with_vectors_s - with_words_s
+            self.scan_s += SCAN_WEIGHT * (scan_s - self.scan_s) if self.scan_s else scan_s
         reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
         seen = int(np.count_nonzero(ranked if visible is None else ranked & visible))
         return Candidates(

@@ -75,8 +75,15 @@ more: the first ten of 200 were the same ten on all development questions."""
 SHARE_FOR_EMBEDDING = 0.5
 """Share of the time until an answer is due that a search waits for the vector of its query."""
 
-MIN_LEFT_S = 0.005
-"""Time until an answer is due below which optional parts of the ranking, a few milliseconds each, are left out."""
+FINISH_S = 0.005
+"""What a search still takes when its candidates are found: a part that would leave less until the answer is due is
+left out."""
+
+LATE_S = 0.005
+"""What late interaction is expected to take."""
+
+SCAN_MARGIN = 1.25
+"""A vector arm is expected to take this many times its moving average."""
 
 log = structlog.get_logger(__name__)
 
@@ -136,6 +143,9 @@ class Recall:
             if not self._slots.acquire(timeout=time_left(SLOT_WAIT_S)):
                 raise Overloaded("Too many searches are waiting; try again in a moment")
         try:
+            if probe.words is not None and probe.vector is not None and self._left_without_scan_s() < 0:
+                self._late_arms.add(VECTOR)
+                probe = replace(probe, vector=None, unframed=None, late=None)
             return replace(self._find(query, probe, now, intent, tagged, balances), time=time)
         finally:
             self._slots.release()
@@ -198,12 +208,16 @@ class Recall:
         if left_s == math.inf:
             return _try(arm, run)
         try:
-            with deadline(max(0.0, SHARE_FOR_EMBEDDING * left_s)):
+            with deadline(max(0.0, min(SHARE_FOR_EMBEDDING * left_s, self._left_without_scan_s()))):
                 return _try(arm, run)
         except DeadlineExceeded:
             require_time()
             self._late_arms.add(arm)
             return None
+
+    def _left_without_scan_s(self) -> float:
+        """Return the seconds until the answer is due, less those that the vector arm and the rest probably take."""
+        return left_until_due() - SCAN_MARGIN * self._index.scan_s - FINISH_S
 
     def _late_query(self, text: str) -> LateQuery | None:
         tokens = self._embedder.query_tokens(text)
@@ -316,7 +330,7 @@ class Recall:
         best = best[has_late[evidence.profiles[best]]]
         if not len(best):
             return evidence
-        if left_until_due() < MIN_LEFT_S:
+        if left_until_due() < LATE_S + FINISH_S:
             self._late_arms.add(LATE)
             return evidence
         found = _try(LATE, lambda: self._index.late_scores(probe, candidates.rows[best], candidates.passage_ids[best]))

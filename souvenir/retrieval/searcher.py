@@ -31,7 +31,7 @@ from souvenir.index.candidates import PastState
 from souvenir.index.registry import IndexKey
 from souvenir.retrieval.links import LINKS, MAX_LINKS, with_links
 from souvenir.retrieval.preparation import PassageAnalyser
-from souvenir.retrieval.recall import MIN_LEFT_S, Balances, Recall, Tagged
+from souvenir.retrieval.recall import FINISH_S, Balances, Recall, Tagged
 from souvenir.retrieval.relevance import Found
 from souvenir.retrieval.reranking import Reranking
 from souvenir.retrieval.serving_model import Models, Serving
@@ -172,7 +172,7 @@ class Searcher:
             pairs = links.linked_with(connection, scope.sources, found.owner_ids, at=at, limit=MAX_LINKS)
         if not pairs:
             return replace(found, links=LinkUse(tuple(found.owner_ids))) if query.explain else found
-        if left_until_due() < MIN_LEFT_S:
+        if left_until_due() < FINISH_S:
             self._instruments.left_out(LINKS)
             return replace(found, degraded=(*found.degraded, LINKS))
 
