@@ -14,13 +14,16 @@ RUN apt-get update -qq \
  && rm -rf /var/lib/apt/lists/*
 # Remove the parts of libraries that the service does not use: tests, type stubs, headers, build and model-conversion tools,
 # debug symbols, SQLite's command-line programs, ONNX Runtime's C library, Hugging Face's second download protocol (plain
-# HTTPS is enough), and time zones (every time is in UTC).
+# HTTPS is enough), time zones (every time is in UTC), and the places and carriers of telephone numbers (44 MB), of which
+# only the numbering plans are used.
 RUN cd /opt/venv/lib/python3*/site-packages \
  && find . -type d \( -name tests -o -name include \) -prune -exec rm -rf {} + \
  && find . -type f \( -name '*.pyi' -o -name '*.a' \) -delete \
  && rm -rf apsw/sqlite_extra_binaries numpy/distutils numpy/f2py \
       onnxruntime/capi/libonnxruntime.so* onnxruntime/datasets onnxruntime/quantization onnxruntime/tools \
       onnxruntime/transformers hf_xet hf_xet-*.dist-info dateutil/zoneinfo/*.tar.gz \
+      phonenumbers/geodata phonenumbers/carrierdata phonenumbers/tzdata \
+      phonenumbers/geocoder.py phonenumbers/carrier.py phonenumbers/timezone.py phonenumbers/prefix.py \
  && strip --strip-unneeded uvloop/*.so tokenizers/*.so
 WORKDIR /app
 COPY LICENSE *.py ./
