@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.service import ROOT
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.preloaded"])
+CONTEXT.set_forkserver_preload(["app", "tests.fake_embedder", "tests.declared_routes"])
 
 
 class ForkedPython:
@@ -52,6 +52,11 @@ def _run(arguments: list[str], environment: dict[str, str], log_path: str) -> No
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(ROOT)
+    run_program(arguments)
+
+
+def run_program(arguments: list[str]) -> None:
+    """Do what `python ARGUMENTS` does, in this process."""
     if arguments[0] == "-m":
         sys.argv = arguments[1:]
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)

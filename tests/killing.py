@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import runpy
-import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 from signal import SIGKILL
 from threading import Timer
 
-from tests.forking import CONTEXT
+from tests.forking import CONTEXT, run_program
 
 PATIENCE_S = 60.0
 
@@ -40,5 +38,4 @@ def lines_until_killed(module: str, *arguments: str | Path, lines: int) -> list[
 def _run(module: str, arguments: list[str], output: Connection) -> None:
     os.dup2(output.fileno(), 1)
     output.close()
-    sys.argv = [module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    run_program(["-m", module, *arguments])

@@ -171,10 +171,13 @@ WAL_HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
 BACKFILLED_AT = 96
 """The place of the number of checkpointed frames in the file `-shm`."""
 CUT_AFTER_S, CUTS_TRIED = 1.0, 5
+LEAST_CUT_FRAMES = 50
 
 
 def cut_log(database: Path) -> int:
     """Cut the last commits off the log of a killed service, and return the number of removed frames.
+
+    0, and nothing is cut, if there are fewer than `LEAST_CUT_FRAMES`: these may be commits of background work alone.
 
     Only frames of the present salt count: SQLite begins the file again after a checkpoint, over the old frames. Frames
     that a checkpoint has copied into the database stay, since a log without them would be a damaged database.
@@ -192,6 +195,8 @@ def cut_log(database: Path) -> int:
         if size_after_commit and frames >= backfilled:
             commits.append(frames)
     kept = commits[len(commits) // 2] if commits else frames
+    if frames - kept < LEAST_CUT_FRAMES:
+        return 0
     with log.open("r+b") as file:
         file.truncate(WAL_HEADER_BYTES + kept * frame_bytes)
     return frames - kept

@@ -28,7 +28,6 @@ from souvenir.api.verification import (
     DeadlineMs,
     OptionalAnswered,
     Verify,
-    seconds,
     verdict_fields,
 )
 from souvenir.conversations.agent_search import AgentQuery, AgentSearchResult
@@ -178,7 +177,7 @@ def search_agent(
 ) -> AgentSearchResponse:
     """Find the messages and memories of an agent that best match a query, in one ranking."""
     query = body.query_of(result_limit(request, search_limit(service.settings, body.limit)))
-    with answer_due(seconds(body.deadline_ms)):
+    with answer_due(body.deadline_ms):
         found = service.agent_search.search(scope, query)
         return AgentSearchResponse.of(query, found, _verdict(body, scope, service, found) if body.verify else None)
 

@@ -24,7 +24,7 @@ from souvenir.api.fields import (
 from souvenir.api.messages import MessageRecord, message_fields
 from souvenir.api.parameters import AgentName, described_headers
 from souvenir.api.search_explanations import Explanation, TimeReading
-from souvenir.api.verification import VERDICT_HEADERS, DeadlineMs, Verify, seconds, set_verdict
+from souvenir.api.verification import VERDICT_HEADERS, DeadlineMs, Verify, set_verdict
 from souvenir.conversations.messages import MessageHit, MessageQuery, MessageSearch
 from souvenir.conversations.verification import Verdict, passages_of
 from souvenir.core.concurrency import answer_due
@@ -157,7 +157,7 @@ def search_messages(
     """Find the messages of an agent that best match a query, by meaning and by words."""
     query = body.query_of(result_limit(request, search_limit(service.settings, body.limit)))
     scope = agent_scope(request, body.agent_name)
-    with answer_due(seconds(body.deadline_ms)):
+    with answer_due(body.deadline_ms):
         found = service.conversations.search(scope, query)
         if body.verify:
             set_verdict(response, _verdict(body, scope, service, found))

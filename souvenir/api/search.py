@@ -38,7 +38,6 @@ from souvenir.api.verification import (
     DeadlineMs,
     OptionalAnswered,
     Verify,
-    seconds,
     verdict_fields,
 )
 from souvenir.conversations.verification import Verdict, passages_of
@@ -404,7 +403,7 @@ def _link_fields(support: LinkSupport | None) -> dict[str, Any]:
 def search(body: VerifiableSearchRequest, scope: Reader, service: RunningService, request: Request) -> SearchResponse:
     """Find the memories that best match a query, by meaning and by words; filters apply before ranking."""
     query = _query(body, scope, request)
-    with answer_due(seconds(body.deadline_ms)):
+    with answer_due(body.deadline_ms):
         result = service.engine.search(scope, query, body.as_of)
         service.searches.note(scope, query, result)
         return SearchResponse.of(body, result, _verdict(body, scope, service, result) if body.verify else None)

@@ -35,17 +35,12 @@ DeadlineMs = Annotated[
     Field(
         ge=1,
         le=MOST_DEADLINE_MS,
-        description="Milliseconds after which the response is due. Parts of the search that would not be done by then "
-        "are left out and named in `degraded`: first the cross-encoder, then links and late interaction, at last the "
-        "meaning of a query that is not embedded yet; the words always run. With `verify` the reader has what the "
-        "search leaves of them, by default 10 seconds.",
+        description="Milliseconds after which the response is due. Parts of the search that would end later are "
+        "omitted and named in `degraded`: first the cross-encoder, then links and late interaction, and last the "
+        "search by meaning; the search by words always runs. With `verify` the reader has the rest of the time; "
+        "without a deadline it has 10 seconds.",
     ),
 ]
-
-
-def seconds(deadline_ms: int | None) -> float | None:
-    return None if deadline_ms is None else deadline_ms / 1000
-
 
 OptionalAnswered = Annotated[Answered | None, Field(description=_ANSWERED)]
 AnswerQuote = Annotated[str | None, Field(description=_QUOTE, examples=["Alice leads the billing team."])]

@@ -4,7 +4,7 @@ A deadline is passed on in the context of a thread or task. The HTTP boundary se
 disconnects; a wait asks how long it may still last, and a loop asks between two steps whether it may go on. It also
 holds the caller that the work is charged to, and the tokens that a request may have embedded. Without a deadline, as in
 a job or in maintenance, a wait has only its own limit. Within it, an answer can be due earlier (`answer_due`): a search
-then leaves out what would not be done in time.
+then omits parts that would end too late.
 
 The lock admits many readers at once, or one writer alone, in fair turns. A waiting writer precedes readers that arrive
 later, and the readers that waited for a writer precede the next one, so that neither a stream of searches nor a long
@@ -123,16 +123,19 @@ _due: ContextVar[float] = ContextVar("souvenir_due", default=math.inf)
 
 
 @contextmanager
-def answer_due(deadline_s: float | None) -> Iterator[None]:
+def answer_due(deadline_ms: int | None) -> Iterator[None]:
     """Set when the answer of a request is due, for calls inside, also on threads that inherit the context.
 
-    Nothing fails when it passes: parts that can be left out are, and named as such.
+    Nothing fails when it passes: optional parts that would end later are omitted, and named as such.
 
-    :param deadline_s: Seconds from the begin of the deadline that is in effect, or without one from now. None: never.
+    :param deadline_ms: Milliseconds from the start of the deadline in effect, or from now without one. None: no limit.
     """
+    if deadline_ms is None:
+        yield
+        return
     current = _current.get()
     spent_s = 0.0 if current is None else current.elapsed_s
-    token = _due.set(math.inf if deadline_s is None else monotonic() - spent_s + deadline_s)
+    token = _due.set(monotonic() - spent_s + deadline_ms / 1000)
     try:
         yield
     finally:

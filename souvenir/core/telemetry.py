@@ -196,16 +196,19 @@ class Stage(Enum):
     WRITE_APPLY = ("write", "apply")
 
 
-bill: ContextVar[list[tuple[str, float]] | None] = ContextVar("souvenir_bill", default=None)
-"""The stages of a request and their seconds so far, in all threads that inherit its context; None outside of requests.
-A request sets an empty list."""
+bill: ContextVar[dict[str, float] | None] = ContextVar("souvenir_bill", default=None)
+"""The seconds of each stage of a request so far, in all threads that inherit its context; None outside of requests. A
+request sets an empty one."""
+
+_counting = Lock()
 
 
 def add_to_bill(stage: Stage, duration_s: float) -> None:
-    """Note a stage that another thread did for the request of this one."""
-    noted = bill.get()
-    if noted is not None:
-        noted.append((stage.value[1], duration_s))
+    """Add a stage that another thread ran for the request of this one."""
+    if (stages := bill.get()) is not None:
+        name = stage.value[1]
+        with _counting:
+            stages[name] = stages.get(name, 0.0) + duration_s
 
 
 def server_timing(total_s: float) -> bytes:
@@ -213,36 +216,32 @@ def server_timing(total_s: float) -> bytes:
 
     Stages of parts that ran concurrently can exceed the total.
     """
-    sums: dict[str, float] = {}
-    for name, seconds in bill.get() or ():
-        sums[name] = sums.get(name, 0.0) + seconds
-    sums["total"] = total_s
-    return ", ".join([f"{name};dur={1000 * seconds:.2f}" for name, seconds in sums.items()]).encode()
+    with _counting:
+        durations = {**(bill.get() or {}), "total": total_s}
+    return ", ".join([f"{name};dur={1000 * seconds:.2f}" for name, seconds in durations.items()]).encode()
 
 
 class _StageHistogram:
     """Durations of one stage: their number in each bucket, and their sum.
 
-    It does what `prometheus_client.Histogram` does with a twentieth of its function calls, which add up over the stages
-    of a search.
+    `prometheus_client.Histogram` makes several times as many function calls for each, which add up over the stages of a
+    search.
     """
 
-    __slots__ = ("_lock", "_name", "counts", "sum_s")
+    __slots__ = ("_name", "counts", "sum_s")
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._lock = Lock()
         self.counts = [0] * (len(STAGE_BUCKETS_S) + 1)
         self.sum_s = 0.0
 
     def observe(self, duration_s: float) -> None:
-        bucket = bisect_left(STAGE_BUCKETS_S, duration_s)
-        with self._lock:
+        bucket, stages = bisect_left(STAGE_BUCKETS_S, duration_s), bill.get()
+        with _counting:
             self.counts[bucket] += 1
             self.sum_s += duration_s
-        noted = bill.get()
-        if noted is not None:
-            noted.append((self._name, duration_s))
+            if stages is not None:
+                stages[self._name] = stages.get(self._name, 0.0) + duration_s
 
 
 class _Timed:
@@ -272,7 +271,8 @@ class _StageCollector(Collector):
         )
         bounds = [*map(str, STAGE_BUCKETS_S), "+Inf"]
         for stage, histogram in self._stages.items():
-            counts, sum_s = list(histogram.counts), histogram.sum_s
+            with _counting:
+                counts, sum_s = list(histogram.counts), histogram.sum_s
             family.add_metric(stage.value, list(zip(bounds, accumulate(counts), strict=True)), sum_s)
         yield family
 
@@ -307,9 +307,9 @@ class Instruments:
             ("arm",),
             registry=self.registry,
         )
-        self._left_out = Counter(
+        self._omissions = Counter(
             "souvenir_deadline_omissions",
-            "Parts of searches that were left out because the answer was due by the caller's deadline_ms.",
+            "Parts of searches that were omitted because the answer was due by the caller's deadline_ms.",
             ("part",),
             registry=self.registry,
         )
@@ -391,9 +391,9 @@ class Instruments:
     def degraded(self, arm: str) -> None:
         self._degraded.labels(arm).inc()
 
-    def left_out(self, part: str) -> None:
-        """Count a part that the deadline of an answer left no time for."""
-        self._left_out.labels(part).inc()
+    def omitted(self, part: str) -> None:
+        """Count a part of a search for which `deadline_ms` left no time."""
+        self._omissions.labels(part).inc()
 
     def asked_model(self, provider: str, outcome: LLMOutcome, took_s: float) -> None:
         self._llm_calls.labels(provider, outcome.value).inc()

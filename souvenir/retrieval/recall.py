@@ -73,17 +73,21 @@ LATE_COUNT = 100
 more: the first ten of 200 were the same ten on all development questions."""
 
 SHARE_FOR_EMBEDDING = 0.5
-"""Share of the time until an answer is due that a search waits for the vector of its query."""
+"""Maximum wait for the vector of the query, as a share of the time until the answer is due."""
 
 FINISH_S = 0.005
-"""What a search still takes when its candidates are found: a part that would leave less until the answer is due is
-left out."""
+"""Expected duration of the steps after the candidates are found. A part that would leave less time until the answer is
+due is omitted."""
 
 LATE_S = 0.005
-"""What late interaction is expected to take."""
+"""Expected duration of late interaction."""
 
 SCAN_MARGIN = 1.25
-"""A vector arm is expected to take this many times its moving average."""
+"""The expected duration of the vector arm, as a multiple of its moving average."""
+
+SCAN_DECAY = 0.9998
+"""Factor of that average for each search that omits the arm. Without it, one slow measurement, such as that of a cold
+index, would omit the arm forever; with it, an arm that is too slow is tried again about once in 1,000 searches."""
 
 log = structlog.get_logger(__name__)
 
@@ -112,7 +116,7 @@ class Recall:
         self._fusion = fusion
         self._slots = slots
         self._instruments = instruments
-        self._late_arms: set[str] = set()
+        self._omitted: set[str] = set()
 
     def find(
         self,
@@ -133,7 +137,7 @@ class Recall:
         :raises Overloaded: If too many searches are waiting.
         :raises DeadlineExceeded: If the caller's deadline has passed.
         """
-        self._late_arms.clear()
+        self._omitted.clear()
         intent, time = time_intent(_read(query), now) if query.auto_intent else None, None
         if intent is not None:
             query, time = intent.applied_to(query)
@@ -144,8 +148,10 @@ class Recall:
                 raise Overloaded("Too many searches are waiting; try again in a moment")
         try:
             if probe.words is not None and probe.vector is not None and self._left_without_scan_s() < 0:
-                self._late_arms.add(VECTOR)
+                self._omitted.add(VECTOR)
                 probe = replace(probe, vector=None, unframed=None, late=None)
+            if VECTOR in self._omitted:
+                self._index.scan_s *= SCAN_DECAY
             return replace(self._find(query, probe, now, intent, tagged, balances), time=time)
         finally:
             self._slots.release()
@@ -212,11 +218,11 @@ class Recall:
                 return _try(arm, run)
         except DeadlineExceeded:
             require_time()
-            self._late_arms.add(arm)
+            self._omitted.add(arm)
             return None
 
     def _left_without_scan_s(self) -> float:
-        """Return the seconds until the answer is due, less those that the vector arm and the rest probably take."""
+        """Return the seconds until the answer is due, less the expected duration of the vector arm and later steps."""
         return left_until_due() - SCAN_MARGIN * self._index.scan_s - FINISH_S
 
     def _late_query(self, text: str) -> LateQuery | None:
@@ -331,7 +337,7 @@ class Recall:
         if not len(best):
             return evidence
         if left_until_due() < LATE_S + FINISH_S:
-            self._late_arms.add(LATE)
+            self._omitted.add(LATE)
             return evidence
         found = _try(LATE, lambda: self._index.late_scores(probe, candidates.rows[best], candidates.passage_ids[best]))
         if found is None:
@@ -349,9 +355,9 @@ class Recall:
         """Count and return the parts that could not run, or not in time."""
         missing = [VECTOR] if probe.vector is None and not query.words_only else []
         missing += [LEXICAL] if query.hybrid and probe.words is None else []
-        missing += [LATE] if LATE in self._late_arms else []
+        missing += [LATE] if LATE in self._omitted else []
         for arm in missing:
-            (self._instruments.left_out if arm in self._late_arms else self._instruments.degraded)(arm)
+            (self._instruments.omitted if arm in self._omitted else self._instruments.degraded)(arm)
         return tuple(missing)
 
 

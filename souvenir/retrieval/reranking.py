@@ -74,7 +74,7 @@ class Reranking:
             scores = self._scores(found, query.text, namespace_id, texts, min(timeout_s, due_s)) if due_s > 0 else None
         degraded = found.degraded
         if scores is None:
-            (self._instruments.left_out if due_s < timeout_s else self._instruments.degraded)(RERANK)
+            (self._instruments.omitted if due_s < timeout_s else self._instruments.degraded)(RERANK)
             degraded = (*degraded, RERANK)
         ranked = found.ranked if scores is None else reranked(found.ranked, scores, query.weights)
         return replace(found, query=query, ranked=_best(ranked, query), degraded=degraded)

@@ -173,7 +173,7 @@ class Searcher:
         if not pairs:
             return replace(found, links=LinkUse(tuple(found.owner_ids))) if query.explain else found
         if left_until_due() < FINISH_S:
-            self._instruments.left_out(LINKS)
+            self._instruments.omitted(LINKS)
             return replace(found, degraded=(*found.degraded, LINKS))
 
         def find_among(query: SearchQuery, ids: Sequence[int]) -> Found:

@@ -121,7 +121,7 @@ class RequestMiddleware:
             await send(message)
 
         started = time.perf_counter()
-        bill.set([])
+        bill.set({})
         service.metrics.active += 1
         # Each request runs in a separate context, so this ends with it.
         structlog.contextvars.bind_contextvars(request_id=request_id)

@@ -75,6 +75,8 @@ class QueryCache:
 
     def _embed(self, text: str, embed: Callable[[], EmbeddedQuery], done: Future[EmbeddedQuery]) -> EmbeddedQuery:
         try:
+            # Nobody would wait for the result of the model.
+            require_time()
             query = embed()
             self._keep(text, query)
             done.set_result(query)
