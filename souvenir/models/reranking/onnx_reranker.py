@@ -207,9 +207,12 @@ class OnnxReranker:
         """Stop the active run, fail waiting searches, and end the thread."""
         with self._changing:
             self._closed = True
+        # Waiting searches first: otherwise the thread would begin the next one as soon as the active run stops.
+        self._worker.shutdown(wait=False, cancel_futures=True)
+        with self._changing:
             for stop in self._active.values():
                 stop.set()
-        self._worker.shutdown(cancel_futures=True)
+        self._worker.shutdown()
         self._unwatch_queue()
 
     def _begun(self, query: str, passages: Sequence[str], stop: Stop, timeout_s: float) -> Future[list[float]]:

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "../../vendor/preact-hooks.js";
+import { useLayoutEffect, useRef, useState } from "../../vendor/preact-hooks.js";
 import { html } from "../html.js";
 import { Problem } from "../problem.js";
 
@@ -24,7 +24,8 @@ export function KeyForm({ of, first = false, action, onSubmit, onClose }) {
   const [role, setRole] = useState(first ? "admin" : (of?.role ?? ROLES[0]));
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const place = useRef(/** @type {HTMLFormElement | null} */ (null));
-  useEffect(() => {
+  // Before the paint: a later focus would take what the user has begun to type in another field.
+  useLayoutEffect(() => {
     if (of) place.current?.querySelector("input")?.focus();
   }, []);
   /** @param {SubmitEvent} event */
