@@ -65,7 +65,7 @@ def test_a_backup_is_restored_after_a_word_is_typed(page, origin, api):
     backups = section(page, "Backups")
     backups.get_by_role("row").filter(has_text=name).get_by_role("button", name="Restore").click()
     dialog = page.get_by_role("dialog", name="Restore a backup")
-    expect(dialog).to_contain_text(f"{before} memories")
+    expect(dialog).to_contain_text(f"{before:,} memories")
     expect(dialog).to_contain_text("1 change of a memory since then")
     expect(dialog.get_by_role("button", name="Restore")).to_be_disabled()
     dialog.get_by_label("to confirm").fill("restore")
