@@ -161,6 +161,13 @@ def test_messages_and_memories_are_in_one_list_and_a_message_leads_to_its_turn(p
     expect(shared.locator(".turn.wanted")).to_contain_text("moved from Porto to Lisbon")
 
 
+def test_a_search_of_messages_outside_of_an_agent_leads_to_the_agents(page, origin):
+    open_page(page, origin, "/#/search?kind=message&q=where+does+Mira+live")
+    expect(results(page)).to_have_count(0)
+    page.get_by_role("main").get_by_role("link", name="choose one").click()
+    expect(page.get_by_role("main").get_by_role("link", name="assistant")).to_be_visible()
+
+
 def test_words_are_marked_in_every_form_that_the_search_found(page, origin, api):
     text = "Happiness: two dogs lived in Málaga, without a doghouse."
     api("POST", "/memory/add", {"text": text, "source": "notes"}, namespace="forms")

@@ -10,7 +10,7 @@ import { latest, theirs } from "../parts/live.js";
 import { RequestState, settled, useRequest } from "../parts/request.js";
 import { EVIDENCE, LEGEND, percent, ScoreBar, sentence, Why } from "../parts/score.js";
 import { shortened, Speaker, StoredText, Time } from "../parts/text.js";
-import { go, key, route } from "../state.js";
+import { address, go, key, namespace, route } from "../state.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 
 /** @import { Answer, Found } from "../parts/search/found.js" */
@@ -61,7 +61,11 @@ export function Search() {
         answer &&
         html`<${Summary} answer=${answer} command=${() => commandOf(query, answer, count)} />
         ${since > 0 && html`<p><button type="button" class="new" onClick=${() => setSeen(latest())}>${counted(since, "memory", "memories")} changed since: search again</button></p>`}
-        ${!found.length && html`<p>Nothing fits. Ask in other words, or remove a filter.</p>`}
+        ${!found.length && html`<p>${
+          kept.kind === "message" && namespace() === "default"
+            ? html`Nothing fits. Messages belong to an agent: <a href=${address("agents")}>choose one</a> to search what was said to it.`
+            : "Nothing fits. Ask in other words, or remove a filter."
+        }</p>`}
         <${Results} answer=${answer} selected=${selected} onSelect=${select}
           onMore=${answer.more && count < MOST ? () => setCount(Math.min(MOST, count + AT_ONCE)) : null} />`
       }
