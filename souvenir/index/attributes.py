@@ -2,26 +2,27 @@
 
 Rows are dense; removing one moves the last row to its place, as in the other arrays of a namespace. The neighbours of
 a passage in its session are links between rows (`souvenir.index.passage_words`).
-
-`Speakers` maps the names of speakers to codes and to the terms by which a query names them. `turn_flags` classifies the
-form of a message when it is stored: whether it is a question, and whether it contains a time, a number or a name. It
-knows English words; in other languages only question marks and digits count. It is linear in the length of the text.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, KeysView, Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from souvenir.core.array_file import Rows, in_memory
 from souvenir.core.labels import is_visible, lies_in
-from souvenir.core.passages import OwnerChanged, Passage, PassageColumns, PassageRow, TurnFlag
+from souvenir.core.passages import OwnerChanged, Passage, PassageColumns, PassageRow
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Filters, MessageRole, Profile, SourceFilter, SourceMatch, TurnFilter
 from souvenir.index.passage_words import Place, SessionLinks
+from souvenir.index.row_numbers import RowNumbers
+from souvenir.index.speakers import Speakers
+from souvenir.index.turn_flags import turn_flags
 
 _MIN_CAPACITY = 64
 _PATHS_KEPT = 64
@@ -94,7 +95,7 @@ class PassageAttributes:
         self._speakers = np.zeros(_MIN_CAPACITY, dtype=np.int32)
         self._flags = np.zeros(_MIN_CAPACITY, dtype=np.uint8)
         self._facts = np.zeros(_MIN_CAPACITY, dtype=np.int64)
-        self._row_of: dict[int, int] = {}
+        self._row_of = RowNumbers()
         self._source_names: list[str] = []
         self._source_codes: dict[str, int] = {}
         self._archived_count = 0
@@ -181,11 +182,15 @@ class PassageAttributes:
 
     @property
     def nbytes(self) -> int:
-        """Approximate memory: the arrays, the links, and the dictionary of rows at some 100 bytes an entry."""
-        return sum(column.nbytes for column in self._columns()) + self._links.nbytes + 100 * self._size
+        """Approximate memory of the arrays, the links and the row numbers."""
+        return sum(column.nbytes for column in self._columns()) + self._links.nbytes + self._row_of.nbytes
 
     def row_of(self, passage_id: int) -> int | None:
         return self._row_of.get(passage_id)
+
+    def has_ids(self, count: int, total: int) -> bool:
+        """Return whether the ids of the rows are of this number and sum."""
+        return len(self) == count and int(self.ids.sum()) == total
 
     def source_of(self, row: int) -> str:
         return self._source_names[int(self._sources[row])]
@@ -239,11 +244,24 @@ class PassageAttributes:
             self._grow()
         for column, values in zip(self._columns(), zip(*map(self._coded, rows), strict=True), strict=True):
             column[start:end] = values
-        self._row_of.update((row.id, number) for number, row in enumerate(rows, start))
         self._size = end
-        for row in range(start, end):
-            self._counted(row, 1)
-            self._link(row)
+        self._derive()
+
+    def _derive(self) -> None:
+        """Compute everything that follows from the columns."""
+        size = self._size
+        self._row_of.reset(self.ids)
+        self._archived_count = int(np.count_nonzero(self.archived))
+        self._profile_counts = Counter(dict(enumerate(np.bincount(self.profiles).tolist())))
+        self.held_profiles = tuple(one for one in Profile if self._profile_counts[one])
+        self._fact_count = int(np.count_nonzero(self.fact_ids))
+        self._assistant_count = int(np.count_nonzero(self._roles[:size] == _ROLE_CODES[MessageRole.ASSISTANT]))
+        of_talk = np.bincount(self.spoken_by[self.profiles == Profile.TALK])
+        for code in of_talk.nonzero()[0].tolist():
+            self.speakers.count(code, int(of_talk[code]) - self.speakers.count_of(code))
+        self._links = SessionLinks(self._row_of.get)
+        self._links.reserve(size)
+        self._link_all()
 
     def remove(self, row: int) -> None:
         """Remove a row; the last row moves to its place."""
@@ -291,6 +309,30 @@ class PassageAttributes:
         if self._dated[row] and not self._facts[row]:
             return (int(self._sources[row]), int(self._occurred[row])), (int(self._owners[row]), passage_id)
         return None
+
+    def _link_all(self) -> None:
+        """Link all rows; the same as `_link` of each."""
+        size = self._size
+        in_session = self._sessions[:size] != 0
+        rows = np.flatnonzero(in_session | self._dated[:size] & (self.fact_ids == 0))
+        if not len(rows):
+            return
+        of_message = in_session[rows]
+        groups = np.stack(
+            [
+                of_message,
+                np.where(of_message, self._sessions[rows], self._sources[rows]),
+                np.where(of_message, 0, self._occurred[rows]),
+            ]
+        )
+        keys = np.where(of_message, self._positions[rows], self._owners[rows])
+        order = np.lexsort((self._ids[rows], keys, *groups[::-1]))
+        rows, keys, groups = rows[order], keys[order], groups[:, order]
+        starts = np.flatnonzero(np.append(True, (groups[:, 1:] != groups[:, :-1]).any(axis=0)))
+        sessions = [
+            first if is_message else (first, occurred) for is_message, first, occurred in groups[:, starts].T.tolist()
+        ]
+        self._links.fill(rows, sessions, starts, list(zip(keys.tolist(), self._ids[rows].tolist(), strict=True)))
 
     def _link(self, row: int) -> None:
         self._links.reserve(row + 1)
@@ -380,11 +422,50 @@ class PassageAttributes:
         chosen = np.array([wanted(name) for name in self._source_names], dtype=np.bool_)
         return chosen[self._sources[: self._size]]
 
+    # --- snapshot ----------------------------------------------------------------------------------------------
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything as plain arrays, with those names only that rows have; valid until rows change."""
+        columns = {
+            f"passage{name}": column[: self._size] for name, column in zip(_COLUMNS, self._columns(), strict=True)
+        }
+        sources, columns["passage_sources"] = _renumbered(columns["passage_sources"])
+        # The first entry is for no speaker.
+        speakers, spoken_by = _renumbered(np.append(0, columns["passage_speakers"]))
+        columns["passage_speakers"] = spoken_by[1:]
+        names = [[self._source_names[code] for code in sources], [self.speakers.name_of(code) for code in speakers]]
+        return {**columns, "passage_names": np.frombuffer(json.dumps(names).encode(), np.uint8)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Rows], analyse: Callable[[str], Sequence[str]]) -> PassageAttributes:
+        """:raises ValueError: If the arrays are inconsistent."""
+        attributes = cls(analyse)
+        sources, speakers = json.loads(in_memory(arrays, "passage_names").tobytes())
+        columns = [in_memory(arrays, f"passage{name}") for name in _COLUMNS]
+        attributes._size = len(columns[0])
+        if any(column.shape != (attributes._size,) for column in columns):
+            raise ValueError("attributes: the arrays have different lengths")
+        for name, column, empty in zip(_COLUMNS, columns, attributes._columns(), strict=True):
+            setattr(attributes, name, np.concatenate([column, empty], dtype=empty.dtype, casting="same_kind"))
+        for name in sources:
+            attributes._code(name)
+        for name in speakers:
+            attributes.speakers.code(name)
+        for codes, count in ((attributes._sources, len(sources)), (attributes._speakers, len(speakers))):
+            if attributes._size and not 0 <= codes.min() <= codes.max() < count:
+                raise ValueError("attributes: a source or a speaker has no name")
+        attributes._derive()
+        return attributes
+
+    def compact(self) -> None:
+        """Make what is kept per row as small as after a start."""
+        self._row_of.reset(self.ids)
+
     def _columns(self) -> tuple[NDArray[np.generic], ...]:
         return tuple(getattr(self, name) for name in _COLUMNS)
 
     def _grow(self) -> None:
-        capacity = 2 * len(self._ids)
+        capacity = len(self._ids) + max(_MIN_CAPACITY, len(self._ids) // 8)
         for name in _COLUMNS:
             old = getattr(self, name)
             new = np.zeros(capacity, dtype=old.dtype)
@@ -392,78 +473,7 @@ class PassageAttributes:
             setattr(self, name, new)
 
 
-class Speakers:
-    """Codes of names, from 1; 0 means no speaker. A query can only name speakers of stored passages.
-
-    :param analyse: Returns the terms of a name.
-    """
-
-    def __init__(self, analyse: Callable[[str], Sequence[str]]) -> None:
-        self._analyse = analyse
-        self._names: list[str] = [""]
-        self._codes: dict[str, int] = {"": 0}
-        self._counts: list[int] = [0]
-        self._named_by: defaultdict[str, set[int]] = defaultdict(set)
-
-    def code(self, name: str) -> int:
-        code = self._codes.get(name)
-        if code is None:
-            code = self._codes[name] = len(self._names)
-            self._names.append(name)
-            self._counts.append(0)
-        return code
-
-    def name_of(self, code: int) -> str:
-        return self._names[code]
-
-    def count(self, code: int, change: int) -> None:
-        """Change the number of passages of a speaker."""
-        if not code:
-            return
-        before, after = self._counts[code], self._counts[code] + change
-        self._counts[code] = after
-        if not before or not after:
-            for term in self._analyse(self._names[code]):
-                of_term = self._named_by[term]
-                of_term.add(code) if after else of_term.discard(code)
-                if not of_term:
-                    del self._named_by[term]
-
-    @property
-    def names(self) -> KeysView[str]:
-        """The terms that occur in the names of speakers."""
-        return self._named_by.keys()
-
-    def only_one_named(self, terms: Iterable[str]) -> int | None:
-        """Return the speaker that the terms of a query name, if they name exactly one."""
-        named = {code for term in terms if term in self._named_by for code in self._named_by[term]}
-        return named.pop() if len(named) == 1 else None
-
-
-TURN_FLAGS_VERSION = 1
-"""Stored with every index."""
-
-_NOTE_AT_END = re.compile(r"\s*\[[^\[\]]*\]\s*\Z")
-"""A trailing note in brackets (for example a description of a picture) was not spoken."""
-
-_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
-_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
-_RELATIVE = "yesterday|today|tonight|tomorrow|morning|last|next|ago|since|recently|soon|just"
-_SPANS = "week|weekend|month|years?|summer"
-_COUNTS = "one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|few|dozen|hundred|several|half"
-
-_PATTERNS: Mapping[TurnFlag, re.Pattern[str]] = {
-    TurnFlag.TIME: re.compile(rf"\b(?:{_MONTHS}|{_DAYS}|{_RELATIVE}|{_SPANS}|\d{{4}})\b", re.IGNORECASE),
-    TurnFlag.NUMBER: re.compile(rf"\b(?:\d+|{_COUNTS})\b", re.IGNORECASE),
-    TurnFlag.NAME: re.compile(r"[a-z,] [A-Z][a-z]"),
-}
-
-
-def turn_flags(text: str) -> TurnFlag:
-    """Classify a message's content, without its speaker. A capitalised word counts only within a sentence."""
-    said = _NOTE_AT_END.sub("", text) if text.rstrip().endswith("]") else text
-    found = TurnFlag.QUESTION if said.rstrip().endswith(("?", "？")) else TurnFlag(0)
-    for flag, pattern in _PATTERNS.items():
-        if pattern.search(said):
-            found |= flag
-    return found
+def _renumbered(codes: NDArray[Any]) -> tuple[list[int], NDArray[np.int32]]:
+    """Return the codes that occur, ascending, and for each its place among them."""
+    found, places = np.unique(codes, return_inverse=True)
+    return found.tolist(), places.astype(np.int32)

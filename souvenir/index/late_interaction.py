@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from souvenir.core.types import FloatVector
 from souvenir.index.passage_words import NO_ROW, Neighbourhood, SpreadShares
-from souvenir.index.vector import TokenVectors
+from souvenir.index.token_vectors import TokenVectors
 
 SPREAD_TURNS = 3
 """Neighbours on either side whose matches reach a passage; farther ones are always below its own best match."""

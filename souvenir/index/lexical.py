@@ -11,8 +11,9 @@ Reads change nothing and keep no view of a growing array beyond an expression, s
 needs exclusive access. The caller's lock ensures this.
 
 A snapshot stores the index as plain arrays. Term t of V is `term_bytes[term_offsets[t] : term_offsets[t + 1]]`, in
-UTF-8. Its postings, of P in all, are entries `posting_offsets[t]` to `posting_offsets[t + 1]` of `posting_rows` and
-`posting_tfs`, ascending by row. The terms of the n rows are not stored separately: they follow from the postings.
+UTF-8; an unused id has no bytes and no postings. Its postings, of P in all, are entries `posting_offsets[t]` to
+`posting_offsets[t + 1]` of `postings`. The ids of the n rows' distinct terms follow each other in `row_terms`, as many
+of each row as `row_term_counts` says; they are only needed to remove a row, and may stay in the file.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -29,8 +30,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from souvenir.core.array_file import Rows, Streamed, in_memory
 from souvenir.core.types import Profile, TermMatch
 from souvenir.index.analyser import QueryWord, WordKind
+from souvenir.index.ragged_rows import RaggedRows
 from souvenir.index.trigrams import TrigramIndex
 
 LEAST_SIMILARITY = 0.45
@@ -50,6 +53,9 @@ MAX_TF = 0xFFFF
 _TF_BITS = 16
 
 NO_POSTINGS = array("q")
+
+BLOCK_TERMS = 1_024
+"""Terms whose postings are written to a file at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +126,7 @@ class LexicalIndex:
         self._terms: list[str] = []
         self._free_ids: list[int] = []
         self._postings: list[array[int]] = []
-        self._row_terms: list[bytes] = []  # ids of the row's distinct terms, 4 bytes each
+        self._row_terms = RaggedRows(np.uint32, 1)  # ids of the row's distinct terms
         self._lengths = array("I")
         self._profiles = array("B")
         self._total_length = 0
@@ -149,9 +155,9 @@ class LexicalIndex:
     @property
     def nbytes(self) -> int:
         """Memory in bytes, within some 20 %: the parts are counted, and Python's overhead of each is its usual size."""
-        a_posting, a_row, a_term = 8.5 + 4, 33 + 8 + 5, 250
+        a_posting, a_row, a_term = 8.5, 5, 250
         counted = a_posting * self._posting_count + a_row * len(self) + a_term * len(self._terms)
-        return int(counted) + self._trigrams.nbytes
+        return int(counted) + self._row_terms.nbytes + self._trigrams.nbytes
 
     def document_frequency(self, term: str, corpus: Corpus | None = None) -> int:
         """Return the number of rows, of all or of the corpus, that hold the term."""
@@ -186,14 +192,14 @@ class LexicalIndex:
         :raises KeyError: If the profile has no constants; nothing is changed then.
         """
         self._constants[profile]
-        row, row_term_ids = len(self), array("I")
+        row, row_term_ids = len(self), list[int]()
         for term, tf in Counter(terms).items():
             term_id = self._term_ids.get(term)
             if term_id is None:
                 term_id = self._add_term(term)
             self._postings[term_id].append(row << _TF_BITS | min(tf, MAX_TF))
             row_term_ids.append(term_id)
-        self._row_terms.append(row_term_ids.tobytes())
+        self._row_terms.append(np.array(row_term_ids, np.uint32)[:, None])
         self._lengths.append(len(terms))
         self._profiles.append(profile)
         self._total_length += len(terms)
@@ -217,9 +223,10 @@ class LexicalIndex:
             for term_id in self._term_ids_of(last):
                 tf = self._postings[term_id].pop() & MAX_TF
                 self._postings[term_id].insert(self._position(term_id, row), row << _TF_BITS | tf)
-        last_columns = self._row_terms.pop(), self._lengths.pop(), self._profiles.pop()
+        self._row_terms.remove(row)
+        last_columns = self._lengths.pop(), self._profiles.pop()
         if row != last:
-            self._row_terms[row], self._lengths[row], self._profiles[row] = last_columns
+            self._lengths[row], self._profiles[row] = last_columns
 
     def weigh(self, terms: Sequence[str], corpus: Corpus | None = None) -> WeighedTerms:
         """Return the distinct known terms of a query with their BM25 weights (Robertson and Zaragoza 2009, eq. 3.15).
@@ -288,34 +295,38 @@ class LexicalIndex:
             terms[term if neighbour is None else neighbour] = None
         return RepairedQuery(tuple(terms), repairs)
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything except the constants as plain arrays: see `souvenir.index.lexical`."""
-        encoded = [term.encode("utf-8", "surrogatepass") for term in self._term_ids]
-        postings = [self._postings[term_id] for term_id in self._term_ids.values()]
-        packed = np.frombuffer(b"".join(postings), np.int64)
+    def to_arrays(self) -> dict[str, NDArray[Any] | Streamed]:
+        """Return everything except the constants, see `souvenir.index.lexical`; valid until the index changes."""
+        encoded = [term.encode("utf-8", "surrogatepass") for term in self._terms]
         return {
             "term_bytes": np.frombuffer(b"".join(encoded), np.uint8),
-            "term_offsets": offsets([len(term) for term in encoded]),
-            "posting_offsets": offsets([len(rows) for rows in postings]),
-            "posting_rows": (packed >> _TF_BITS).astype(np.uint32),
-            "posting_tfs": (packed & MAX_TF).astype(np.uint16),
-            "row_lengths": np.array(self._lengths, np.uint32),
+            "term_offsets": offsets(list(map(len, encoded))),
+            "posting_offsets": offsets(list(map(len, self._postings))),
+            "postings": Streamed(np.dtype(np.int64), (self._posting_count,), self._posting_blocks),
+            "row_terms": self._row_terms.streamed(),
+            "row_term_counts": self._row_terms.counts,
+            "row_lengths": self.lengths,
             "row_profiles": self.profiles,
         }
 
     @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, NDArray[Any]], constants: Mapping[Profile, Bm25Constants]
-    ) -> LexicalIndex:
+    def from_arrays(cls, arrays: Mapping[str, Rows], constants: Mapping[Profile, Bm25Constants]) -> LexicalIndex:
         """Restore an index from `to_arrays`; it can be changed further.
 
         :raises ValueError: If the arrays are inconsistent, or a profile has no constants.
         """
-        check_arrays(arrays, constants, max_tf=MAX_TF)
         index = cls(constants)
-        index._load_postings(arrays)
         index._load_rows(arrays)
+        index._load_postings(arrays)
         return index
+
+    def rebase(self, arrays: Mapping[str, Rows]) -> None:
+        """Use the file to which `to_arrays` was written instead of memory, as far as that is possible."""
+        self._row_terms.rebase(arrays["row_terms"])
+
+    def _posting_blocks(self) -> Iterator[NDArray[np.int64]]:
+        for start in range(0, len(self._postings), BLOCK_TERMS):
+            yield np.frombuffer(b"".join(self._postings[start : start + BLOCK_TERMS]), np.int64)
 
     def _check_row(self, row: int) -> None:
         if not 0 <= row < len(self):
@@ -339,8 +350,9 @@ class LexicalIndex:
         self._trigrams.remove(term_id, term)
         self._free_ids.append(term_id)
 
-    def _term_ids_of(self, row: int) -> array[int]:
-        return array("I", self._row_terms[row])
+    def _term_ids_of(self, row: int) -> list[int]:
+        ids: list[int] = self._row_terms.items_of(row)[:, 0].tolist()
+        return ids
 
     def _position(self, term_id: int, row: int) -> int:
         """Return the position of the row in the term's postings, or its insertion point."""
@@ -386,28 +398,43 @@ class LexicalIndex:
         ranked = [(-similarity, -self._df(known, corpus), self._terms[known]) for known, similarity in similar]
         return min((one for one in ranked if one[1]), default=(0.0, 0, None))[2]
 
-    def _load_postings(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        encoded, ends = arrays["term_bytes"].tobytes(), arrays["term_offsets"].tolist()
-        self._terms = [encoded[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)]
-        self._term_ids = {term: term_id for term_id, term in enumerate(self._terms)}
-        check(len(self._term_ids) == len(self._terms), "terms")
+    def _load_postings(self, arrays: Mapping[str, Rows]) -> None:
+        names = "term_bytes", "term_offsets", "posting_offsets", "postings"
+        term_bytes, term_offsets, posting_offsets, postings = (_typed(arrays, name) for name in names)
+        check(_are_offsets(term_offsets, len(term_bytes)), "term offsets")
+        check(_are_offsets(posting_offsets, len(postings)), "posting offsets")
+        check(len(term_offsets) == len(posting_offsets), "number of terms")
+        check(bool(((np.diff(term_offsets) > 0) == (np.diff(posting_offsets) > 0)).all()), "unused terms")
+        check(not len(postings) or (postings.min() >= 0 and postings.max() >> _TF_BITS < len(self)), "rows of postings")
+        encoded = term_bytes.tobytes()
+        self._terms = [
+            encoded[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(term_offsets.tolist())
+        ]
+        self._term_ids = {term: term_id for term_id, term in enumerate(self._terms) if term}
+        self._free_ids = [term_id for term_id, term in enumerate(self._terms) if not term]
+        check(len(self._term_ids) + len(self._free_ids) == len(self._terms), "terms")
         self._trigrams = TrigramIndex.of(self._terms)
-        packed = arrays["posting_rows"].astype(np.int64) << _TF_BITS | arrays["posting_tfs"].astype(np.int64)
-        raw, ends = packed.tobytes(), (arrays["posting_offsets"] * 8).tolist()
-        self._postings = [array("q", raw[start:end]) for start, end in pairwise(ends)]
-        self._posting_count = len(packed)
+        raw = postings.view(np.uint8).data
+        self._postings = [_list_of(raw[start:end]) for start, end in pairwise((posting_offsets * 8).tolist())]
+        self._posting_count = len(postings)
 
-    def _load_rows(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Rebuild the term lists of rows, which the snapshot omits, from the postings sorted by row."""
-        lengths, posting_rows = arrays["row_lengths"], arrays["posting_rows"]
+    def _load_rows(self, arrays: Mapping[str, Rows]) -> None:
+        names = "row_lengths", "row_profiles", "row_term_counts"
+        (lengths, profiles, counts), row_terms = (_typed(arrays, name) for name in names), arrays["row_terms"]
+        check(row_terms.dtype == np.uint32 and row_terms.shape[1:] == (1,), "terms of rows")
+        check(len(lengths) == len(profiles) == len(counts), "lengths of columns")
+        check(bool(np.isin(profiles, [profile.value for profile in self._constants]).all()), "profiles")
+        check(bool((counts <= lengths).all()) and counts.sum(dtype=np.int64) == len(row_terms), "lengths of rows")
         self._lengths.frombytes(lengths.tobytes())
-        self._profiles.frombytes(arrays["row_profiles"].tobytes())
+        self._profiles.frombytes(profiles.tobytes())
         self._total_length = int(lengths.sum(dtype=np.int64))
-        by_row = posting_rows.astype(np.int64) << 32 | posting_terms(arrays)
-        by_row.sort()
-        raw = by_row.astype(np.uint32).tobytes()
-        ends = offsets(np.bincount(posting_rows, minlength=len(lengths))) * 4
-        self._row_terms = [raw[start:end] for start, end in pairwise(ends.tolist())]
+        self._row_terms = RaggedRows(np.uint32, 1, row_terms, counts)
+
+
+def _list_of(postings: memoryview) -> array[int]:
+    found = array("q")
+    found.frombytes(postings)
+    return found
 
 
 def idf(df: int, corpus: Corpus) -> float:
@@ -426,8 +453,8 @@ DTYPES = {
     "term_bytes": np.uint8,
     "term_offsets": np.int64,
     "posting_offsets": np.int64,
-    "posting_rows": np.uint32,
-    "posting_tfs": np.uint16,
+    "postings": np.int64,
+    "row_term_counts": np.int32,
     "row_lengths": np.uint32,
     "row_profiles": np.uint8,
 }
@@ -438,41 +465,21 @@ def offsets(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
 
 
-def posting_terms(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-    """Return the term id of every posting, shape (P,)."""
-    dfs = np.diff(arrays["posting_offsets"])
-    return np.repeat(np.arange(len(dfs), dtype=np.int64), dfs)
+def _typed(arrays: Mapping[str, Rows], name: str) -> NDArray[Any]:
+    """Return an array of a snapshot.
 
-
-def check_arrays(arrays: Mapping[str, NDArray[Any]], profiles: Iterable[Profile], *, max_tf: int) -> None:
-    """Check the invariants of the arrays before anything is built from them.
-
-    :param profiles: The profiles that rows may have.
-    :param max_tf: The cap with which higher term frequencies were stored.
-    :raises ValueError: Names the first violation.
+    :raises ValueError: If it is not of the type in `DTYPES`, or has several dimensions.
     """
-    for name, dtype in DTYPES.items():
-        if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != 1:
-            raise ValueError(f"lexical snapshot: {name} is not a one-dimensional array of {np.dtype(dtype)}")
-    rows, tfs, lengths = (arrays[name].astype(np.int64) for name in ("posting_rows", "posting_tfs", "row_lengths"))
-    check(_are_offsets(arrays["term_offsets"], len(arrays["term_bytes"]), least=0), "term offsets")
-    check(_are_offsets(arrays["posting_offsets"], len(rows), least=1), "posting offsets")
-    check(len(arrays["term_offsets"]) == len(arrays["posting_offsets"]), "number of terms")
-    check(len(rows) == len(tfs) and len(lengths) == len(arrays["row_profiles"]), "lengths of columns")
-    check(bool(np.isin(arrays["row_profiles"], [profile.value for profile in profiles]).all()), "profiles")
-    check(bool((rows < len(lengths)).all()), "rows of postings")
-    ascending = np.diff(posting_terms(arrays) << 32 | rows) > 0
-    check(bool(ascending.all()), "order of postings")
-    check(bool((tfs > 0).all()), "term frequencies")
-    counted = np.bincount(rows, weights=tfs, minlength=len(lengths))
-    clipped = np.bincount(rows, weights=tfs == max_tf, minlength=len(lengths)) > 0
-    check(bool(((counted == lengths) | clipped & (counted < lengths)).all()), "lengths of rows")
+    found = in_memory(arrays, name)
+    if found.dtype != DTYPES[name] or found.ndim != 1:
+        raise ValueError(f"lexical snapshot: {name} is not a one-dimensional array of {np.dtype(DTYPES[name])}")
+    return found
 
 
-def _are_offsets(offsets: NDArray[Any], total: int, *, least: int) -> bool:
-    """Return whether offsets split `total` items into consecutive pieces of at least `least` each."""
+def _are_offsets(offsets: NDArray[Any], total: int) -> bool:
+    """Return whether offsets split `total` items into consecutive pieces."""
     starts_and_ends = len(offsets) > 0 and int(offsets[0]) == 0 and int(offsets[-1]) == total
-    return starts_and_ends and bool((np.diff(offsets) >= least).all())
+    return starts_and_ends and bool((np.diff(offsets) >= 0).all())
 
 
 def check(holds: bool, what: str) -> None:

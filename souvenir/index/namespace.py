@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import islice
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from souvenir.core.array_file import Rows, Streamed
 from souvenir.core.concurrency import ReadersWriterLock
 from souvenir.core.labels import is_visible
 from souvenir.core.passages import (
     LATE_PROFILES,
-    FieldScores,
     IndexChange,
     OwnerChanged,
     PassageAdded,
@@ -33,15 +33,12 @@ from souvenir.index.candidates import ArmSeconds, Candidates, PastState, Probe
 from souvenir.index.late_interaction import LateQuery, late_interaction
 from souvenir.index.lexical import Corpus, idf
 from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
-from souvenir.index.vector import (
-    MISSING,
-    SCORED_WHOLE_ROWS,
-    FromCentre,
-    TokenVectors,
-    VectorIndex,
-    products,
-    shrunk_mean,
-)
+from souvenir.index.selection import nearest, top, union
+from souvenir.index.token_vectors import MISSING, TokenVectors
+from souvenir.index.vector import SCORED_WHOLE_ROWS, FromCentre, VectorIndex, products, shrunk_mean
+
+READ_FOR_CANDIDATES = ("vectors", "tokens", "row_terms")
+"""The arrays that may stay in the file of a large snapshot."""
 
 CHANGES_PER_LOCK = 256
 """Changes made while searches wait: some tens of milliseconds at most."""
@@ -81,20 +78,30 @@ class NamespaceIndex:
         rules: Mapping[Profile, WordRules],
         analyse: Callable[[str], Sequence[str]],
         *,
-        vectors: VectorIndex | None = None,
-        words: PassageWords | None = None,
-        tokens: TokenVectors | None = None,
         token_space: str | None = None,
+        arrays: Mapping[str, Rows] | None = None,
     ) -> None:
+        """:param arrays: What `to_arrays` returned; None: the index is empty.
+
+        :raises ValueError: If the arrays are inconsistent.
+        """
         self.lock = ReadersWriterLock()
         self.change_seq = 0
         self.scan_s = 0.0
         """Moving average of the seconds that the vector arm of a search takes; 0 before the first."""
-        self.vectors = VectorIndex(dim) if vectors is None else vectors
-        self.words = PassageWords(rules) if words is None else words
-        self.tokens = TokenVectors(token_space) if tokens is None else tokens
-        self.attributes = PassageAttributes(analyse)
         self._parts: dict[tuple[str, ...], _Part] = {}
+        if arrays is None:
+            self.vectors = VectorIndex(dim)
+            self.words = PassageWords(rules)
+            self.tokens = TokenVectors(token_space)
+            self.attributes = PassageAttributes(analyse)
+            return
+        self.vectors = VectorIndex.from_arrays(arrays, dim)
+        self.words = PassageWords.from_arrays(arrays, rules)
+        self.tokens = TokenVectors.from_arrays(arrays, token_space)
+        self.attributes = PassageAttributes.from_arrays(arrays, analyse)
+        if not len(self.vectors) == len(self.words) == len(self.tokens) == len(self.attributes):
+            raise ValueError("its parts hold different numbers of rows")
 
     def __len__(self) -> int:
         return len(self.attributes)
@@ -107,6 +114,19 @@ class NamespaceIndex:
     @property
     def nbytes(self) -> int:
         return self.vectors.nbytes + self.words.nbytes + self.tokens.nbytes + self.attributes.nbytes
+
+    def to_arrays(self) -> dict[str, NDArray[Any] | Streamed]:
+        """Return everything that `arrays` needs; valid until the index changes."""
+        parts = (self.vectors, self.words, self.tokens, self.attributes)
+        return {name: array for part in parts for name, array in part.to_arrays().items()}
+
+    def rebase(self, arrays: Mapping[str, Rows]) -> None:
+        """Use the file to which `to_arrays` was written instead of memory, as far as that is possible."""
+        with self.lock.write():
+            self.vectors.rebase(arrays["vectors"])
+            self.words.chunks.rebase(arrays)
+            self.tokens.rebase(arrays)
+            self.attributes.compact()
 
     def apply(self, changes: Iterable[IndexChange], change_seq: int) -> None:
         """Apply the changes of a write; searches run between the batches of a large one."""
@@ -260,16 +280,16 @@ class NamespaceIndex:
         count = probe.candidate_count
         # Alone, the words' arm returns only passages with a match; with the other arm, everything is a candidate.
         matched = evidence.scores > 0 if probe.vector is None else None
-        found = [_top(evidence.scores, fields, [one for one in (allowed, matched) if one is not None], count)]
+        found = [top(evidence.scores, fields, [one for one in (allowed, matched) if one is not None], count)]
         with_words_s = perf_counter()
         if len(self) <= SCORED_WHOLE_ROWS and probe.vector is not None:
             dense, similarity = self._cosines(None, probe, centre)
-            found.append(_nearest(dense, allowed, count))
-            rows = self._with_siblings(_union(found, len(self)), allowed)
+            found.append(nearest(dense, allowed, count))
+            rows = self._with_siblings(union(found, len(self)), allowed)
             dense, similarity = dense[rows], similarity[rows]
         else:
             found += [self.vectors.search(one - centre, count, allowed) for one in self._dense_queries(probe)]
-            rows = self._with_siblings(_union(found, len(self)), allowed)
+            rows = self._with_siblings(union(found, len(self)), allowed)
             dense, similarity = self._cosines(rows, probe, centre)
         (arrived_s, began_s), with_vectors_s = part.times, perf_counter()
         if probe.vector is not None:
@@ -445,47 +465,3 @@ class _SearchScope:
     mean: FloatVector
     resolved: _ResolvedQuery
     times: tuple[float, float]
-
-
-def _top(
-    lexical: NDArray[np.float32], fields: FieldScores, masks: Sequence[NDArray[np.bool_]], count: int
-) -> NDArray[np.int64]:
-    """Return the rows of the `count` greatest nonzero sums, unordered, where all masks (n,) hold."""
-    scores = reduce(np.add, fields.values(), lexical)
-    rows: NDArray[np.int64] = reduce(np.logical_and, masks, scores != 0).nonzero()[0]
-    return rows if len(rows) <= count else rows[greatest(scores[rows], count)]
-
-
-def _nearest(dense: NDArray[np.float64], allowed: NDArray[np.bool_] | None, count: int) -> NDArray[np.int64]:
-    """Return the rows of the `count` greatest cosines (n,), unordered, where the mask (n,) holds."""
-    rows = np.arange(len(dense)) if allowed is None else allowed.nonzero()[0]
-    return rows if len(rows) <= count else rows[greatest(dense[rows], count)]
-
-
-SAMPLE_STEP = 31
-"""Every so many scores one is sampled; odd, so that it is not always a turn of the same speaker."""
-
-MANY_SCORES = 8_192
-"""From this number on, the sample is faster: at 100,000, .4 ms instead of 2 to 4 ms."""
-
-
-def greatest(scores: NDArray[np.floating], count: int) -> NDArray[np.int64]:
-    """Return the places of the `count` greatest scores, unordered.
-
-    The sample gives a bound that about four times as many scores reach; only these are partitioned.
-    """
-    places = np.arange(len(scores))
-    sample, reaching = scores[::SAMPLE_STEP], 4 * count // SAMPLE_STEP
-    if len(scores) >= MANY_SCORES and 0 < reaching < len(sample):
-        above = np.flatnonzero(scores >= np.partition(sample, -reaching)[-reaching])
-        places = above if len(above) >= count else places
-    return places[np.argpartition(scores[places], len(places) - count)[-count:]]
-
-
-def _union(parts: Sequence[NDArray[np.int64]], count: int) -> NDArray[np.int64]:
-    """Return the rows, of `count`, that occur in any of the parts, in ascending order."""
-    found = np.zeros(count, dtype=np.bool_)
-    for part in parts:
-        found[part] = True
-    rows: NDArray[np.int64] = found.nonzero()[0]
-    return rows

@@ -20,11 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from souvenir.core.array_file import Rows, Streamed, in_memory
 from souvenir.core.passages import Chunks, TurnFlag
 from souvenir.core.types import Profile, TermMatch
 from souvenir.index.lexical import Bm25Constants, Corpus, LexicalIndex, TermWeights, idf
 
 _MIN_CAPACITY = 64
+_SEVERAL = -1
 
 FREQUENT_SHARE, FREQUENT_COUNT = 0.1, 3
 """A name is frequent if so large a share of the passages contains it, and at least so many."""
@@ -109,7 +111,8 @@ class PassageWords:
             LexicalIndex({profile: rule.bm25 for profile, rule in rules.items()}) if lexical is None else lexical
         )
         self._owner = np.zeros(_MIN_CAPACITY, dtype=np.int32)  # passage of each chunk
-        self._chunks_of: list[tuple[int, ...]] = []
+        self._only_chunk = array("i")  # of each passage; _SEVERAL: there are several
+        self._several: dict[int, tuple[int, ...]] = {}
         self._lengths = array("I")
         reach = max((len(rule.spread.back) for rule in rules.values()), default=0)
         back = np.zeros((reach, max(rules, default=-1) + 1), dtype=np.float32)
@@ -121,12 +124,12 @@ class PassageWords:
 
     def __len__(self) -> int:
         """Number of passages."""
-        return len(self._chunks_of)
+        return len(self._only_chunk)
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes, within some 20 %: the chunks, and a tuple per passage."""
-        return self.chunks.nbytes + self._owner.nbytes + 60 * len(self)
+        """Memory in bytes, within some 20 %: the chunks, two numbers per passage, and a tuple for several chunks."""
+        return self.chunks.nbytes + self._owner.nbytes + 8 * len(self) + 200 * len(self._several)
 
     @property
     def lengths(self) -> NDArray[np.uint32]:
@@ -149,7 +152,9 @@ class PassageWords:
         if last > len(self._owner):
             self._owner = np.concatenate([self._owner, np.zeros(max(last, len(self._owner)), dtype=np.int32)])
         self._owner[first:last] = len(self)
-        self._chunks_of.append(tuple(range(first, last)))
+        if last - first > 1:
+            self._several[len(self)] = tuple(range(first, last))
+        self._only_chunk.append(first if last - first == 1 else _SEVERAL)
         self._lengths.append(sum(map(len, chunks)))
 
     def remove(self, row: int) -> None:
@@ -157,12 +162,21 @@ class PassageWords:
 
         :raises IndexError: If there is no such passage.
         """
-        for chunk in sorted(self._chunks_of[row], reverse=True):
+        for chunk in sorted(self._chunks_of(row), reverse=True):
             self._remove_chunk(chunk)
-        last, length = self._chunks_of.pop(), self._lengths.pop()
-        if row < len(self._chunks_of):
-            self._chunks_of[row], self._lengths[row] = last, length
-            self._owner[list(last)] = row
+        self._several.pop(row, None)
+        last = len(self) - 1
+        chunks = self._chunks_of(last) if row < last else ()
+        only, length, several = self._only_chunk.pop(), self._lengths.pop(), self._several.pop(last, None)
+        if row < last:
+            self._only_chunk[row], self._lengths[row] = only, length
+            if several is not None:
+                self._several[row] = several
+            self._owner[list(chunks)] = row
+
+    def _chunks_of(self, row: int) -> tuple[int, ...]:
+        only = self._only_chunk[row]
+        return self._several[row] if only == _SEVERAL else (only,)
 
     def _remove_chunk(self, chunk: int) -> None:
         """Remove a chunk; the last one takes its number."""
@@ -172,11 +186,14 @@ class PassageWords:
             return
         owner = int(self._owner[last])
         self._owner[chunk] = owner
-        self._chunks_of[owner] = tuple(chunk if one == last else one for one in self._chunks_of[owner])
+        if self._only_chunk[owner] == last:
+            self._only_chunk[owner] = chunk
+        else:
+            self._several[owner] = tuple(chunk if one == last else one for one in self._several[owner])
 
     def chunks_of(self, row: int) -> list[dict[str, int]]:
         """Return term -> tf of each chunk of a passage, unordered, for consistency checks."""
-        return [self.chunks.terms_of(chunk) for chunk in self._chunks_of[row]]
+        return [self.chunks.terms_of(chunk) for chunk in self._chunks_of(row)]
 
     def corpus(self, visible: NDArray[np.bool_] | None = None) -> Corpus:
         """Return the statistics of the chunks of some passages, or of all; valid until the index changes."""
@@ -282,15 +299,15 @@ class PassageWords:
 
     # --- snapshot ----------------------------------------------------------------------------------------------
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything except the rules as plain arrays."""
+    def to_arrays(self) -> dict[str, NDArray[Any] | Streamed]:
+        """Return everything except the rules as plain arrays; valid until the index changes."""
         return {**self.chunks.to_arrays(), "chunk_passages": self._owners().astype(np.uint32)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], rules: Mapping[Profile, WordRules]) -> PassageWords:
+    def from_arrays(cls, arrays: Mapping[str, Rows], rules: Mapping[Profile, WordRules]) -> PassageWords:
         """:raises ValueError: If the arrays are inconsistent, or a profile has no rules."""
-        owners = arrays.get("chunk_passages")
-        if owners is None or owners.dtype != np.uint32 or owners.ndim != 1:
+        owners = in_memory(arrays, "chunk_passages")
+        if owners.dtype != np.uint32 or owners.ndim != 1:
             raise ValueError("lexical snapshot: chunk_passages is not a one-dimensional array of uint32")
         lexical = LexicalIndex.from_arrays(arrays, {profile: rule.bm25 for profile, rule in rules.items()})
         count = int(owners.max()) + 1 if len(owners) else 0
@@ -298,10 +315,12 @@ class PassageWords:
             raise ValueError("lexical snapshot: chunks and passages are inconsistent")
         words = cls(rules, lexical)
         words._owner = np.concatenate([owners.astype(np.int32), np.zeros(_MIN_CAPACITY, dtype=np.int32)])
-        grouped: list[list[int]] = [[] for _ in range(count)]
-        for chunk, owner in enumerate(owners.tolist()):
-            grouped[owner].append(chunk)
-        words._chunks_of = [tuple(chunks) for chunks in grouped]
+        chunks_by_owner, counts = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=count)
+        ends = np.cumsum(counts)
+        only = np.where(counts == 1, chunks_by_owner[ends - 1] if count else 0, _SEVERAL)
+        words._only_chunk = array("i", only.astype(np.int32).tobytes())
+        for row in np.flatnonzero(counts > 1).tolist():
+            words._several[row] = tuple(chunks_by_owner[ends[row] - counts[row] : ends[row]].tolist())
         lengths = np.bincount(owners, weights=lexical.lengths, minlength=count)
         words._lengths = array("I", lengths.astype(np.uint32).tobytes())
         return words
@@ -326,7 +345,7 @@ class Evidence:
 
     def explain(self, row: int) -> tuple[TermMatch, ...]:
         """Return the query's terms in a passage; ``sum(m.idf * m.weight) / sum(m.idf)`` over them is its score."""
-        chunks = self.words._chunks_of[row]
+        chunks = self.words._chunks_of(row)
         best = max(chunks, key=lambda chunk: float(self.of_chunks[chunk]))
         counted = [term for term in self.terms if not (term.is_name and self.talk[row])]
         held = self.words.chunks.explain([term.weights.term for term in counted], [best], self.corpus)[0]
@@ -385,6 +404,23 @@ class SessionLinks:
         self._join(self._row(order, at - 1), row)
         self._join(row, self._row(order, at))
         insort(order, place)
+
+    def fill(
+        self, rows: NDArray[np.int64], sessions: Sequence[Hashable], starts: NDArray[np.int64], places: list[Place]
+    ) -> None:
+        """Link many rows while there are none; the same as `insert` of each.
+
+        :param rows: In the order of their sessions, and within one in that of their places, which are in `places`.
+        :param starts: Where each session starts.
+        """
+        first, second = rows[:-1], rows[1:]
+        together = np.ones(len(first), dtype=np.bool_)
+        together[starts[1:] - 1] = False
+        self._after[first[together]] = second[together]
+        self._before[second[together]] = first[together]
+        ends = [*starts[1:].tolist(), len(rows)]
+        for session, start, end in zip(sessions, starts.tolist(), ends, strict=True):
+            self._order[session] = places[start:end]
 
     def remove(self, row: int, session: Hashable, place: Place) -> None:
         """Remove a row from its session."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import structlog
 
+from souvenir.core.array_file import ArrayFile
 from souvenir.core.errors import Unavailable
 from souvenir.core.passages import (
     Chunks,
@@ -29,10 +30,11 @@ from souvenir.core.passages import (
     TokensAdded,
 )
 from souvenir.core.types import PassageKind, Profile
+from souvenir.index.attributes import PassageAttributes
 from souvenir.index.cross_check import Stored, sample_of, sampled_problems
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_words import WordRules
-from souvenir.index.snapshot import UNWRITABLE, Includes, Snapshot, SnapshotFiles
+from souvenir.index.snapshot import UNWRITABLE, Includes, SnapshotFiles, State
 
 REBUILD_SHARE = 0.25
 """A write that removes more than this share of a namespace's rows drops its index, since reloading is faster."""
@@ -61,6 +63,9 @@ class PassageView(Stored, Protocol):
     def includes(self, commit: CommitId) -> bool:
         """Return whether the history of the database contains a commit."""
 
+    def ids_summary(self) -> tuple[int, int]:
+        """Return the number and the sum of the ids of the passages."""
+
     def attributes(self) -> Sequence[PassageRow]:
         """Return a row for every passage."""
 
@@ -83,7 +88,8 @@ class _Entry:
     """`index` is None while it loads; `pending` holds the writes committed meanwhile.
 
     `changed_rows` is the number of rows changed since the snapshot, `left_out` that of stored passages without a row,
-    since they have no embedding that can be read.
+    since they have no embedding that can be read. `unchecked` is a large snapshot whose checksums are still to be
+    compared, and `damage` the result.
     """
 
     loaded: threading.Event = field(default_factory=threading.Event)
@@ -92,6 +98,8 @@ class _Entry:
     pending: list[tuple[Sequence[IndexChange], int]] = field(default_factory=list)
     changed_rows: int = 0
     left_out: int = 0
+    unchecked: ArrayFile | None = None
+    damage: str | None = None
 
 
 class IndexRegistry:
@@ -250,6 +258,9 @@ class IndexRegistry:
             entry = self._entries.get(key)
         if entry is None or entry.index is None:
             return None
+        file, entry.unchecked = entry.unchecked, None
+        if file is not None:
+            entry.damage = file.damage()
         with entry.index.lock.read():
             ids = sample_of(entry.index.attributes.ids)
         return ids if self._problems(entry, entry.index, ids, view) else None
@@ -271,6 +282,8 @@ class IndexRegistry:
 
     def _problems(self, entry: _Entry, index: NamespaceIndex, ids: Sequence[int], view: PassageView) -> list[str]:
         found = sampled_problems(index, ids, view, self._analyse.chunks)
+        if entry.damage is not None:
+            found.append(entry.damage)
         stored, indexed = view.count() - entry.left_out, len(index)
         return [*found, f"{stored} passages stored, {indexed} indexed"] if stored != indexed else found
 
@@ -286,17 +299,13 @@ class IndexRegistry:
 
     def _write(self, key: IndexKey, entry: _Entry, index: NamespaceIndex) -> None:
         """Write a snapshot; without it, the next start takes longer."""
-        written = self._snapshots.write(
-            _snapshot_name(key),
-            commit=self._committed(),
-            passage_ids=index.attributes.ids,
-            flags=index.attributes.flags,
-            vectors=index.vectors,
-            words=index.words,
-            tokens=index.tokens,
-        )
-        if written:
-            entry.changed_rows = 0
+        state = State(self._committed(), index.change_seq)
+        written = self._snapshots.write(_snapshot_name(key), state, index.to_arrays())
+        if written is None:
+            return
+        entry.changed_rows, entry.unchecked = 0, None
+        if written.is_large:
+            index.rebase(written)
 
     def _drop(self, key: IndexKey, entry: _Entry) -> None:
         with self._lock:
@@ -325,8 +334,7 @@ class IndexRegistry:
     def _build(self, key: IndexKey, entry: _Entry) -> NamespaceIndex:
         """Build an index from its snapshot and later changes, or from all stored passages and vectors."""
         with self._open_view(key) as view:
-            snapshot = self._snapshots.read(_snapshot_name(key), view.includes) if self.keeps_snapshots else None
-            index = None if snapshot is None else self._of_snapshot(key, entry, snapshot, view)
+            index = self._of_snapshot(key, entry, view) if self.keeps_snapshots else None
             if index is None:
                 index = self._empty()
                 index.apply(self._added(view.passages(None)), view.change_seq)
@@ -334,25 +342,23 @@ class IndexRegistry:
             entry.left_out = view.count() - len(index)
             return index
 
-    def _of_snapshot(
-        self, key: IndexKey, entry: _Entry, snapshot: Snapshot, view: PassageView
-    ) -> NamespaceIndex | None:
+    def _of_snapshot(self, key: IndexKey, entry: _Entry, view: PassageView) -> NamespaceIndex | None:
         """Return the index of a snapshot with later changes; None, after its removal, if a sample disagrees."""
-        index = NamespaceIndex(
-            self._dim,
-            self._rules,
-            self._analyse.terms,
-            vectors=snapshot.vectors,
-            words=snapshot.words,
-            tokens=snapshot.tokens,
-        )
-        stored = {row.id: row for row in view.attributes()}
-        snapshot_ids = snapshot.passage_ids.tolist()
-        held = zip(snapshot_ids, snapshot.flags.tolist(), strict=True)
-        gone = PassageRow(0, 0, 0, "", 0, False)
-        index.attributes.extend([stored.get(id_, gone)._replace(id=id_, flags=flags) for id_, flags in held])
-        known = set(snapshot_ids)
-        index.apply([PassageRemoved(id_, key.kind) for id_ in known - stored.keys()], 0)
+
+        def load(state: State, file: ArrayFile) -> NamespaceIndex:
+            index = NamespaceIndex(
+                self._dim, self._rules, self._analyse.terms, token_space=self._token_space, arrays=file
+            )
+            index.change_seq = state.change_seq
+            entry.unchecked = file if file.is_large else None
+            return index
+
+        index = self._snapshots.read(_snapshot_name(key), view.includes, load)
+        if index is None:
+            return None
+        missing: Collection[int] = ()
+        if index.change_seq != view.change_seq or not index.attributes.has_ids(*view.ids_summary()):
+            missing = self._follow(key, entry, index, view)
         if self._token_space is not None and (lacking := index.without_tokens()):
             found = ((passage.id, embedding.tokens) for passage, embedding in view.passages(lacking))
             index.apply([TokensAdded(id_, key.kind, tokens) for id_, tokens in found if tokens is not None], 0)
@@ -360,12 +366,25 @@ class IndexRegistry:
         if wrong:
             self._reject(key, view, wrong)
             return None
-        missing = stored.keys() - known
         if missing:
             index.apply(self._added(view.passages(sorted(missing))), 0)
-        entry.changed_rows = len(missing) + len(known - stored.keys())
         index.change_seq = view.change_seq
         return index
+
+    def _follow(self, key: IndexKey, entry: _Entry, index: NamespaceIndex, view: PassageView) -> Collection[int]:
+        """Apply the changes since a snapshot, except for new passages, whose ids are returned."""
+        stored = {row.id: row for row in view.attributes()}
+        ids, flags = index.attributes.ids.tolist(), index.attributes.flags.tolist()
+        gone = PassageRow(0, 0, 0, "", 0, False)
+        index.attributes = PassageAttributes(self._analyse.terms)
+        index.attributes.extend(
+            [stored.get(id_, gone)._replace(id=id_, flags=flag) for id_, flag in zip(ids, flags, strict=True)]
+        )
+        known = set(ids)
+        removed, missing = known - stored.keys(), stored.keys() - known
+        index.apply([PassageRemoved(id_, key.kind) for id_ in removed], 0)
+        entry.changed_rows = len(missing) + len(removed)
+        return missing
 
     def _reject(self, key: IndexKey, view: PassageView, wrong: Sequence[str]) -> None:
         """Remove the snapshot of an index that disagrees with the database, and warn."""

@@ -1,9 +1,8 @@
 """An index on disk, so that a start does not have to analyse every text. Only a copy: the database is authoritative.
 
-Four files per index: `<name>.faiss` (vectors), `<name>.tokens` (token vectors), `<name>.npz` (words, passage ids and
-flags), `<name>.json` (the manifest: origin, state and checksums). The manifest is removed before the others are
-replaced, and renamed to its name last, so after a kill there is none. A snapshot of a state that the database never
-had, of another model or analyser, or with a wrong checksum is deleted. Its content is never executed.
+One file per index, `<name>.index` (`souvenir.core.array_file`), which is renamed to its name after it was written. Its
+header holds the origin and the state. A snapshot of a state that the database never had, of another model or analyser,
+or that is damaged is deleted. Its content is never executed.
 
 A folder that cannot be read or written is an operator's warning, never an error of a search: indexes are then built
 from the database.
@@ -12,28 +11,29 @@ from the database.
 from __future__ import annotations
 
 import errno
-import json
 import os
-import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from souvenir.core.files import sha256_of, sync
+from souvenir.core.array_file import ArrayFile, Streamed, header_of, write_arrays
+from souvenir.core.files import sync
 from souvenir.core.passages import CommitId
 from souvenir.core.service_warnings import ServiceWarnings
-from souvenir.core.types import Profile
-from souvenir.index.attributes import TURN_FLAGS_VERSION
-from souvenir.index.passage_words import PassageWords, WordRules
-from souvenir.index.vector import TokenVectors, VectorIndex
+from souvenir.index.namespace import READ_FOR_CANDIDATES
+from souvenir.index.turn_flags import TURN_FLAGS_VERSION
 
-LAYOUT = f"4.{TURN_FLAGS_VERSION}"
+T = TypeVar("T")
+
+LAYOUT = f"5.{TURN_FLAGS_VERSION}"
 """Version of the arrays and of their contents other than terms."""
+
+FORMER_SUFFIXES = ("json", "faiss", "tokens", "npz")
+"""Of the files of the layouts before 5."""
 
 Includes = Callable[[CommitId], bool]
 """Returns whether the history of the database contains a commit."""
@@ -48,8 +48,8 @@ EFFECTS = {
     UNWRITABLE: "Snapshots of the search indexes cannot be kept up to date, which makes the next start slower",
 }
 
-DAMAGES = (ValueError, TypeError, LookupError, OverflowError, RuntimeError, EOFError, zipfile.BadZipFile)
-"""Errors for content that was not written like that, those of FAISS and numpy included."""
+DAMAGES = (ValueError, TypeError, LookupError, OverflowError, AttributeError)
+"""Errors for content that was not written like that, those of numpy included."""
 
 log = structlog.get_logger(__name__)
 
@@ -65,99 +65,66 @@ class Origin:
     layout: str = LAYOUT
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A valid snapshot: all parts have the same rows."""
+class State(NamedTuple):
+    """The state of the database that a snapshot agrees with.
 
-    passage_ids: NDArray[np.int64]
-    flags: NDArray[np.uint8]
-    vectors: VectorIndex
-    words: PassageWords
-    tokens: TokenVectors
+    :param change_seq: The number of writes to the namespace.
+    """
+
+    commit: CommitId
+    change_seq: int
 
 
 class SnapshotFiles:
     """The snapshots of all indexes of one database."""
 
-    def __init__(
-        self, directory: Path, origin: Origin, rules: Mapping[Profile, WordRules], warnings: ServiceWarnings
-    ) -> None:
+    def __init__(self, directory: Path, origin: Origin, warnings: ServiceWarnings) -> None:
         self._directory = directory
         self._origin = origin
-        self._rules = rules
         self._warnings = warnings
 
-    def write(
-        self,
-        name: str,
-        *,
-        commit: CommitId,
-        passage_ids: NDArray[np.int64],
-        flags: NDArray[np.uint8],
-        vectors: VectorIndex,
-        words: PassageWords,
-        tokens: TokenVectors,
-    ) -> bool:
-        """Replace the snapshot of that name; return False, with a warning, if the folder does not allow it.
+    def write(self, name: str, state: State, arrays: Mapping[str, NDArray[Any] | Streamed]) -> ArrayFile | None:
+        """Replace the snapshot of that name; return None, with a warning, if the folder does not allow it.
 
-        The parts must not change meanwhile. A failed write leaves no files of it.
-
-        :param commit: The state of the database that they agree with.
+        The arrays must not change meanwhile. A failed write leaves the former snapshot, and no other files.
         """
-        *parts, manifest_path = paths = self._paths(name)
-        arrays: dict[str, NDArray[Any]] = {
-            "passage_ids": passage_ids,
-            "passage_flags": flags,
-            **words.to_arrays(),
-            **tokens.to_arrays(),
-        }
-        replacing = False
+        path = self._path(name)
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            faiss_path, tokens_path, words_path = map(_partial, parts)
-            vectors.write(faiss_path)
-            tokens.write(tokens_path)
-            with words_path.open("wb") as file:
-                np.savez(file, allow_pickle=False, **arrays)
-            checksums = {path.name: sha256_of(_partial(path)) for path in parts}
-            state = {"generation": commit.generation, "commit": commit.number, "rows": len(passage_ids)}
-            manifest = {**state, "sha256": checksums, **asdict(self._origin)}
-            _partial(manifest_path).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-            for path in paths:
-                sync(_partial(path))
-            replacing = True
-            _delete(manifest_path)
-            for path in paths:
-                os.replace(_partial(path), path)
+            generation, commit = state.commit
+            written_at = {"generation": generation, "commit": commit, "change_seq": state.change_seq}
+            header = {**written_at, **asdict(self._origin)}
+            write_arrays(_partial(path), header, arrays)
+            os.replace(_partial(path), path)
             sync(self._directory)
-        except (OSError, RuntimeError) as error:  # FAISS raises the latter
+            written = ArrayFile(path, READ_FOR_CANDIDATES)
+        except OSError as error:
             self.warn(UNWRITABLE, error)
-            self._discard([*map(_partial, paths), *(paths if replacing else ())])
-            return False
+            self._discard(_partial(path))
+            return None
         self._warnings.clear(UNREADABLE)
         self._warnings.clear(UNWRITABLE)
-        return True
+        return written
 
-    def read(self, name: str, includes: Includes) -> Snapshot | None:
-        """Return the snapshot of that name, or None, with a log line that gives the reason.
+    def read(self, name: str, includes: Includes, load: Callable[[State, ArrayFile], T]) -> T | None:
+        """Return what is loaded from the snapshot of that name, or None, with a log line that gives the reason.
 
         One that cannot be used is deleted.
+
+        :param load: May raise `DAMAGES`.
         """
-        *parts, manifest_path = paths = self._paths(name)
+        path = self._path(name)
+        for suffix in FORMER_SUFFIXES:
+            self._discard(path.with_suffix(f".{suffix}"))
         try:
-            manifest = json.loads(manifest_path.read_text(encoding="utf-8"))
-            if not isinstance(manifest, dict):
-                raise ValueError("its manifest is not a JSON object")
-            stale = self._difference(manifest, includes)
+            file = ArrayFile(path, READ_FOR_CANDIDATES)
+            stale = self._difference(file.header, includes)
             if stale is None:
-                for path in parts:
-                    if manifest["sha256"][path.name] != sha256_of(path):
-                        raise ValueError(f"{path.name} is not the file that was written")
-                snapshot = self._load(name, manifest)
+                loaded = load(_state_of(file.header), file)
                 self._warnings.clear(UNREADABLE)
-                return snapshot
+                return loaded
         except (FileNotFoundError, IsADirectoryError, *DAMAGES) as error:
-            if not (isinstance(error, FileNotFoundError) and error.filename == str(manifest_path)):
+            if not isinstance(error, FileNotFoundError):
                 log.warning("index_snapshot_damaged", index=name, reason=str(error), action="rebuilding")
         except OSError as error:
             self.warn(UNREADABLE, error)
@@ -166,7 +133,7 @@ class SnapshotFiles:
             tell = log.info if stale.removeprefix(MADE_WITH) in UPGRADED else log.warning
             tell("index_snapshot_stale", index=name, reason=stale, action="deleted; rebuilding")
         self._warnings.clear(UNREADABLE)
-        self._discard(paths)
+        self._discard(path)
         return None
 
     def names(self) -> set[str]:
@@ -180,38 +147,41 @@ class SnapshotFiles:
             return set()
 
     def remove(self, name: str) -> None:
-        """Remove the snapshot of that name, including partial files left by a crash.
+        """Remove the snapshot of that name, including partial files left by a crash, and files of a former layout.
 
         :raises OSError: If a file cannot be removed.
         """
-        paths = self._paths(name)
-        removed = [_delete(one) for path in reversed(paths) for one in (path, _partial(path))]
-        if any(removed):
-            sync(self._directory)
+        self._remove_all(name, except_for=None)
 
     def remove_unusable(self, name: str, includes: Includes) -> None:
-        """Remove partial files, and snapshots of another history.
+        """Remove all files of that name, except for a snapshot of this history.
 
         :raises OSError: If a file cannot be removed.
         """
+        path = self._path(name)
         try:
-            ours = includes(_commit_of(json.loads(self._paths(name)[-1].read_text(encoding="utf-8"))))
+            ours = includes(_state_of(header_of(path)).commit)
         except (OSError, *DAMAGES):
             ours = False
-        if not ours:
-            self.remove(name)
+        self._remove_all(name, except_for=path if ours else None)
+
+    def _remove_all(self, name: str, *, except_for: Path | None) -> None:
+        try:
+            paths = [path for path in self._directory.iterdir() if path.name.split(".")[0] == name]
+        except (FileNotFoundError, NotADirectoryError):
             return
-        for path in self._paths(name):
-            _delete(_partial(path))
+        removed = [_delete(path) for path in paths if path != except_for]
+        if any(removed):
+            sync(self._directory)
 
     def reject(self, name: str, message: str) -> None:
         """Remove the snapshot of an index that disagrees with the database, and warn operators."""
         self._warnings.put(REPAIRED, message)
-        self._discard(self._paths(name))
+        self._discard(self._path(name))
 
     def check_access(self) -> None:
         """Clear the warnings of the folder if it can be read and written again."""
-        probe = _partial(self._paths("probe")[-1])
+        probe = _partial(self._path("probe"))
         if not {UNREADABLE, UNWRITABLE}.isdisjoint(warning.code for warning in self._warnings.current()):
             try:
                 self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -230,41 +200,26 @@ class SnapshotFiles:
         effect, action = EFFECTS[code], _action(error, self._directory)
         self._warnings.put(code, f"{where}: {reason}. {effect}; {action}")
 
-    def _discard(self, paths: Iterable[Path]) -> None:
-        """Delete files that must not be used; one that cannot be deleted is refused again when it is read."""
-        for path in paths:
-            try:
-                _delete(path)
-            except OSError as error:
-                log.warning("index_file_not_deleted", path=str(path), reason=str(error))
+    def _discard(self, path: Path) -> None:
+        """Delete a file that must not be used; one that cannot be deleted is refused again when it is read."""
+        try:
+            _delete(path)
+        except OSError as error:
+            log.warning("index_file_not_deleted", path=str(path), reason=str(error))
 
-    def _difference(self, manifest: Mapping[str, Any], includes: Includes) -> str | None:
+    def _difference(self, header: Mapping[str, Any], includes: Includes) -> str | None:
         for name, value in asdict(self._origin).items():
-            if manifest.get(name) != value:
+            if header.get(name) != value:
                 return f"{MADE_WITH}{name}"
-        return None if includes(_commit_of(manifest)) else "made of a state that the database never had"
+        return None if includes(_state_of(header).commit) else "made of a state that the database never had"
 
-    def _load(self, name: str, manifest: Mapping[str, object]) -> Snapshot:
-        faiss_path, tokens_path, words_path, _ = self._paths(name)
-        vectors = VectorIndex.read(faiss_path, self._origin.dim)
-        with np.load(words_path, allow_pickle=False) as arrays:
-            stored = {name: arrays[name] for name in arrays.files}
-        passage_ids, flags = stored["passage_ids"].astype(np.int64), stored["passage_flags"].astype(np.uint8)
-        words = PassageWords.from_arrays(stored, self._rules)
-        tokens = TokenVectors.read(tokens_path, stored, self._origin.token_space)
-        if not len(passage_ids) == len(flags) == len(vectors) == len(words) == len(tokens) == manifest["rows"]:
-            raise ValueError("its parts hold different numbers of rows")
-        return Snapshot(passage_ids, flags, vectors, words, tokens)
-
-    def _paths(self, name: str) -> tuple[Path, Path, Path, Path]:
-        faiss_path, tokens_path, words_path, manifest_path = (
-            self._directory / f"{name}.{suffix}" for suffix in ("faiss", "tokens", "npz", "json")
-        )
-        return faiss_path, tokens_path, words_path, manifest_path
+    def _path(self, name: str) -> Path:
+        return self._directory / f"{name}.index"
 
 
-def _commit_of(manifest: Mapping[str, Any]) -> CommitId:
-    return CommitId(str(manifest["generation"]), int(manifest["commit"]))
+def _state_of(header: Mapping[str, Any]) -> State:
+    commit = CommitId(str(header["generation"]), int(header["commit"]))
+    return State(commit, int(header["change_seq"]))
 
 
 def _partial(path: Path) -> Path:

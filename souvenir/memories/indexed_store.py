@@ -277,7 +277,8 @@ class IndexedStore:
     # --- maintenance -------------------------------------------------------------------------------------------
 
     def _maintain(self) -> None:
-        """Refill the reserve, tidy up and snapshot the indexes, write the marker, and make a backup if it is due."""
+        """Check the file, refill the reserve, tidy up the indexes, write the marker, and make a backup if it is due."""
+        self._database.check_for_damage()
         self._database.refill_reserve()
         self.models.tidy_indexes()
         self._database.sync_marker()

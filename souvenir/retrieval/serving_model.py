@@ -353,7 +353,7 @@ def new_registry(
     )
     return IndexRegistry(
         open_view,
-        SnapshotFiles(settings.index_dir, origin, rules, database.warnings),
+        SnapshotFiles(settings.index_dir, origin, database.warnings),
         analyser,
         dim=embedder.dim,
         token_space=embedder.token_space,

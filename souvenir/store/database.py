@@ -58,6 +58,10 @@ T = TypeVar("T")
 READERS = 4
 LOG_WAIT_S = 5.0
 """Time that an erasure waits for readers to release the write-ahead log before it is retried later."""
+CHECKED_AT_START_BYTES = 1 << 28
+"""A larger file is checked for damage after the start, since that takes some two seconds a gigabyte, and more from a
+slow disk."""
+DATABASE_DAMAGED = "database_damaged"
 SWITCH_WAIT_S = 0.5
 """Time that a change of the model waits for running reads; all later requests wait with it."""
 
@@ -152,10 +156,9 @@ class Database:
         )
 
     def _prepare(self, connection: apsw.Connection) -> None:
-        try:
-            require_sound(connection, self._path)
-        except StoreUnusable as error:
-            raise StoreUnusable(f"{error.message}; {self._advice()}") from error
+        self._is_checked = self._path.stat().st_size <= CHECKED_AT_START_BYTES
+        if self._is_checked:
+            self._require_sound(connection)
         migrate_and_record_loss(connection, self._settings, self.backups.newest)
         with connection:
             connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (MODEL, self.model_id))
@@ -172,11 +175,29 @@ class Database:
         self.history_id = generations.history_id(connection)
         losses.show(connection, self.warnings)
 
+    def _require_sound(self, connection: apsw.Connection) -> None:
+        try:
+            require_sound(connection, self._path)
+        except StoreUnusable as error:
+            raise StoreUnusable(f"{error.message}; {self._advice()}") from error
+
+    def check_for_damage(self) -> None:
+        """Check a large file once after the start; if it is damaged, operators are warned and writes are refused."""
+        if self._is_checked:
+            return
+        self._is_checked = True
+        try:
+            with self.read_once() as connection:
+                self._require_sound(connection)
+        except StoreUnusable as error:
+            self.warnings.put(DATABASE_DAMAGED, f"{error.message}. Writes are refused until then")
+            self._writer.refuse(error.message)
+
     def _refuse_lost_database(self) -> None:
         if self._path.exists() and self._path.stat().st_size:
             return
         marker = generations.marker_path(self._path)
-        if marker.exists() or self.backups.all() or losses.snapshot_manifests(self._settings.index_dir):
+        if marker.exists() or self.backups.all() or losses.index_snapshots(self._settings.index_dir):
             raise StoreUnusable(
                 f"{self._path} is missing although there are backups or index snapshots of it, or {marker}; "
                 f"{self._advice()}"

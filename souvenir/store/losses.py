@@ -5,7 +5,6 @@ The database is compared with the marker (`souvenir.store.generations`) and with
 
 from __future__ import annotations
 
-import json
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 import apsw
 import structlog
 
+from souvenir.core.array_file import header_of
 from souvenir.core.files import sync
 from souvenir.core.passages import CommitId
 from souvenir.core.service_warnings import ServiceWarnings
@@ -90,10 +90,10 @@ def _keep_log(path: Path) -> Path | None:
     return kept
 
 
-def snapshot_manifests(index_dir: Path) -> Sequence[Path]:
-    """Return the manifests of the index snapshots in a folder; none, with a log line, if it cannot be read."""
+def index_snapshots(index_dir: Path) -> Sequence[Path]:
+    """Return the index snapshots in a folder; none, with a log line, if it cannot be read."""
     try:
-        return sorted(path for path in index_dir.iterdir() if path.suffix == ".json")
+        return sorted(path for path in index_dir.iterdir() if path.suffix == ".index")
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -103,9 +103,9 @@ def snapshot_manifests(index_dir: Path) -> Sequence[Path]:
 
 def _snapshot_commits(index_dir: Path) -> Iterator[CommitId]:
     """Yield the commits of the index snapshots in a folder; unreadable ones are skipped, since they are not used."""
-    for path in snapshot_manifests(index_dir):
+    for path in index_snapshots(index_dir):
         try:
-            stated = json.loads(path.read_text(encoding="utf-8"))
+            stated = header_of(path)
             yield CommitId(str(stated["generation"]), int(stated["commit"]))
         except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             log.info("index_snapshot_unreadable", path=str(path), reason=str(error))

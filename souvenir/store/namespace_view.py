@@ -50,6 +50,11 @@ class NamespaceView:
         query = "SELECT count(*) FROM passages WHERE namespace_id = ? AND kind = ?"
         return only(self.connection, int, query, (self.namespace_id, self.kind.value))
 
+    def ids_summary(self) -> tuple[int, int]:
+        """Return the number and the sum of the ids of the passages."""
+        query = "SELECT count(*), coalesce(sum(id), 0) FROM passages WHERE namespace_id = ? AND kind = ?"
+        return only(self.connection, tuple[int, int], query, (self.namespace_id, self.kind.value))
+
     def includes(self, commit: CommitId) -> bool:
         """Return whether the history of the database contains a commit."""
         return generations.includes(self.connection, commit)

@@ -80,6 +80,7 @@ class Writer:
         self._forget_queue = self._instruments.watch_queue("writer", self._queue.qsize, capacity=queue_max)
         self._timeout_s = timeout_s
         self._closing = False
+        self._refusal: str | None = None
         self._submitting = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="souvenir-writer", daemon=True)
         self._thread.start()
@@ -96,6 +97,8 @@ class Writer:
         :raises Unavailable: If the database refused; nothing was written.
         """
         wait_s = time_left(self._timeout_s)
+        if self._refusal is not None:
+            raise Unavailable(self._refusal)
         job = _Job(work, after_commit, Future(), alone=False)
         self._submit(job)
         try:
@@ -114,6 +117,10 @@ class Writer:
         job = _Job(work, _nothing, Future(), alone=True)
         self._submit(job)
         return cast(T, job.future.result())
+
+    def refuse(self, reason: str) -> None:
+        """Refuse all later writes."""
+        self._refusal = reason
 
     def close(self) -> None:
         """Reject new writes, finish the queued ones, and close the connection."""

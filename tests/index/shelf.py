@@ -64,7 +64,7 @@ class Shelf:
         self.analyser = CountingAnalyser()
         self.registry = IndexRegistry(
             self.open_view,
-            SnapshotFiles(self.index_dir, origin or self.origin, RULES, self.database.warnings),
+            SnapshotFiles(self.index_dir, origin or self.origin, self.database.warnings),
             self.analyser,
             dim=FakeEmbedder.dim,
             token_space=None,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from souvenir.core.passages import TokenCodes, TurnFlag
-from souvenir.index import vector
+from souvenir.index import ragged_rows
 from souvenir.index.late_interaction import late_interaction
 from souvenir.index.passage_words import Neighbourhood, SpreadShares
-from souvenir.index.vector import MISSING, TokenVectors
+from souvenir.index.token_vectors import MISSING, TokenVectors
+from tests.index.arrays import partly_in_file, whole
 
 SPACE, DIM = "0a0b0c0d", 4
 
@@ -42,16 +44,19 @@ rows_of_codes = st.lists(
 )
 
 
-@given(before=rows_of_codes, after=rows_of_codes, removals=st.lists(st.integers(0, 1_000), max_size=20))
+@given(
+    before=rows_of_codes,
+    after=rows_of_codes,
+    removals=st.lists(st.integers(0, 1_000), max_size=20),
+    in_file=st.booleans(),
+)
 def test_rows_of_a_file_and_of_memory_are_read_alike(
-    before: list[TokenCodes | None], after: list[TokenCodes | None], removals: list[int], tmp_path_factory
+    before: list[TokenCodes | None], after: list[TokenCodes | None], removals: list[int], in_file: bool
 ):
     written = TokenVectors(SPACE)
     for tokens in before:
         written.append(tokens)
-    path: Path = tmp_path_factory.mktemp("tokens") / "1.tokens"
-    written.write(path)
-    index = TokenVectors.read(path, written.to_arrays(), SPACE)
+    index = TokenVectors.from_arrays((partly_in_file if in_file else whole)(written.to_arrays()), SPACE)
     rows = list(before)
     assert_holds(index, rows)
     for tokens in after:
@@ -65,10 +70,12 @@ def test_rows_of_a_file_and_of_memory_are_read_alike(
             if row < len(rows):
                 rows[row] = last
     assert_holds(index, rows)
+    index.rebase(partly_in_file(index.to_arrays()))
+    assert_holds(index, rows)
 
 
 def test_removed_rows_are_cleared_from_memory(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(vector, "COMPACTED_FROM", 0)
+    monkeypatch.setattr(ragged_rows, "COMPACTED_FROM", 0)
     index = TokenVectors(SPACE)
     rows: list[TokenCodes | None] = [codes(5, seed) for seed in range(40)]
     for tokens in rows:
@@ -91,13 +98,21 @@ def test_token_vectors_of_another_space_are_missing():
     assert_holds(index, [codes(2), codes(3, seed=5), None])
 
 
-def test_a_file_of_another_size_is_refused(tmp_path: Path):
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"tokens": np.zeros((2, DIM), np.int8)},
+        {"tokens": np.zeros((3, DIM), np.uint8)},
+        {"tokens": np.zeros(3, np.int8)},
+        {"token_lengths": np.array([3], np.int64)},
+        {"token_lengths": np.array([[3]], np.int32)},
+    ],
+)
+def test_inconsistent_arrays_are_refused(damage: dict[str, NDArray[Any]]):
     index = TokenVectors(SPACE)
     index.append(codes(3))
-    index.write(tmp_path / "1.tokens")
-    (tmp_path / "1.tokens").write_bytes(b"short")
-    with pytest.raises(ValueError, match="another number"):
-        TokenVectors.read(tmp_path / "1.tokens", index.to_arrays(), SPACE)
+    with pytest.raises(ValueError, match="token vectors"):
+        TokenVectors.from_arrays({**whole(index.to_arrays()), **damage}, SPACE)
 
 
 def test_the_best_match_of_each_token_counts_by_its_weight():

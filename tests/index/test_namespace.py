@@ -17,7 +17,8 @@ from souvenir.core.types import Filters, FloatVector, PassageKind, Profile, Sour
 from souvenir.index.analyser import Analyser
 from souvenir.index.candidates import Probe
 from souvenir.index.cross_check import problems
-from souvenir.index.namespace import MANY_SCORES, NamespaceIndex, greatest
+from souvenir.index.namespace import NamespaceIndex
+from souvenir.index.selection import MANY_SCORES, greatest
 from souvenir.retrieval.preparation import embeddings_of
 from tests.fake_embedder import FakeTokenEmbedder
 from tests.index.shelf import PASSAGE_ANALYSER, RULES

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from souvenir.core.passages import TurnFlag
-from souvenir.index.attributes import turn_flags
+from souvenir.index.turn_flags import turn_flags
 from tests.reference import cues
 
 WORDS = sorted(cues.TIME_WORDS | cues.NUMBER_WORDS)

@@ -1,10 +1,10 @@
-"""Exact vectors compared with a plain matrix: additions and removals, filters before top-k, the mean, and files."""
+"""Exact vectors compared with a plain matrix: additions and removals, filters before top-k, the mean, and snapshots."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
-import faiss
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from souvenir.core.types import FloatVector
 from souvenir.index.vector import GATHER_SHARE, MEAN_PRIOR_ROWS, VectorIndex
+from tests.index.arrays import partly_in_file, whole
 
 DIM = 24
 
@@ -144,23 +145,70 @@ def test_returned_rows_are_copies():
     assert np.array_equal(copies, before)
 
 
-def test_an_index_can_be_changed_after_it_was_written_and_read(tmp_path: Path):
-    index = filled(units(20))
-    index.remove(4)
-    index.write(tmp_path / "index.faiss")
-    read = VectorIndex.read(tmp_path / "index.faiss", DIM)
-    for one in (index, read):
-        one.extend(units(3, seed=5))
-        one.remove(0)
-    assert np.array_equal(stored(read), stored(index))
-    assert read.mean == pytest.approx(index.mean, abs=1e-7)
+def of_a_large_snapshot(index: VectorIndex) -> VectorIndex:
+    return VectorIndex.from_arrays(partly_in_file(index.to_arrays()), DIM)
 
 
-def test_an_index_file_of_another_width_or_kind_is_refused(tmp_path: Path):
-    path = tmp_path / "index.faiss"
-    filled(units(3)).write(path)
-    with pytest.raises(ValueError, match="not a flat inner-product index of 8 dimensions"):
-        VectorIndex.read(path, 8)
-    faiss.write_index(faiss.IndexFlatL2(DIM), str(path))
-    with pytest.raises(ValueError, match="not a flat inner-product index"):
-        VectorIndex.read(path, DIM)
+def of_a_small_snapshot(index: VectorIndex) -> VectorIndex:
+    return VectorIndex.from_arrays(whole(index.to_arrays()), DIM)
+
+
+@pytest.mark.parametrize("reopened", [of_a_large_snapshot, of_a_small_snapshot])
+@given(steps=steps, again=st.booleans())
+def test_an_index_can_be_changed_after_it_was_written_and_read(
+    reopened: Callable[[VectorIndex], VectorIndex], steps: list[int | float], again: bool
+):
+    index, rows = reopened(filled(units(7))), list(units(7))
+    for number, step in enumerate(steps):
+        if isinstance(step, int):
+            index.extend(units(step, seed=number + 1))
+            rows += list(units(step, seed=number + 1))
+        elif rows:
+            row = int(step * len(rows))
+            index.remove(row)
+            rows[row] = rows[-1]
+            rows.pop()
+        if again and number == len(steps) // 2:
+            index.rebase(partly_in_file(index.to_arrays())["vectors"])
+            index = reopened(index)
+    expected = np.array(rows, dtype=np.float32).reshape(len(rows), DIM)
+    assert np.array_equal(index.rows(None), expected)
+    assert np.array_equal(stored(index), expected)
+    assert all(index.agrees(row, vector) for row, vector in enumerate(expected))
+    assert index.mean == pytest.approx(expected.sum(axis=0) / (len(rows) + MEAN_PRIOR_ROWS), abs=1e-6)
+    query = units(1, seed=99)[0]
+    assert index.search(query, 7, None).tolist() == best_first(expected, query, 7, None)
+
+
+def test_vectors_of_a_large_snapshot_are_not_in_memory():
+    index = filled(units(1000))
+    assert of_a_large_snapshot(index).nbytes < index.nbytes / 2
+    index.rebase(partly_in_file(index.to_arrays())["vectors"])
+    assert index.nbytes < 1000 * DIM * 2
+    assert np.array_equal(stored(index), units(1000))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"vectors": units(2).astype(np.float64)},
+        {"vectors": units(2)},
+        {"vectors": units(3)[:, :-1]},
+        {"vector_codes": np.zeros((3, DIM), dtype=np.int8)},
+        {"vector_codes": np.zeros(3, dtype=np.uint8)},
+        {"vector_sum": np.zeros(DIM - 1)},
+    ],
+)
+def test_inconsistent_arrays_are_refused(damage: dict[str, NDArray[Any]]):
+    arrays = {**whole(filled(units(3)).to_arrays()), **damage}
+    with pytest.raises(ValueError, match="vectors"):
+        VectorIndex.from_arrays(arrays, DIM)
+    with pytest.raises(ValueError, match="do not have 8 dimensions"):
+        VectorIndex.from_arrays(whole(filled(units(3)).to_arrays()), 8)
+
+
+def test_vectors_of_another_dimension_are_refused_before_anything_changes():
+    index = filled(units(3))
+    with pytest.raises(ValueError, match="24 dimensions"):
+        index.extend(units(2)[:, :5])
+    assert len(index) == 3

@@ -83,7 +83,7 @@ def test_files_of_an_earlier_release_become_private_at_the_start_and_the_log_say
     settings = Settings(data_dir=tmp_path / "data")
     filled(settings)
     settings.first_key_path.write_text("mem_")
-    for folder, name in ((settings.import_dir, "a.ndjson"), (settings.index_dir, "default.npz")):
+    for folder, name in ((settings.import_dir, "a.ndjson"), (settings.index_dir, "1.index")):
         folder.mkdir()
         (folder / name).write_text("")
     foreign = settings.data_dir / "notes.sh"

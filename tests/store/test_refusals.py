@@ -11,8 +11,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from souvenir.core.errors import BackupNotFound, StoreUnusable
+from souvenir.core.errors import BackupNotFound, StoreUnusable, Unavailable
 from souvenir.core.settings import Settings
+from souvenir.store import database as database_module
 from souvenir.store.database import Database
 from souvenir.store.restore import restore_offline
 from souvenir.store.schema import SCHEMA_VERSION
@@ -120,6 +121,36 @@ def test_a_database_with_any_damaged_page_is_refused_or_reads_correctly(open_dat
     assert refused >= len(sound) // 4096 - 1
 
 
+def test_a_large_database_is_checked_after_the_start_and_refuses_writes_if_it_is_damaged(
+    open_database: OpenDatabase, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(database_module, "CHECKED_AT_START_BYTES", 0)
+    name = back_up(open_database)
+    sound = path.read_bytes()
+    database = open_database()
+    database.check_for_damage()
+    assert database.warnings.current() == ()
+    insert(database, "still written")
+    database.close()
+    connection = apsw.Connection(str(path))
+    page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'history'").get
+    connection.close()
+    content = bytearray(path.read_bytes())
+    content[(page - 1) * 4096 : page * 4096] = random.Random(1).randbytes(4096)
+    path.write_bytes(content)
+    database = open_database()
+    assert database.warnings.current() == ()
+    database.check_for_damage()
+    [warning] = database.warnings.current()
+    assert warning.code == "database_damaged"
+    assert f"`python app.py restore {name}`" in warning.message
+    with pytest.raises(Unavailable, match="is damaged"):
+        insert(database, "refused")
+    assert texts_of(database) == [*TEXTS, "still written"]
+    database.close()
+    path.write_bytes(sound)
+
+
 def test_a_newer_schema_is_refused_and_not_changed(open_database: OpenDatabase, path: Path):
     connection = apsw.Connection(str(path))
     connection.pragma("user_version", SCHEMA_VERSION + 1)
@@ -166,7 +197,7 @@ def test_a_missing_database_is_refused_if_index_snapshots_exist(
 ):
     path.write_bytes(b"")
     settings.index_dir.mkdir()
-    (settings.index_dir / "1.json").write_text("{}")
+    (settings.index_dir / "1.index").write_bytes(b"")
     message = refusal(open_database)
     assert "is missing although" in message
     assert "there is no backup in" in message

@@ -93,14 +93,14 @@ def test_an_index_with_many_changes_is_written_while_the_engine_runs(
     engine.search(DEFAULT, SearchQuery("garden"))
     engine.add_batch(DEFAULT, [MemoryDraft(f"garden {number}", "notes") for number in range(changes)])
     engine.search(DEFAULT, SearchQuery("garden"))
-    manifest = settings.index_dir / "1.json"
+    snapshot = settings.index_dir / "1.index"
     if changes >= 5:
-        assert happens(manifest.exists)
+        assert happens(snapshot.exists)
     else:
         Event().wait(0.05)
-        assert not manifest.exists()
+        assert not snapshot.exists()
     engine.close()
-    assert manifest.exists()
+    assert snapshot.exists()
 
 
 def test_a_load_beyond_the_memory_budget_drops_the_other_index(open_engine: OpenEngine):
