@@ -113,7 +113,10 @@ class PassageWords:
         self._owner = np.zeros(_MIN_CAPACITY, dtype=np.int32)  # passage of each chunk
         self._only_chunk = array("i")  # of each passage; _SEVERAL: there are several
         self._several: dict[int, tuple[int, ...]] = {}
+        self._is_aligned = True
+        """Whether every passage has one chunk, of its own number."""
         self._lengths = array("I")
+        self._length_copy: NDArray[np.uint32] | None = None
         reach = max((len(rule.spread.back) for rule in rules.values()), default=0)
         back = np.zeros((reach, max(rules, default=-1) + 1), dtype=np.float32)
         self.shares = SpreadShares(back, np.zeros_like(back), np.zeros(back.shape[1], dtype=np.float32))
@@ -133,8 +136,10 @@ class PassageWords:
 
     @property
     def lengths(self) -> NDArray[np.uint32]:
-        """Number of terms of every passage, (n,)."""
-        return np.array(self._lengths, np.uint32)
+        """Number of terms of every passage, (n,); a copy, made once as long as nothing is written."""
+        if self._length_copy is None:
+            self._length_copy = np.array(self._lengths, np.uint32)
+        return self._length_copy
 
     def spreads(self, profile: Profile) -> bool:
         """Return whether passages of a profile gain anything from their neighbours."""
@@ -152,6 +157,8 @@ class PassageWords:
         if last > len(self._owner):
             self._owner = np.concatenate([self._owner, np.zeros(max(last, len(self._owner)), dtype=np.int32)])
         self._owner[first:last] = len(self)
+        self._is_aligned &= last - first == 1
+        self._length_copy = None
         if last - first > 1:
             self._several[len(self)] = tuple(range(first, last))
         self._only_chunk.append(first if last - first == 1 else _SEVERAL)
@@ -162,6 +169,7 @@ class PassageWords:
 
         :raises IndexError: If there is no such passage.
         """
+        self._length_copy = None
         for chunk in sorted(self._chunks_of(row), reverse=True):
             self._remove_chunk(chunk)
         self._several.pop(row, None)
@@ -197,7 +205,9 @@ class PassageWords:
 
     def corpus(self, visible: NDArray[np.bool_] | None = None) -> Corpus:
         """Return the statistics of the chunks of some passages, or of all; valid until the index changes."""
-        return self.chunks.corpus(None if visible is None else visible[self._owners()])
+        if visible is None or self._is_aligned:
+            return self.chunks.corpus(visible)
+        return self.chunks.corpus(visible[self._owners()])
 
     def corpora_with(self, other: PassageWords, rows: NDArray[np.bool_]) -> tuple[Corpus, Corpus]:
         """Return corpora of some passages here and all of another index, with common statistics."""
@@ -281,6 +291,8 @@ class PassageWords:
 
     def _best(self, of_chunks: Floats) -> Floats:
         """Return the greatest score of each passage's chunks."""
+        if self._is_aligned:
+            return np.array(of_chunks)
         best = np.zeros(len(self), dtype=np.float32)
         if self._is_chunked:
             scored = of_chunks.nonzero()[0]
@@ -319,6 +331,7 @@ class PassageWords:
         ends = np.cumsum(counts)
         only = np.where(counts == 1, chunks_by_owner[ends - 1] if count else 0, _SEVERAL)
         words._only_chunk = array("i", only.astype(np.int32).tobytes())
+        words._is_aligned = np.array_equal(owners, np.arange(count))
         for row in np.flatnonzero(counts > 1).tolist():
             words._several[row] = tuple(chunks_by_owner[ends[row] - counts[row] : ends[row]].tolist())
         lengths = np.bincount(owners, weights=lexical.lengths, minlength=count)

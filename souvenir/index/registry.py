@@ -299,6 +299,7 @@ class IndexRegistry:
 
     def _write(self, key: IndexKey, entry: _Entry, index: NamespaceIndex) -> None:
         """Write a snapshot; without it, the next start takes longer."""
+        index.vectors.make_coarse_scan()
         state = State(self._committed(), index.change_seq)
         written = self._snapshots.write(_snapshot_name(key), state, index.to_arrays())
         if written is None:

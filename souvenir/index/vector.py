@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from souvenir.core.array_file import Rows, Streamed, in_memory, take
 from souvenir.core.types import FloatVector
+from souvenir.index.coarse_scan import CoarseScan
 from souvenir.index.selection import greatest
 
 MEAN_PRIOR_ROWS = 32
@@ -41,6 +42,19 @@ SCORED_WHOLE_ROWS = 2_048
 CODES_FROM_ROWS = 4_096
 """From this many rows, a search uses the codes, which is more than twice as fast. Among 29,000 real vectors the 200
 nearest were all among the 256 found so; below this number an exact scan takes less than a millisecond."""
+
+
+COARSE_FROM_ROWS = 16_384
+"""From this many rows on, a coarse scan finds the candidates."""
+
+COARSE_SHARE = 0.25
+"""Below this share of allowed rows, the coarse scan would have to find too many candidates."""
+
+OVERSAMPLING = 8
+"""Candidates of the coarse scan for each row that is wanted."""
+
+SAMPLED_ROWS = 16_384
+"""Rows from which the levels of the coarse scan are computed."""
 
 
 class VectorIndex:
@@ -66,6 +80,7 @@ class VectorIndex:
         self._row_at = array("i")
         """The row of each place in memory. Without a file, places are rows."""
         self._codes = bytearray()
+        self._coarse: CoarseScan | None = None
         self._sum = np.zeros(dim, dtype=np.float64)
         self._mean: FloatVector | None = None
         self._from_mean: FromCentre | None = None
@@ -80,7 +95,8 @@ class VectorIndex:
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        return len(self._memory) + len(self._codes) + 4 * (len(self._places) + len(self._row_at))
+        coarse = 0 if self._coarse is None else self._coarse.nbytes
+        return len(self._memory) + len(self._codes) + 4 * (len(self._places) + len(self._row_at)) + coarse
 
     @property
     def mean(self) -> FloatVector:
@@ -115,6 +131,8 @@ class VectorIndex:
         self._row_at.extend(range(first, first + len(rows)))
         self._memory += rows.tobytes()
         self._codes += self._scan.sa_encode(rows).tobytes()
+        if self._coarse is not None:
+            self._coarse.add(rows)
         self._sum += vectors.sum(axis=0, dtype=np.float64)
         self._changed()
 
@@ -134,6 +152,8 @@ class VectorIndex:
             codes[row] = codes[last]
             del codes
         del self._codes[last * self._scan.code_size :]
+        if self._coarse is not None:
+            self._coarse.remove(row)
         self._changed()
 
     def _release(self, place: int) -> None:
@@ -154,7 +174,8 @@ class VectorIndex:
         """Return whether the row holds this vector (dim,) and its code."""
         code = self._scan.sa_encode(vector[None, :])[0]
         held = self.rows(np.array([row]))[0]
-        return np.array_equal(held, vector) and np.array_equal(self._stored_codes()[row], code)
+        same = np.array_equal(held, vector) and np.array_equal(self._stored_codes()[row], code)
+        return same and (self._coarse is None or self._coarse.agrees(row, vector))
 
     def rows(self, rows: NDArray[np.integer] | None) -> FloatVector:
         """Return copies of the given rows, (len(rows), dim), or for None all, perhaps as a view until rows change."""
@@ -178,16 +199,45 @@ class VectorIndex:
 
         :param allowed: Shape (n,); rows that may be returned. None allows all.
         """
-        if allowed is None:
-            if len(self) >= CODES_FROM_ROWS:
-                return self._search(query, min(count, len(self)), None)
+        if allowed is None and len(self) < CODES_FROM_ROWS:
             return _best_first(products(self.rows(None), query), count)
-        chosen = np.flatnonzero(allowed)
+        chosen = np.arange(len(self)) if allowed is None else np.flatnonzero(allowed)
         if len(chosen) <= GATHER_SHARE * len(self) or len(self) < CODES_FROM_ROWS:
             return chosen[_best_first(products(self.rows(chosen), query), count)]
+        found = self._search_coarsely(query, count, allowed, len(chosen))
+        if found is not None:
+            return found
+        if allowed is None:
+            return self._search(query, min(count, len(self)), None)
         bits = np.packbits(allowed, bitorder="little")
         selector = faiss.IDSelectorBitmap(bits)  # type: ignore[call-arg, arg-type]  # FAISS stubs show the C++ side
         return self._search(query, min(count, len(chosen)), faiss.SearchParameters(sel=selector))  # type: ignore[call-arg]  # the same
+
+    def _search_coarsely(
+        self, query: FloatVector, count: int, allowed: NDArray[np.bool_] | None, reachable: int
+    ) -> NDArray[np.int64] | None:
+        """Return the best of the candidates of a coarse scan by their codes; None if too few of them are allowed."""
+        if self._coarse is None or reachable < COARSE_SHARE * len(self):
+            return None
+        wanted = OVERSAMPLING * count
+        rows = self._coarse.candidates(query, wanted * len(self) // reachable)
+        if allowed is not None:
+            rows = rows[allowed[rows]]
+        if len(rows) < min(wanted, reachable) // 2:
+            return None
+        # The codes are even steps, so their products with the query are in the order of those of the vectors.
+        codes = self._stored_codes().take(rows, axis=0).astype(np.float32)
+        return rows[_best_first(products(codes, query), count)]
+
+    def make_coarse_scan(self) -> None:
+        """Make what speeds up searches of many rows, if it is missing or outdated: some 10 s for a million.
+
+        Searches may run meanwhile, but no write.
+        """
+        if len(self) < COARSE_FROM_ROWS or self._dim % 2 or not (self._coarse is None or self._coarse.is_outdated):
+            return
+        sample = self.rows(np.sort(np.random.default_rng(0).permutation(len(self))[:SAMPLED_ROWS]))
+        self._coarse = CoarseScan.of(self._dim, sample, self._blocks())
 
     def _search(self, query: FloatVector, count: int, parameters: faiss.SearchParameters | None) -> NDArray[np.int64]:
         if not count:
@@ -219,7 +269,8 @@ class VectorIndex:
     def to_arrays(self) -> dict[str, NDArray[Any] | Streamed]:
         """Return everything except the dimension; valid until rows change."""
         vectors = Streamed(np.dtype(np.float32), (len(self), self._dim), self._blocks)
-        return {"vectors": vectors, "vector_codes": self._stored_codes(), "vector_sum": self._sum}
+        coarse = CoarseScan.nothing() if self._coarse is None else self._coarse.to_arrays()
+        return {"vectors": vectors, "vector_codes": self._stored_codes(), "vector_sum": self._sum, **coarse}
 
     def rebase(self, base: Rows) -> None:
         """Use the file to which `to_arrays` was written instead of memory."""
@@ -237,7 +288,9 @@ class VectorIndex:
             raise ValueError("vectors: the arrays have other types")
         if vectors.ndim != 2 or vectors.shape != codes.shape or vectors.shape[1:] != (dim,) or total.shape != (dim,):
             raise ValueError(f"vectors: the arrays do not have {dim} dimensions, or not the same rows")
-        return cls(dim, vectors, codes, total)
+        index = cls(dim, vectors, codes, total)
+        index._coarse = CoarseScan.from_arrays(arrays, dim, len(index))
+        return index
 
     def _blocks(self) -> Iterator[FloatVector]:
         for start in range(0, len(self), BLOCK_ROWS):

@@ -88,6 +88,7 @@ class IndexedStore:
 
     def close(self) -> None:
         """Finish pending writes, write the changed indexes to disk, and close the database."""
+        self._database.stop_checking()
         self._maintenance.close()
         # Too busy for a snapshot, or closed already: the next start rebuilds the indexes.
         with suppress(Overloaded, ServiceClosing), closing(self._database):

@@ -88,6 +88,7 @@ class Database:
         self._path = settings.database_path
         self._lock = lock
         self._closed = False
+        self._checking: apsw.Connection | None = None
         self._gate = ReadersWriterLock()
         self.warnings = ServiceWarnings()
         self.unreadable = UnreadableRows(self.warnings)
@@ -187,11 +188,23 @@ class Database:
             return
         self._is_checked = True
         try:
-            with self.read_once() as connection:
-                self._require_sound(connection)
+            with self.read_once() as self._checking:
+                try:
+                    self._require_sound(self._checking)
+                except apsw.InterruptError:
+                    log.info("check_interrupted")
         except StoreUnusable as error:
             self.warnings.put(DATABASE_DAMAGED, f"{error.message}. Writes are refused until then")
             self._writer.refuse(error.message)
+        finally:
+            self._checking = None
+
+    def stop_checking(self) -> None:
+        """Let `check_for_damage` end, before a close."""
+        self._is_checked = True
+        checking = self._checking
+        if checking is not None:
+            checking.interrupt()
 
     def _refuse_lost_database(self) -> None:
         if self._path.exists() and self._path.stat().st_size:

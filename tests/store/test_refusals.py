@@ -7,9 +7,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
+from structlog.testing import capture_logs
 
 from souvenir.core.errors import BackupNotFound, StoreUnusable, Unavailable
 from souvenir.core.settings import Settings
@@ -149,6 +151,35 @@ def test_a_large_database_is_checked_after_the_start_and_refuses_writes_if_it_is
     assert texts_of(database) == [*TEXTS, "still written"]
     database.close()
     path.write_bytes(sound)
+
+
+def test_a_check_of_a_large_database_ends_when_the_service_closes(
+    open_database: OpenDatabase, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(database_module, "CHECKED_AT_START_BYTES", 0)
+    database = open_database()
+    stop = database.stop_checking
+    monkeypatch.setattr(database_module, "require_sound", lambda connection, _: interrupted(connection, stop))
+    with capture_logs() as logs:
+        database.check_for_damage()
+    assert [line["event"] for line in logs] == ["check_interrupted"]
+    assert database.warnings.current() == ()
+    assert texts_of(database) == TEXTS
+    database.close()
+
+
+def interrupted(connection: apsw.Connection, stop: Callable[[], None]) -> None:
+    """Run a statement that takes long, and is asked to stop while it runs."""
+
+    def stop_once(*numbers: Any) -> Any:
+        [number] = numbers
+        if number == 5:
+            stop()
+        return number
+
+    connection.create_scalar_function("stop_once", stop_once, 1)
+    rows = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000)"
+    assert connection.execute(f"{rows} SELECT max(stop_once(i)) FROM n").get
 
 
 def test_a_newer_schema_is_refused_and_not_changed(open_database: OpenDatabase, path: Path):
