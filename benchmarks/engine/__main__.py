@@ -2,6 +2,7 @@
 
     python -m benchmarks.engine                    1k, 10k and 100k memories: some ten minutes
     python -m benchmarks.engine --sizes 1000 10000
+    python -m benchmarks.engine --sizes 1000 1000000     half an hour and 12 GB of memory; a million has no baseline
 
 Nothing is embedded: vectors are handed out. All sizes and all stores take turns, so that what else the machine does
 hits them alike; figures are medians and 95th percentiles. docs/benchmarks.md says more.
@@ -19,7 +20,7 @@ from pathlib import Path
 from benchmarks.engine.candidate_cut import recall_of_cut
 from benchmarks.engine.corpus import make_corpus
 from benchmarks.engine.figures import print_figures, targets_of
-from benchmarks.engine.rounds import ROUNDS, Case, Durations, run_round
+from benchmarks.engine.rounds import BASELINE_UP_TO, ROUNDS, Case, Durations, run_round
 from benchmarks.engine.sides import Baseline, FlatScan, Ours
 from benchmarks.engine.startup import Start, measure
 from benchmarks.report import print_targets, progress, write_results
@@ -47,8 +48,8 @@ def build(size: int, folder: Path, model_id: str) -> tuple[Case, list[Start], fl
         progress(f"{size} memories: start {'with' if number else 'without'} a snapshot in {starts[-1].index_s:.2f} s")
     ours = Ours(corpus, settings, model_id)
     ours.engine.warm_up()
-    baseline = Baseline(corpus, folder / "baseline")
-    progress(f"{size} memories: baseline filled")
+    baseline = Baseline(corpus, folder / "baseline") if size <= BASELINE_UP_TO else None
+    progress(f"{size} memories: loaded")
     return Case(size, corpus, ours, baseline, FlatScan(corpus)), starts, per_second
 
 

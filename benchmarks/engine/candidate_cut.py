@@ -10,13 +10,16 @@ from benchmarks.report import progress
 from souvenir.retrieval import recall
 
 QUERIES = 100
+ROWS = 10_000_000
+"""Rows that are scored at most without a cut, which limits the questions at a million memories to ten."""
 
 
 def recall_of_cut(case: Case) -> float:
     """Share of the uncut ranking's first ten that the search finds, over some questions."""
-    cut = [_hits(case, number) for number in range(QUERIES)]
+    queries = range(min(QUERIES, ROWS // case.size))
+    cut = [_hits(case, number) for number in queries]
     with patch.object(recall, "CANDIDATE_COUNT", case.size + case.corpus.spare):
-        full = [_hits(case, number) for number in range(QUERIES)]
+        full = [_hits(case, number) for number in queries]
     found = sum(len(a & b) for a, b in zip(cut, full, strict=True)) / sum(map(len, full))
     progress(f"{case.size} memories: {found:.4f} of the first {TOP_K} without a cut are found with it")
     return found

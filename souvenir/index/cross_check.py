@@ -18,6 +18,9 @@ from souvenir.index.namespace import NamespaceIndex
 SAMPLED_ROWS = 64
 """Rows of a sample: comparing them takes some milliseconds."""
 
+SAMPLED_AT_LOAD = 24
+"""Rows of a sample while a search waits for the index."""
+
 NEWEST_ROWS = 16
 """Rows of a sample that have the greatest ids: two histories of one database differ in them first."""
 
@@ -50,10 +53,10 @@ def problems(index: NamespaceIndex, truth: Iterable[tuple[Passage, Embedding]], 
     return found
 
 
-def sample_of(ids: NDArray[np.int64]) -> list[int]:
-    """Return some of the ids: the greatest, and others at random."""
+def sample_of(ids: NDArray[np.int64], size: int = SAMPLED_ROWS) -> list[int]:
+    """Return some of the ids: the greatest `NEWEST_ROWS`, and others at random."""
     others, newest = np.split(np.sort(ids), [max(0, len(ids) - NEWEST_ROWS)])
-    count = min(len(others), SAMPLED_ROWS - NEWEST_ROWS)
+    count = min(len(others), size - NEWEST_ROWS)
     return [*np.random.default_rng().choice(others, count, replace=False).tolist(), *newest.tolist()]
 
 

@@ -131,7 +131,7 @@ class LexicalIndex:
         self._profiles = array("B")
         self._total_length = 0
         self._posting_count = 0
-        self._trigrams = TrigramIndex()
+        self._trigrams: TrigramIndex | None = None  # made when the first unknown word is looked up
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -157,7 +157,8 @@ class LexicalIndex:
         """Memory in bytes, within some 20 %: the parts are counted, and Python's overhead of each is its usual size."""
         a_posting, a_row, a_term = 8.5, 5, 250
         counted = a_posting * self._posting_count + a_row * len(self) + a_term * len(self._terms)
-        return int(counted) + self._row_terms.nbytes + self._trigrams.nbytes
+        trigrams = 0 if self._trigrams is None else self._trigrams.nbytes
+        return int(counted) + self._row_terms.nbytes + trigrams
 
     def document_frequency(self, term: str, corpus: Corpus | None = None) -> int:
         """Return the number of rows, of all or of the corpus, that hold the term."""
@@ -341,13 +342,15 @@ class LexicalIndex:
             self._terms.append(term)
             self._postings.append(array("q"))
         self._term_ids[term] = term_id
-        self._trigrams.add(term_id, term)
+        if self._trigrams is not None:
+            self._trigrams.add(term_id, term)
         return term_id
 
     def _drop_term(self, term_id: int) -> None:
         term, self._terms[term_id] = self._terms[term_id], ""
         del self._term_ids[term]
-        self._trigrams.remove(term_id, term)
+        if self._trigrams is not None:
+            self._trigrams.remove(term_id, term)
         self._free_ids.append(term_id)
 
     def _term_ids_of(self, row: int) -> list[int]:
@@ -390,6 +393,8 @@ class LexicalIndex:
 
     def _nearest(self, term: str, corpus: Corpus | None) -> str | None:
         similar = [(self._term_ids[swapped], 1.0) for swapped in _unswapped(term) if swapped in self._term_ids]
+        if self._trigrams is None:
+            self._trigrams = TrigramIndex.of(self._terms)  # several searches may make it at once, and one is kept
         return self._most_like(similar, corpus) or self._most_like(
             self._trigrams.similar(term, LEAST_SIMILARITY), corpus
         )
@@ -413,7 +418,6 @@ class LexicalIndex:
         self._term_ids = {term: term_id for term_id, term in enumerate(self._terms) if term}
         self._free_ids = [term_id for term_id, term in enumerate(self._terms) if not term]
         check(len(self._term_ids) + len(self._free_ids) == len(self._terms), "terms")
-        self._trigrams = TrigramIndex.of(self._terms)
         raw = postings.view(np.uint8).data
         self._postings = [_list_of(raw[start:end]) for start, end in pairwise((posting_offsets * 8).tolist())]
         self._posting_count = len(postings)

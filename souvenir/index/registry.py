@@ -31,7 +31,7 @@ from souvenir.core.passages import (
 )
 from souvenir.core.types import PassageKind, Profile
 from souvenir.index.attributes import PassageAttributes
-from souvenir.index.cross_check import Stored, sample_of, sampled_problems
+from souvenir.index.cross_check import SAMPLED_AT_LOAD, Stored, sample_of, sampled_problems
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_words import WordRules
 from souvenir.index.snapshot import UNWRITABLE, Includes, SnapshotFiles, State
@@ -363,7 +363,7 @@ class IndexRegistry:
         if self._token_space is not None and (lacking := index.without_tokens()):
             found = ((passage.id, embedding.tokens) for passage, embedding in view.passages(lacking))
             index.apply([TokensAdded(id_, key.kind, tokens) for id_, tokens in found if tokens is not None], 0)
-        wrong = sampled_problems(index, sample_of(index.attributes.ids), view, self._analyse.chunks)
+        wrong = sampled_problems(index, sample_of(index.attributes.ids, SAMPLED_AT_LOAD), view, self._analyse.chunks)
         if wrong:
             self._reject(key, view, wrong)
             return None

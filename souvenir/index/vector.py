@@ -217,13 +217,13 @@ class VectorIndex:
         self, query: FloatVector, count: int, allowed: NDArray[np.bool_] | None, reachable: int
     ) -> NDArray[np.int64] | None:
         """Return the best of the candidates of a coarse scan by their codes; None if too few of them are allowed."""
-        if self._coarse is None or reachable < COARSE_SHARE * len(self):
-            return None
         wanted = OVERSAMPLING * count
+        if self._coarse is None or reachable < COARSE_SHARE * len(self) or wanted >= reachable:
+            return None
         rows = self._coarse.candidates(query, wanted * len(self) // reachable)
         if allowed is not None:
             rows = rows[allowed[rows]]
-        if len(rows) < min(wanted, reachable) // 2:
+        if len(rows) < wanted // 2:
             return None
         # The codes are even steps, so their products with the query are in the order of those of the vectors.
         codes = self._stored_codes().take(rows, axis=0).astype(np.float32)

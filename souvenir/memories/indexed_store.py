@@ -77,7 +77,7 @@ class IndexedStore:
         self.warnings = database.warnings
         self.screening = Screening(rules, database)
         self.analyser = Analyser(settings.analyser_language)
-        self._maintenance = Maintenance(self._maintain, interval_s=settings.snapshot_interval_s)
+        self._maintenance = Maintenance(self._maintain, interval_s=settings.snapshot_interval_s, when_asked=self._tidy)
         analyser = PassageAnalyser(self.analyser, profiles)
         self.models = Models(settings, embedder, analyser, database, on_load=self._maintenance.ask)
         self._searcher = Searcher(settings, self.models, database, analyser, instruments, reranker)
@@ -276,6 +276,9 @@ class IndexedStore:
             after, made = lacking[-1][0], made + len(lacking)
 
     # --- maintenance -------------------------------------------------------------------------------------------
+
+    def _tidy(self) -> None:
+        self.models.tidy_indexes()
 
     def _maintain(self) -> None:
         """Check the file, refill the reserve, tidy up the indexes, write the marker, and make a backup if it is due."""

@@ -54,6 +54,9 @@ from souvenir.store.transaction import IndexUpdate, Transaction
 
 T = TypeVar("T")
 
+CHECKED_INDEXES = 64
+"""Indexes of which a sample is compared with the database in one run of the maintenance."""
+
 
 @dataclass(frozen=True, slots=True)
 class Serving:
@@ -88,6 +91,7 @@ class Models:
         self._analyser = analyser
         self._database = database
         self._on_load = on_load
+        self._checked_until = 0
         self._changing = Lock()
         self._next: Serving | None = None
         self.also_checked: list[Callable[[apsw.Connection], Sequence[str]]] = []
@@ -186,12 +190,18 @@ class Models:
         self._database.between_writes(lambda: registry.write_snapshots(all_changed=False))
 
     def cross_check(self) -> None:
-        """Compare a sample of each loaded index with the database; one that disagrees is rebuilt on its next use.
+        """Compare samples of the loaded indexes, some each time, with the database.
+
+        One that disagrees is rebuilt on its next use.
 
         Only where a sample disagrees, writes wait for some milliseconds while it is compared again.
         """
         serving = self.serving
-        for key in serving.registry.loaded():
+        loaded = [*serving.registry.loaded()]
+        self._checked_until %= max(len(loaded), 1)
+        turn = [*loaded[self._checked_until :], *loaded[: self._checked_until]][:CHECKED_INDEXES]
+        self._checked_until += len(turn)
+        for key in turn:
             with self._database.read() as connection:
                 ids = serving.registry.suspicions(key, _view(connection, key, serving))
             if ids is not None:

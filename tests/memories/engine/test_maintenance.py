@@ -10,7 +10,7 @@ from time import monotonic
 import pytest
 from structlog.testing import capture_logs
 
-from souvenir.core.background import Maintenance
+from souvenir.core.background import PAUSE_S, Maintenance
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, SearchQuery
 from souvenir.index import registry
@@ -65,6 +65,26 @@ def test_maintenance_runs_soon_after_a_request_and_not_before():
         maintenance.ask()
         assert turns.happened.wait(PATIENCE_S)
     assert turns.count == 1
+
+
+def test_requests_run_other_work_and_do_not_delay_that_of_the_interval():
+    turns, asked = Turns(), Turns()
+    maintenance = Maintenance(turns, interval_s=0.5, when_asked=asked)
+    maintenance.start()
+    with closing(maintenance):
+        while turns.count < 2:
+            maintenance.ask()
+            Event().wait(0.001)
+    assert asked.count >= 2
+
+
+def test_many_requests_do_not_keep_a_processor_busy():
+    turns = Turns()
+    with running(turns, NEVER_S) as maintenance:
+        until = monotonic() + 3 * PAUSE_S
+        while monotonic() < until:
+            maintenance.ask()
+    assert 1 <= turns.count <= 5
 
 
 def test_maintenance_runs_at_intervals_and_continues_after_failures():
