@@ -290,6 +290,7 @@ WARNED_OF_ELSEWHERE = {
     "disk_full": "tests/api/test_full_disk.py",
     "index_unwritable": "tests/index/test_snapshots.py",
     "index_repaired": "tests/index/test_cross_check.py",
+    "database_damaged": "tests/store/test_refusals.py",
     "sync_upload_failed": "tests/sync/test_sync.py",
 }
 

@@ -6,6 +6,8 @@ database back under the newer snapshots and adds memories: each must be found by
 
 from __future__ import annotations
 
+import hashlib
+import math
 import multiprocessing
 import os
 import random
@@ -17,9 +19,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from benchmarks.faults.base_store import Answers, answers, build, fill, open_engine, queries_of
 from benchmarks.faults.contents import Ledger, captured_logs, contents, searched
 from benchmarks.faults.part import Outcome, Part
+from souvenir.core.array_file import ALIGNMENT, MAGIC, TRAILER_BYTES, header_of
 from souvenir.core.settings import Settings
 from souvenir.index import registry
 from souvenir.store import generations, losses
@@ -75,45 +80,37 @@ def _truncated(index: Path, dice: random.Random) -> bool:
 
 
 def _flipped(index: Path, dice: random.Random) -> bool:
-    """Flip bytes of an array; a manifest stays valid after some flips, such as that of a space."""
-    path = dice.choice([path for path in _files(index) if path.suffix != ".json"])
+    """Flip bytes, some of which may be padding between two arrays."""
+    path = dice.choice(_files(index))
     content = bytearray(path.read_bytes())
+    arrays = header_of(path)["arrays"].values()
+    ends = [one["offset"] + np.dtype(one["dtype"]).itemsize * math.prod(one["shape"]) for one in arrays]
+    padding = {place for end in ends for place in range(end, end + -end % ALIGNMENT)}
+    changed = False
     for _ in range(dice.randint(1, 8)):
-        content[dice.randrange(len(content))] ^= dice.randint(1, 255)
-    changed = content != path.read_bytes()
+        place = dice.randrange(len(content))
+        content[place] ^= dice.randint(1, 255)
+        changed |= place not in padding
+    changed &= content != path.read_bytes()
     path.write_bytes(content)
     return changed
 
 
 def _removed(index: Path, dice: random.Random) -> bool:
-    path = dice.choice(_files(index))
-    path.unlink()
-    return path.suffix != ".json"
-
-
-def _swapped_files(index: Path, dice: random.Random) -> bool:
-    """Swap a file with that of another namespace or kind."""
-    path = dice.choice(_files(index))
-    other = dice.choice([one for one in _files(index) if one.suffix == path.suffix and one != path])
-    return _swap(path, other)
-
-
-def _swapped_snapshots(index: Path, dice: random.Random) -> bool:
-    """Swap snapshots of two namespaces or kinds, and the names in their manifests; their rows are then dropped."""
-    one, other = dice.sample(sorted({path.stem for path in _files(index)}), 2)
-    for path in [path for path in _files(index) if path.stem == one]:
-        _swap(path, path.with_name(other + path.suffix))
-    for name, former in ((one, other), (other, one)):
-        manifest = index / f"{name}.json"
-        manifest.write_text(manifest.read_text(encoding="utf-8").replace(f'"{former}.', f'"{name}.'), encoding="utf-8")
+    dice.choice(_files(index)).unlink()
     return False
 
 
-def _swap(one: Path, other: Path) -> bool:
+def _swapped_snapshots(index: Path, dice: random.Random) -> bool:
+    """Swap snapshots of two namespaces or kinds; their rows are then dropped."""
+    _swap(*dice.sample(_files(index), 2))
+    return False
+
+
+def _swap(one: Path, other: Path) -> None:
     first, second = one.read_bytes(), other.read_bytes()
     one.write_bytes(second)
     other.write_bytes(first)
-    return first != second
 
 
 def _partial(index: Path, dice: random.Random) -> bool:
@@ -124,11 +121,16 @@ def _partial(index: Path, dice: random.Random) -> bool:
     return False
 
 
-def _edited_manifest(index: Path, dice: random.Random) -> bool:
-    path = dice.choice([path for path in _files(index) if path.suffix == ".json"])
-    text = path.read_text(encoding="utf-8")
-    name = dice.choice(("generation", "commit", "rows", "sha256", "model_id", "dim"))
-    path.write_text(text.replace(f'"{name}"', '"other"'), encoding="utf-8")
+def _edited_footer(index: Path, dice: random.Random) -> bool:
+    """Rename an entry of the footer, whose checksum then agrees again."""
+    path = dice.choice(_files(index))
+    content = path.read_bytes()
+    length = int.from_bytes(content[-TRAILER_BYTES:][32:40], "little")
+    arrays, footer = content[: -TRAILER_BYTES - length], content[-TRAILER_BYTES - length : -TRAILER_BYTES]
+    name = dice.choice((b"generation", b"commit", b"change_seq", b"arrays", b"model_id", b"dim"))
+    edited = footer.replace(b'"' + name + b'"', b'"other"')
+    checksum = hashlib.sha256(edited).digest()
+    path.write_bytes(arrays + edited + checksum + len(edited).to_bytes(8, "little") + MAGIC)
     return True
 
 
@@ -149,10 +151,9 @@ DAMAGES: tuple[Damage, ...] = (
     _truncated,
     _flipped,
     _removed,
-    _swapped_files,
     _swapped_snapshots,
     _partial,
-    _edited_manifest,
+    _edited_footer,
     _folder_in_place_of_a_file,
     _file_in_place_of_the_folder,
 )

@@ -153,6 +153,7 @@ def test_a_large_database_is_checked_after_the_start_and_refuses_writes_if_it_is
     path.write_bytes(sound)
 
 
+@pytest.mark.usefixtures("unfiltered_logs")
 def test_a_check_of_a_large_database_ends_when_the_service_closes(
     open_database: OpenDatabase, path: Path, monkeypatch: pytest.MonkeyPatch
 ):
