@@ -7,7 +7,6 @@ significant first, and `MAGIC`. Its content is never executed.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -19,6 +18,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from souvenir.core.errors import Unavailable
 
 MAGIC = b"souvarr1"
 ALIGNMENT = 64
@@ -103,7 +104,7 @@ class FileArray:
     def take(self, rows: NDArray[np.integer]) -> NDArray[Any]:
         """Return copies of the rows at these places, (len(rows), ...); those that follow each other are read at once.
 
-        :raises OSError: If they cannot be read.
+        :raises Unavailable: If they cannot be read.
         """
         found = np.empty((len(rows), *self.shape[1:]), self.dtype)
         if not found.nbytes:
@@ -113,8 +114,12 @@ class FileArray:
         ends = [*starts[1:].tolist(), len(rows)]
         for start, end, row in zip(starts.tolist(), ends, rows[starts].tolist(), strict=True):
             part = content[start * size : end * size]
-            if os.preadv(self._descriptor, [part], self._offset + row * size) != len(part):
-                raise OSError(errno.EIO, "The file is shorter than it was", str(self._path))
+            try:
+                length = os.preadv(self._descriptor, [part], self._offset + row * size)
+            except OSError as error:
+                raise Unavailable(f"{self._path} cannot be read ({error.strerror}); look at the disk") from error
+            if length != len(part):
+                raise Unavailable(f"{self._path} is shorter than it was; look at the disk")
         return found
 
 
@@ -174,14 +179,21 @@ class ArrayFile(Mapping[str, Rows]):
 
     def damage(self) -> str | None:
         """Return what is wrong with the arrays that are left in the file, if anything is; reads them as a whole."""
-        for name, array in self._left.items():
-            hashed = hashlib.sha256()
-            for start in range(0, len(array), HASHED_ROWS):
-                rows = array.take(np.arange(start, min(start + HASHED_ROWS, len(array))))
-                hashed.update(rows.reshape(-1).view(np.uint8).data)
-            if hashed.hexdigest() != self._sections[name].sha256:
-                return f"{self._path.name} does not hold the {name} that were written"
+        try:
+            for name, array in self._left.items():
+                if _sha256(array) != self._sections[name].sha256:
+                    return f"{self._path.name} does not hold the {name} that were written"
+        except Unavailable as error:
+            return error.message
         return None
+
+
+def _sha256(array: FileArray) -> str:
+    hashed = hashlib.sha256()
+    for start in range(0, len(array), HASHED_ROWS):
+        rows = array.take(np.arange(start, min(start + HASHED_ROWS, len(array))))
+        hashed.update(rows.reshape(-1).view(np.uint8).data)
+    return hashed.hexdigest()
 
 
 def in_memory(arrays: Mapping[str, Rows], name: str) -> NDArray[Any]:

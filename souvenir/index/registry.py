@@ -281,11 +281,17 @@ class IndexRegistry:
             self._reject(key, view, wrong)
 
     def _problems(self, entry: _Entry, index: NamespaceIndex, ids: Sequence[int], view: PassageView) -> list[str]:
-        found = sampled_problems(index, ids, view, self._analyse.chunks)
         if entry.damage is not None:
-            found.append(entry.damage)
+            return [entry.damage]
+        found = self._sampled_problems(index, ids, view)
         stored, indexed = view.count() - entry.left_out, len(index)
         return [*found, f"{stored} passages stored, {indexed} indexed"] if stored != indexed else found
+
+    def _sampled_problems(self, index: NamespaceIndex, ids: Sequence[int], view: PassageView) -> list[str]:
+        try:
+            return sampled_problems(index, ids, view, self._analyse.chunks)
+        except Unavailable as error:  # the file of its snapshot cannot be read any more
+            return [error.message]
 
     def shrink(self) -> None:
         """Drop the least recently used indexes until the rest fit the budget; the most recently used one is kept."""
@@ -363,7 +369,7 @@ class IndexRegistry:
         if self._token_space is not None and (lacking := index.without_tokens()):
             found = ((passage.id, embedding.tokens) for passage, embedding in view.passages(lacking))
             index.apply([TokensAdded(id_, key.kind, tokens) for id_, tokens in found if tokens is not None], 0)
-        wrong = sampled_problems(index, sample_of(index.attributes.ids, SAMPLED_AT_LOAD), view, self._analyse.chunks)
+        wrong = self._sampled_problems(index, sample_of(index.attributes.ids, SAMPLED_AT_LOAD), view)
         if wrong:
             self._reject(key, view, wrong)
             return None

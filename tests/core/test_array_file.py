@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from souvenir.core import array_file
 from souvenir.core.array_file import ArrayFile, FileArray, Streamed, header_of, in_memory, take, write_arrays
+from souvenir.core.errors import Unavailable
 
 HEADER = {"state": 7, "of": "a test"}
 TABLE = np.arange(60, dtype=np.float32).reshape(20, 3)
@@ -83,8 +84,21 @@ def test_rows_of_a_file_are_taken_as_those_of_an_array(rows: list[int], tmp_path
 def test_a_file_that_became_shorter_is_an_error_and_not_garbage(path: Path):
     table = ArrayFile(path, ["table"])["table"]
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(OSError, match="shorter than it was"):
+    with pytest.raises(Unavailable, match="shorter than it was"):
         take(table, np.arange(20))
+
+
+@pytest.mark.usefixtures("all_large")
+def test_a_file_on_a_failing_disk_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = ArrayFile(path, ["table"])
+
+    def fail(*_: Any) -> int:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("os.preadv", fail)
+    with pytest.raises(Unavailable, match=r"some\.index cannot be read \(Input/output error\)"):
+        take(file["table"], np.arange(20))
+    assert "cannot be read" in str(file.damage())
 
 
 @pytest.mark.usefixtures("all_large")

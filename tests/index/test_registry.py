@@ -19,6 +19,7 @@ from souvenir.core.errors import Unavailable
 from souvenir.core.passages import Embedding, PassageAdded
 from souvenir.core.types import Filters, MemoryPatch
 from souvenir.index import registry as registry_module
+from souvenir.index.cross_check import sample_of
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.registry import IndexKey, IndexRegistry, PassageView
 from souvenir.index.snapshot import Origin, SnapshotFiles
@@ -326,6 +327,38 @@ def test_damage_of_what_is_left_in_the_file_is_found_after_the_start(shelf: Shel
     assert "does not hold the vectors that were written" in warning.message
     assert not path.exists()
     assert shelf.index() is not index
+    assert shelf.problems() == []
+
+
+@pytest.mark.usefixtures("all_large")
+@pytest.mark.parametrize("loaded_before", [True, False])
+def test_an_index_whose_file_cannot_be_read_any_more_is_built_again(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, loaded_before: bool
+):
+    shelf.add(*TEXTS)
+    shelf.index()
+    shelf.snapshot()
+    shelf.new_registry()
+
+    def fail(*_: object) -> int:
+        raise OSError(5, "Input/output error")
+
+    with capture_logs(), monkeypatch.context() as patch:
+        patch.setattr(registry_module, "sample_of", sample_of)
+        if loaded_before:
+            index, key = shelf.index(), shelf.key()
+            patch.setattr("os.preadv", fail)
+            with pytest.raises(Unavailable, match="cannot be read"):
+                nearest_text(shelf, TEXTS[7])
+            with shelf.open_view(key) as view:
+                found = shelf.registry.suspicions(key, view)
+                assert found is not None
+                shelf.database.between_writes(lambda: shelf.registry.verify(key, found, view))
+            assert shelf.index() is not index
+        patch.setattr("os.preadv", fail)
+        assert nearest_text(shelf, TEXTS[7]) is not None
+    [warning] = shelf.database.warnings.current()
+    assert "cannot be read (Input/output error)" in warning.message
     assert shelf.problems() == []
 
 
