@@ -29,7 +29,7 @@ export ORT_DISABLE_TELEMETRY := 1
 .PHONY: help setup run test test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-namespaces \
 	bench-deadlines bench-retrieval bench-evidence \
 	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
-	bench-extraction bench-learning bench-client bench-privacy isolation random-stores faults seeded-faults model lock audit sbom clean FORCE
+	bench-extraction bench-learning bench-client bench-privacy profile isolation random-stores faults seeded-faults model lock audit sbom clean FORCE
 
 help: ## List all tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -168,6 +168,9 @@ bench-privacy: $(TOOLS) ## Measure the privacy rules, on the labelled texts in D
 	@$(if $(DATA),,echo "Name the folder of the texts: make bench-privacy DATA=folder" >&2; exit 1)
 	@$(PY) -m benchmarks.privacy --data '$(DATA)' $(ARGS)
 
+profile: $(TOOLS) ## Write flame graphs of a search, an add and a context; ARGS goes to benchmarks.flame_graphs
+	@$(PY) -m benchmarks.flame_graphs $(ARGS)
+
 isolation: $(TOOLS) ## Send random requests with two keys of disjoint scopes and count leaks
 	@$(PY) -m benchmarks.isolation --requests $(REQUESTS) $(ARGS)
 
@@ -177,10 +180,7 @@ random-stores: $(TOOLS) ## Compare searches of 10,000 random stores with the ref
 faults: $(TOOLS) ## Break disks, files, processes and clocks, and count what is lost; ARGS=--long is the longest form
 	@$(PY) -m benchmarks.faults $(ARGS)
 
-seeded-random-stores: $(TOOLS) ## Compare searches of 10,000 random stores with the reference search; ARGS=--stores limits them
-	@$(PY) -m tests.reference.random_stores $(ARGS)
-
-faults: $(TOOLS) ## Break the durability code as in tests/seeded and count the breaks that tests find; ARGS names patches
+seeded-faults: $(TOOLS) ## Break the durability code as in tests/seeded and count the breaks that tests find; ARGS names patches
 	@$(PY) -m scripts.seeded_faults $(ARGS)
 
 model: $(TOOLS) ## Build models/ from the official weights; ARGS goes to scripts.build_model

@@ -34,6 +34,7 @@ from souvenir.models.embedding.factory import embedder_of
 STORED = 1_000
 QUERIES = 10
 OPERATIONS = 20
+BATCH = 500
 SOURCE = "bench/calls"
 
 MOST_CALLS = 400
@@ -89,7 +90,7 @@ def count_calls(folder: Path) -> list[Target]:
     with counted.installed(), closing(embedder_of(settings)) as embedder:
         embedder.load()
         with closing(MemoryEngine.open(settings, embedder)) as engine:
-            found = {name: counted.of(operation) for name, operation in _operations(engine, settings).items()}
+            found = {name: counted.of(operation) for name, operation in operations(engine, settings).items()}
     rows = [(name, f"{calls:.0f}", f"{statements:.1f}") for name, (calls, statements) in found.items()]
     print("\nPython calls and SQL statements of one operation\n\n" + table(("", "calls", "statements"), rows))
     calls, statements = found["search"]
@@ -99,11 +100,16 @@ def count_calls(folder: Path) -> list[Target]:
     ]
 
 
-def _operations(engine: MemoryEngine, settings: Settings) -> dict[str, Callable[[], object]]:
-    fill(engine, STORED)
+def operations(
+    engine: MemoryEngine, settings: Settings, stored: int = STORED, messages: int = STORED
+) -> dict[str, Callable[[], object]]:
+    """Fill an empty engine with memories and messages; return a search, an add and a context, by name."""
+    fill(engine, messages)
     texts = memories(seed=0)
-    engine.add_batch(Scope(), [MemoryDraft(text, SOURCE) for text in islice(texts, STORED)])
+    for _ in range(0, stored, BATCH):
+        engine.add_batch(Scope(), [MemoryDraft(text, SOURCE) for text in islice(texts, BATCH)])
     engine.warm_up()
+    engine.snapshot()
     queries = cycle(list(islice(questions(seed=0), QUERIES)))
     contexts = Contexts.of(engine, Conversations(engine), settings)
     return {
