@@ -103,6 +103,9 @@ class CachedEmbedder:
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
         return self._embedder.token_offsets(text)
 
+    def token_count(self, text: str) -> int:
+        return self._embedder.token_count(text)
+
     def first_window(self, text: str) -> str:
         """What of a text fits in the model's window."""
         spans = self._embedder.token_offsets(text)

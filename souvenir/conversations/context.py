@@ -363,7 +363,7 @@ class Contexts:
         return Layout(cache(partial(part_shown, asked=frozenset(terms_of(query.text)), terms_of=terms_of)))
 
     def _tokens(self, text: str) -> int:
-        return len(self._engine.models.serving.embedder.token_offsets(text))
+        return self._engine.models.serving.embedder.token_count(text)
 
 
 def _awaited(name: str, part: Future[T], until: Deadline, missing: list[str]) -> T | None:

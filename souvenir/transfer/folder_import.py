@@ -114,6 +114,9 @@ class GivenVectors(PlainEmbedder):
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
         return self._embedder.token_offsets(text)
 
+    def token_count(self, text: str) -> int:
+        return self._embedder.token_count(text)
+
     def known_share(self, text: str) -> float:
         return self._embedder.known_share(text)
 

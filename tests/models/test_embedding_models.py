@@ -172,6 +172,7 @@ def test_the_model_s_prompts_prefix_queries_and_documents(tmp_path):
     assert embedder.embed_documents(["red"])[0] == unit(rows_of("[CLS] passage : red [SEP]").mean(axis=0))
     assert embedder.max_tokens == 12 - 2 - 2
     assert embedder.token_offsets("red fish") == [(0, 3), (4, 8)]
+    assert embedder.token_count("red fish\nred") == 3
     long = embedder.embed_query("red " * 6 + "blue " * 10)
     windows = ["red " * 6 + "blue " * 2, "blue " * 8]
     vectors = [rows_of(f"[CLS] query : {window} [SEP]").mean(axis=0) for window in windows]

@@ -7,11 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from souvenir.core.errors import InvalidRequest, ServiceClosing
 from souvenir.core.telemetry import Instruments
 from souvenir.core.types import Embedder
 from souvenir.models.embedding.onnx_embedder import OnnxEmbedder
+from souvenir.models.embedding.tokens import ModelTokenizer
 from tests.growth import assert_linear
 
 TEXTS = [
@@ -112,6 +115,29 @@ def test_the_known_share_is_computed_in_linear_time(embedder):
 
 def test_token_offsets_are_not_cut_at_the_window(embedder):
     assert len(embedder.token_offsets("word " * 1000)) == 1000
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["a", "Ünï", "dog ", "\n", "\r\n", "\t", "\u2028", "\u200b", "12.5", "我", "[SEP]", "'s", "x" * 300]
+        ),
+        max_size=30,
+    )
+)
+def test_the_tokens_of_a_text_are_counted_line_by_line(embedder, parts):
+    text = "".join(parts)
+    for _ in range(2):
+        assert embedder.token_count(text) == len(embedder.token_offsets(text))
+
+
+def test_counting_refuses_a_lone_surrogate_and_is_quick_the_second_time(embedder, monkeypatch):
+    with pytest.raises(InvalidRequest, match="not valid Unicode"):
+        embedder.token_count("half \ud83d a pair")
+    text = "\n".join(f"a line that nobody counted before, {number}" for number in range(50))
+    count = embedder.token_count(text)
+    monkeypatch.setattr(ModelTokenizer, "_encode", None)
+    assert embedder.token_count(text) == count
 
 
 # --- queries -------------------------------------------------------------------------------------------------------

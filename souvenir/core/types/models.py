@@ -102,6 +102,9 @@ class Embedder(Protocol):
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
         """Return the character spans of the content tokens, in order."""
 
+    def token_count(self, text: str) -> int:
+        """Return the number of content tokens of a text; quick for lines that were counted before."""
+
     def known_share(self, text: str) -> float:
         """Return the share of content tokens that the model knows, in [0, 1]; 1 for a text without any."""
 
@@ -119,6 +122,12 @@ class PlainEmbedder(ABC):
 
     @abstractmethod
     def embed_documents(self, texts: Sequence[str]) -> FloatVector: ...
+
+    @abstractmethod
+    def token_offsets(self, text: str) -> list[tuple[int, int]]: ...
+
+    def token_count(self, text: str) -> int:
+        return len(self.token_offsets(text))
 
     def embed_passages(self, texts: Sequence[str]) -> Embedded:
         return Embedded(self.embed_documents(texts), None)

@@ -147,6 +147,10 @@ class OnnxEmbedder:
         """Return character spans (start, end) of a text's content tokens, at any length; needs the tokenizer only."""
         return self._tokenizer.offsets(text)
 
+    def token_count(self, text: str) -> int:
+        """Return the number of content tokens of a text; needs the tokenizer only. The last lines are cached."""
+        return self._tokenizer.count(text)
+
     def known_share(self, text: str) -> float:
         """Return the share of the content tokens that are words to the model, in [0, 1]; needs the tokenizer only."""
         return self._known_share(text)
