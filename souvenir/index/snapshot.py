@@ -32,7 +32,8 @@ T = TypeVar("T")
 LAYOUT = f"5.{TURN_FLAGS_VERSION}"
 """Version of the arrays and of their contents other than terms."""
 
-FORMER_SUFFIXES = ("json", "faiss", "tokens", "npz")
+PARTIAL = ".partial"
+FORMER_SUFFIXES = (".json", ".faiss", ".tokens", ".npz")
 """Of the files of the layouts before 5."""
 
 Includes = Callable[[CommitId], bool]
@@ -115,7 +116,7 @@ class SnapshotFiles:
         """
         path = self._path(name)
         for suffix in FORMER_SUFFIXES:
-            self._discard(path.with_suffix(f".{suffix}"))
+            self._discard(path.with_suffix(suffix))
         try:
             file = ArrayFile(path, READ_FOR_CANDIDATES)
             stale = self._difference(file.header, includes)
@@ -166,10 +167,8 @@ class SnapshotFiles:
         self._remove_all(name, except_for=path if ours else None)
 
     def _remove_all(self, name: str, *, except_for: Path | None) -> None:
-        try:
-            paths = [path for path in self._directory.iterdir() if path.name.split(".")[0] == name]
-        except (FileNotFoundError, NotADirectoryError):
-            return
+        suffixes = [one + partial for one in (".index", *FORMER_SUFFIXES) for partial in ("", PARTIAL)]
+        paths = [self._path(name).with_suffix(suffix) for suffix in suffixes]
         removed = [_delete(path) for path in paths if path != except_for]
         if any(removed):
             sync(self._directory)
@@ -223,7 +222,7 @@ def _state_of(header: Mapping[str, Any]) -> State:
 
 
 def _partial(path: Path) -> Path:
-    return path.with_name(path.name + ".partial")
+    return path.with_name(path.name + PARTIAL)
 
 
 def _delete(path: Path) -> bool:

@@ -31,6 +31,9 @@ COMMITS_MISSING = "commits_missing"
 MISSING = "acknowledged commits are missing from the database"
 """Words of every message about a loss."""
 
+NEWEST_SNAPSHOTS = 256
+"""Snapshots whose commits are looked up at a start: there may be many thousands."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -91,9 +94,10 @@ def _keep_log(path: Path) -> Path | None:
 
 
 def index_snapshots(index_dir: Path) -> Sequence[Path]:
-    """Return the index snapshots in a folder; none, with a log line, if it cannot be read."""
+    """Return the index snapshots in a folder, the newest first; none, with a log line, if it cannot be read."""
     try:
-        return sorted(path for path in index_dir.iterdir() if path.suffix == ".index")
+        found = [path for path in index_dir.iterdir() if path.suffix == ".index"]
+        return sorted(found, key=lambda path: -path.stat().st_mtime_ns)
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -102,8 +106,11 @@ def index_snapshots(index_dir: Path) -> Sequence[Path]:
 
 
 def _snapshot_commits(index_dir: Path) -> Iterator[CommitId]:
-    """Yield the commits of the index snapshots in a folder; unreadable ones are skipped, since they are not used."""
-    for path in index_snapshots(index_dir):
+    """Yield the commits of the newest index snapshots in a folder, which are the greatest.
+
+    Unreadable ones are skipped, since they are not used.
+    """
+    for path in index_snapshots(index_dir)[:NEWEST_SNAPSHOTS]:
         try:
             stated = header_of(path)
             yield CommitId(str(stated["generation"]), int(stated["commit"]))
