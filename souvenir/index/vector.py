@@ -199,19 +199,20 @@ class VectorIndex:
 
         :param allowed: Shape (n,); rows that may be returned. None allows all.
         """
-        if allowed is None and len(self) < CODES_FROM_ROWS:
-            return _best_first(products(self.rows(None), query), count)
-        chosen = np.arange(len(self)) if allowed is None else np.flatnonzero(allowed)
-        if len(chosen) <= GATHER_SHARE * len(self) or len(self) < CODES_FROM_ROWS:
-            return chosen[_best_first(products(self.rows(chosen), query), count)]
-        found = self._search_coarsely(query, count, allowed, len(chosen))
+        reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
+        if len(self) < CODES_FROM_ROWS or reachable <= GATHER_SHARE * len(self):
+            chosen = None if allowed is None else np.flatnonzero(allowed)
+            best = _best_first(products(self.rows(chosen), query), count)
+            return best if chosen is None else chosen[best]
+        found = self._search_coarsely(query, count, allowed, reachable)
         if found is not None:
             return found
-        if allowed is None:
-            return self._search(query, min(count, len(self)), None)
-        bits = np.packbits(allowed, bitorder="little")
-        selector = faiss.IDSelectorBitmap(bits)  # type: ignore[call-arg, arg-type]  # FAISS stubs show the C++ side
-        return self._search(query, min(count, len(chosen)), faiss.SearchParameters(sel=selector))  # type: ignore[call-arg]  # the same
+        parameters = None
+        if allowed is not None:
+            bits = np.packbits(allowed, bitorder="little")
+            selector = faiss.IDSelectorBitmap(bits)  # type: ignore[call-arg, arg-type]  # FAISS stubs show the C++ side
+            parameters = faiss.SearchParameters(sel=selector)  # type: ignore[call-arg]  # the same
+        return self._search(query, min(count, reachable), parameters)
 
     def _search_coarsely(
         self, query: FloatVector, count: int, allowed: NDArray[np.bool_] | None, reachable: int
