@@ -25,8 +25,9 @@ MAGIC = b"souvarr1"
 ALIGNMENT = 64
 TRAILER_BYTES = 32 + 8 + len(MAGIC)
 
-LARGE_FROM_BYTES = 1 << 24
-"""From this size on, arrays may be left in the file, which occupies a file descriptor as long as they are used."""
+LARGE_FROM_BYTES = 1 << 28
+"""From this size on, arrays may be left in the file. Reading a row takes some microseconds, which a smaller file does
+not save enough memory for; and each occupies a file descriptor."""
 
 HASHED_ROWS = 1 << 12
 """Rows of an array in the file that are hashed at once."""
