@@ -113,14 +113,14 @@ class FileArray:
         content, size = found.reshape(-1).view(np.uint8).data, self._row_bytes
         starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
         ends = [*starts[1:].tolist(), len(rows)]
-        for start, end, row in zip(starts.tolist(), ends, rows[starts].tolist(), strict=True):
-            part = content[start * size : end * size]
-            try:
-                length = os.preadv(self._descriptor, [part], self._offset + row * size)
-            except OSError as error:
-                raise Unavailable(f"{self._path} cannot be read ({error.strerror}); look at the disk") from error
-            if length != len(part):
-                raise Unavailable(f"{self._path} is shorter than it was; look at the disk")
+        parts = zip(starts.tolist(), ends, rows[starts].tolist(), strict=True)
+        read, descriptor, offset = os.preadv, self._descriptor, self._offset
+        try:
+            lengths = [read(descriptor, [content[a * size : b * size]], offset + row * size) for a, b, row in parts]
+        except OSError as error:
+            raise Unavailable(f"{self._path} cannot be read ({error.strerror}); look at the disk") from error
+        if sum(lengths) != found.nbytes:
+            raise Unavailable(f"{self._path} is shorter than it was; look at the disk")
         return found
 
 
