@@ -366,9 +366,6 @@ class IndexRegistry:
         missing: Collection[int] = ()
         if index.change_seq != view.change_seq or not index.attributes.has_ids(*view.ids_summary()):
             missing = self._follow(key, entry, index, view)
-        if self._token_space is not None and (lacking := index.without_tokens()):
-            found = ((passage.id, embedding.tokens) for passage, embedding in view.passages(lacking))
-            index.apply([TokensAdded(id_, key.kind, tokens) for id_, tokens in found if tokens is not None], 0)
         wrong = self._sampled_problems(index, sample_of(index.attributes.ids, SAMPLED_AT_LOAD), view)
         if wrong:
             self._reject(key, view, wrong)
@@ -390,6 +387,9 @@ class IndexRegistry:
         known = set(ids)
         removed, missing = known - stored.keys(), stored.keys() - known
         index.apply([PassageRemoved(id_, key.kind) for id_ in removed], 0)
+        if self._token_space is not None and (lacking := index.without_tokens()):
+            found = ((passage.id, embedding.tokens) for passage, embedding in view.passages(lacking))
+            index.apply([TokensAdded(id_, key.kind, tokens) for id_, tokens in found if tokens is not None], 0)
         entry.changed_rows = len(missing) + len(removed)
         return missing
 

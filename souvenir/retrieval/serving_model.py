@@ -264,14 +264,19 @@ class Models:
         """
         by_id = {passage.id: codes for (_, passage), codes in zip(lacking, tokens, strict=True)}
 
-        def work(connection: apsw.Connection) -> None:
+        def work(connection: apsw.Connection) -> Mapping[int, int]:
             save(connection)
             rows.add_tokens(connection, model_id, by_id)
+            return namespaces.count_write(connection, {namespace_id for namespace_id, _ in lacking})
 
-        def apply(_: None) -> None:
-            for namespace_id, passage in lacking:
-                change = TokensAdded(passage.id, passage.kind, by_id[passage.id])
-                self.serving.registry.apply(namespace_id, [change], 0)
+        def apply(change_seqs: Mapping[int, int]) -> None:
+            for namespace_id, change_seq in change_seqs.items():
+                changes = [
+                    TokensAdded(passage.id, passage.kind, by_id[passage.id])
+                    for of, passage in lacking
+                    if of == namespace_id
+                ]
+                self.serving.registry.apply(namespace_id, changes, change_seq)
 
         self._database.write_rows(work, apply)
 
