@@ -323,11 +323,14 @@ class PassageWords:
             raise ValueError("lexical snapshot: chunk_passages is not a one-dimensional array of uint32")
         lexical = LexicalIndex.from_arrays(arrays, {profile: rule.bm25 for profile, rule in rules.items()})
         count = int(owners.max()) + 1 if len(owners) else 0
-        if len(owners) != len(lexical) or len(np.unique(owners)) != count:
+        if len(owners) != len(lexical) or count > len(owners):
             raise ValueError("lexical snapshot: chunks and passages are inconsistent")
+        counts = np.bincount(owners, minlength=count)
+        if not counts.all():
+            raise ValueError("lexical snapshot: a passage has no chunk")
         words = cls(rules, lexical)
         words._owner = np.concatenate([owners.astype(np.int32), np.zeros(_MIN_CAPACITY, dtype=np.int32)])
-        chunks_by_owner, counts = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=count)
+        chunks_by_owner = np.argsort(owners, kind="stable")
         ends = np.cumsum(counts)
         only = np.where(counts == 1, chunks_by_owner[ends - 1] if count else 0, _SEVERAL)
         words._only_chunk = array("i", only.astype(np.int32).tobytes())
