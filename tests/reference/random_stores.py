@@ -1,6 +1,6 @@
 """Random stores, each searched by the engine and by the reference search, which must agree on every score.
 
-    python -m tests.reference.random_stores                    10,000 stores: some ten minutes
+    python -m tests.reference.random_stores                    10,000 stores: 20 minutes
     python -m tests.reference.random_stores --stores 200 --first 5000
 
 A store is a namespace of a few memories with facts, tags, sources and times, of which some are changed and deleted
