@@ -27,6 +27,7 @@ from souvenir.core.passages import (
     PassageAdded,
     PassageRemoved,
     PassageRow,
+    TokenCodes,
     TokensAdded,
 )
 from souvenir.core.types import PassageKind, Profile
@@ -65,6 +66,9 @@ class PassageView(Stored, Protocol):
 
     def ids_summary(self) -> tuple[int, int]:
         """Return the number and the sum of the ids of the passages."""
+
+    def tokens_of(self, ids: Iterable[int]) -> Iterable[tuple[int, TokenCodes]]:
+        """Return the token vectors of those among `ids` that have some, by id."""
 
     def attributes(self) -> Sequence[PassageRow]:
         """Return a row for every passage."""
@@ -388,8 +392,7 @@ class IndexRegistry:
         removed, missing = known - stored.keys(), stored.keys() - known
         index.apply([PassageRemoved(id_, key.kind) for id_ in removed], 0)
         if self._token_space is not None and (lacking := index.without_tokens()):
-            found = ((passage.id, embedding.tokens) for passage, embedding in view.passages(lacking))
-            index.apply([TokensAdded(id_, key.kind, tokens) for id_, tokens in found if tokens is not None], 0)
+            index.apply([TokensAdded(id_, key.kind, tokens) for id_, tokens in view.tokens_of(lacking)], 0)
         entry.changed_rows = len(missing) + len(removed)
         return missing
 

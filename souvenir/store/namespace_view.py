@@ -96,6 +96,25 @@ class NamespaceView:
                 tokens = None
             yield passage, Embedding(found, None if tokens is None else TokenCodes.from_bytes(tokens))
 
+    def tokens_of(self, ids: Iterable[int]) -> Iterator[tuple[int, TokenCodes]]:
+        """Yield the token vectors of those among `ids` that have some, by id."""
+        rows = readable(
+            self.connection,
+            tuple[int, bytes],
+            "SELECT passage_id, tokens FROM vectors WHERE passage_id IN (SELECT value FROM json_each(?)) "
+            "AND model_id = ? AND tokens IS NOT NULL",
+            (ids_parameter(ids), self.model_id),
+            table="vectors",
+        )
+        token_dim: int | None = None
+        for passage_id, tokens in rows:
+            # Only now: without token vectors, it would look at every row.
+            token_dim = self._token_dim() if token_dim is None else token_dim
+            if TokenCodes.are_sound(tokens, token_dim):
+                yield passage_id, TokenCodes.from_bytes(tokens)
+            else:
+                report(self.connection, "vectors", passage_id)
+
     def _token_dim(self) -> int:
         """Return the dimension of the token vectors, by most of the first ones: a single row may be damaged."""
         found = self.connection.execute(
