@@ -62,7 +62,7 @@ class CoarseScan:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether it should be made again: most of its slots are empty, or it was made of a few of the rows."""
+        """Whether to rebuild it: most slots are empty, or there are several times the rows that it was built from."""
         return len(self._slot_of) < len(self._row_of) / 2 or len(self._slot_of) > GROWTH * self._made_of
 
     def add(self, vectors: FloatVector) -> None:

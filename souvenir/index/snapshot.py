@@ -34,7 +34,7 @@ LAYOUT = f"5.{TURN_FLAGS_VERSION}"
 
 PARTIAL = ".partial"
 FORMER_SUFFIXES = (".json", ".faiss", ".tokens", ".npz")
-"""Of the files of the layouts before 5."""
+"""Suffixes of the files of layouts before 5."""
 
 Includes = Callable[[CommitId], bool]
 """Returns whether the history of the database contains a commit."""

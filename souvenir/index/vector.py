@@ -76,7 +76,7 @@ class VectorIndex:
         self._base: Rows = np.empty((0, dim), dtype=np.float32)
         self._memory = bytearray()
         self._places = array("i")
-        """Of each row: its row in the file, or, from the length of the file on, in memory."""
+        """The place of each row: a row of the file, or the length of the file plus a row in memory."""
         self._row_at = array("i")
         """The row of each place in memory. Without a file, places are rows."""
         self._codes = bytearray()
