@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
@@ -36,7 +37,7 @@ from souvenir.server.middleware import Dispatcher, RequestMiddleware
 from souvenir.server.openapi import complete
 from souvenir.server.origins import ANY_ORIGIN, allowed_origins
 from souvenir.server.request_guards import REPLAYED_HEADER
-from souvenir.server.routing import discovered_routes
+from souvenir.server.routing import analysed, discovered_routes
 from souvenir.server.service import Service
 
 log = structlog.get_logger(__name__)
@@ -88,12 +89,13 @@ class Application(FastAPI):
         self.router.routes.extend(mcp.routes())
 
     def openapi(self) -> dict[str, Any]:
-        """Return FastAPI's document, completed once (`souvenir.server.openapi`)."""
-        is_made = self.openapi_schema is not None
-        document = super().openapi()
-        if not is_made:
-            complete(document)
-        return document
+        """Return FastAPI's document, completed (`souvenir.server.openapi`); made once."""
+        if self.openapi_schema is None:
+            self.openapi_schema = get_openapi(
+                title=self.title, version=self.version, description=self.description, routes=analysed(self.routes)
+            )
+            complete(self.openapi_schema)
+        return self.openapi_schema
 
     def build_middleware_stack(self) -> ASGIApp:
         sizes = {transfer.IMPORT_PATH: self._settings.import_max_bytes}

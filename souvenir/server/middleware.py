@@ -46,7 +46,6 @@ from souvenir.server.errors import HANDLED, REQUEST_ID_HEADER, error_response, h
 from souvenir.server.load_shedding import CLIENT_LEFT
 from souvenir.server.origins import SAFE_METHODS, HostCheck, OriginCheck
 from souvenir.server.request_guards import presumed_caller
-from souvenir.server.route import JsonRoute
 from souvenir.server.service import Service
 from souvenir.server.usage import AnsweredCall
 
@@ -206,7 +205,7 @@ class Dispatcher:
         self._max_body_bytes = max_body_bytes
         self._routes: dict[str, list[tuple[Route, int]]] = {}
         for route in router.routes:
-            if isinstance(route, JsonRoute) or (isinstance(route, Route) and not isinstance(route, APIRoute)):
+            if isinstance(route, Route) and not isinstance(route, APIRoute):
                 own: int | None = getattr(route, "max_body_bytes", None)
                 self._routes.setdefault(route.path.split("/", 2)[1], []).append(
                     (route, max_bytes_of.get(route.path, min(own or max_body_bytes, max_body_bytes)))
@@ -221,7 +220,7 @@ class Dispatcher:
             for route, its_max_bytes in self._routes.get(path[1:].partition("/")[0], ()):
                 match, found = route.matches(scope)
                 if match is Match.FULL:
-                    scope.update(found)
+                    scope.update(found, route=route)
                     app, allowed, max_bytes = route.app, set(), its_max_bytes
                     break
                 if match is Match.PARTIAL:

@@ -41,7 +41,7 @@ from souvenir.core.telemetry import Stage
 from souvenir.core.types import UNLIMITED, AccessLevel, Role
 from souvenir.server.admission import Places
 from souvenir.server.errors import error_responses
-from souvenir.server.load_shedding import MAX_BODY_BYTES_OF, BodyProgress, CostClass, Refusal
+from souvenir.server.load_shedding import BodyProgress, CostClass, Refusal
 from souvenir.server.request_guards import (
     EVERYTHING,
     GIVEN,
@@ -201,7 +201,6 @@ class JsonRoute(APIRoute):
     :param errors: The statuses of its errors in addition to those that every guarded route has.
     :param sdk: The client's method; None for a route that is not part of the API.
     :param idempotent: Whether it can be repeated safely; by default for GET and PUT.
-    :param large_body: Whether its body may have MAX_BODY_BYTES, as in the class LONG.
     """
 
     def __init__(
@@ -211,14 +210,11 @@ class JsonRoute(APIRoute):
         access: Needs | None = None,
         sdk: str | None = None,
         idempotent: bool | None = None,
-        large_body: bool = False,
         errors: Sequence[int] = (),
         responses: Responses | None = None,
         **options: Any,
     ) -> None:
         self.cost = cost
-        self.max_body_bytes = None if large_body else MAX_BODY_BYTES_OF.get(cost)
-        """Maximum size of a body below MAX_BODY_BYTES, if there is one."""
         self._access, self._idempotent = access, idempotent
         options["response_model_exclude_unset"] = True
         super().__init__(*args, generate_unique_id_function=lambda route: route.name, **options)
@@ -292,6 +288,7 @@ class JsonRoute(APIRoute):
         return {**extensions, "x-multi-segment": multi} if multi else extensions
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = self
         request = JsonRequest(scope, receive)
         if self._guard is not None:
             establish_scope(request, admit(request), self._guard)

@@ -1,6 +1,7 @@
 """Routes: their declaration and their discovery.
 
-A route declares its path, cost, access level, SDK name and idempotency next to its function.
+A route declares its path, cost, access level, SDK name and idempotency next to its function. FastAPI analyses the
+function when the route is first used.
 
 A module of a resource exports `routes = Routes("tag")` and decorates its functions with `@routes.get(...)`; the
 application finds it by that name, and the OpenAPI document carries what it declares.
@@ -8,7 +9,8 @@ application finds it by that name, and the OpenAPI document carries what it decl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from importlib import import_module
 from pkgutil import walk_packages
 from types import ModuleType
@@ -16,8 +18,10 @@ from typing import Any, Protocol, Required, TypedDict, TypeVar, Unpack
 
 from fastapi import Response
 from starlette.convertors import PathConvertor
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
 
-from souvenir.server.load_shedding import CostClass
+from souvenir.server.load_shedding import MAX_BODY_BYTES_OF, CostClass
 from souvenir.server.request_guards import Needs
 from souvenir.server.route import JsonRoute, Responses
 
@@ -53,11 +57,51 @@ class Declaration(TypedDict, total=False):
     include_in_schema: bool
 
 
+class DeclaredRoute(Route):
+    """A route by its path and method. `JsonRoute` is made of it at its first request, or for the OpenAPI document.
+
+    FastAPI takes some 5 ms to analyse a function, which for all of them would be a third of the start.
+
+    :param max_body_bytes: Maximum size of a body below MAX_BODY_BYTES, if there is one.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        method: str,
+        *,
+        cost: CostClass,
+        large_body: bool = False,
+        **declared: Any,
+    ) -> None:
+        super().__init__(path, endpoint)
+        self.methods = {method}
+        self.cost = cost
+        self.max_body_bytes = None if large_body else MAX_BODY_BYTES_OF.get(cost)
+        self.app = self._answer_first
+        self._declared = declared
+
+    @cached_property
+    def analysed(self) -> JsonRoute:
+        """:raises ValueError: If the declaration is incomplete."""
+        return JsonRoute(self.path, self.endpoint, methods=self.methods, cost=self.cost, **self._declared)
+
+    async def _answer_first(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.app = self.analysed.app
+        await self.app(scope, receive, send)
+
+
+def analysed(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
+    """Return the routes as FastAPI documents them."""
+    return [route.analysed if isinstance(route, DeclaredRoute) else route for route in routes]
+
+
 class Routes:
     """The routes of one resource, in declaration order."""
 
     def __init__(self, tag: str) -> None:
-        self.routes: list[JsonRoute] = []
+        self.routes: list[DeclaredRoute] = []
         self._tag = tag
 
     def get(self, path: str, **declared: Unpack[Declaration]) -> Decorator:
@@ -79,13 +123,13 @@ class Routes:
         tag = declared.pop("tag", self._tag)
 
         def add(endpoint: Endpoint) -> Endpoint:
-            self.routes.append(JsonRoute(path, endpoint, methods=[method], tags=[tag], **declared))
+            self.routes.append(DeclaredRoute(path, endpoint, method, tags=[tag], **declared))
             return endpoint
 
         return add
 
 
-def discovered_routes(*packages: ModuleType) -> list[JsonRoute]:
+def discovered_routes(*packages: ModuleType) -> list[DeclaredRoute]:
     """The routes of every module in the packages, in the order in which paths are matched.
 
     Segment by segment, literal text comes before a parameter: `/memory/conflicts` before `/memory/{memory_id}`.
@@ -93,14 +137,14 @@ def discovered_routes(*packages: ModuleType) -> list[JsonRoute]:
     return sorted((route for package in packages for route in _routes_in(package)), key=_matching_order)
 
 
-def _routes_in(package: ModuleType) -> Iterator[JsonRoute]:
+def _routes_in(package: ModuleType) -> Iterator[DeclaredRoute]:
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         found = getattr(import_module(module.name), "routes", None)
         if isinstance(found, Routes):
             yield from found.routes
 
 
-def _matching_order(route: JsonRoute) -> list[tuple[int, str]]:
+def _matching_order(route: DeclaredRoute) -> list[tuple[int, str]]:
     def key(segment: str) -> tuple[int, str]:
         name = segment.strip("{}").partition(":")[0]
         if not segment.startswith("{"):

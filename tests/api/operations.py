@@ -13,6 +13,7 @@ from app import create_app
 from souvenir.core.settings import Settings
 from souvenir.core.types import Role
 from souvenir.mcp.endpoint import McpEndpoint
+from souvenir.server.routing import analysed
 from tests.fake_embedder import FakeEmbedder
 
 OF_AGENTS = {"agents", "concepts", "locrits", "messages", "blocks", "context", "tiers", "privacy", "conflicts"}
@@ -59,7 +60,7 @@ def described() -> FastAPI:
 
 def routes_of(app: FastAPI) -> list[APIRoute]:
     """All but those of MCP, which is no operation of the API; `tests.mcp` is about them."""
-    routes = [context.original_route for context in iter_route_contexts(app.routes)]
+    routes = [context.original_route for context in iter_route_contexts(analysed(app.routes))]
     return [route for route in routes if not isinstance(getattr(route, "app", None), McpEndpoint)]  # type: ignore[misc]
 
 

@@ -11,7 +11,7 @@ from souvenir.mcp.tools import Arguments, Result, Tool
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import EVERYTHING, NOTHING, SAID, Reader
 from souvenir.server.route import JsonRoute
-from souvenir.server.routing import Routes
+from souvenir.server.routing import Routes, analysed
 from tests.api.operations import OPERATIONS, Operation, described, routes_of
 
 ROUTES = routes_of(described())
@@ -31,7 +31,7 @@ def test_a_declaration_is_emitted_with_its_operation():
     def said(path: str, scope: Reader) -> None: ...
 
     [route] = routes.routes
-    assert route.openapi_extra == {
+    assert route.analysed.openapi_extra == {
         "x-sdk-name": "test.said",
         "x-cost": "light",
         "x-role": "read-only",
@@ -42,8 +42,10 @@ def test_a_declaration_is_emitted_with_its_operation():
 
 
 def test_an_operation_without_an_sdk_name_cannot_be_made():
+    routes = Routes("test")
+    routes.get("/health", cost=CostClass.LIGHT)(lambda: None)
     with pytest.raises(ValueError, match="needs an SDK name"):
-        Routes("test").get("/health", cost=CostClass.LIGHT)(lambda: None)
+        analysed(routes.routes)
 
 
 def test_every_route_of_the_application_is_declared():
@@ -62,10 +64,13 @@ def undeclared(app: FastAPI) -> list[str]:
 
 
 def test_a_route_without_a_role_cannot_be_made():
-    with pytest.raises(ValueError, match="said declares no role"):
+    routes = Routes("test")
 
-        @Routes("test").get("/said", cost=CostClass.LIGHT, sdk="test.said")
-        def said() -> None: ...
+    @routes.get("/said", cost=CostClass.LIGHT, sdk="test.said")
+    def said() -> None: ...
+
+    with pytest.raises(ValueError, match="said declares no role"):
+        analysed(routes.routes)
 
 
 def test_a_route_without_a_cost_cannot_be_made():
@@ -82,7 +87,7 @@ def test_a_route_that_reads_needs_every_level_unless_it_declares_others():
     def said(scope: Reader) -> None: ...
 
     [route] = routes.routes
-    assert route.access == EVERYTHING
+    assert route.analysed.access == EVERYTHING
 
 
 TOOL = {
