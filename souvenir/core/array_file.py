@@ -13,6 +13,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -54,7 +55,7 @@ class _Section:
 
     @property
     def nbytes(self) -> int:
-        return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+        return self.dtype.itemsize * prod(self.shape)
 
 
 def write_arrays(path: Path, header: Mapping[str, object], arrays: Mapping[str, NDArray[Any] | Streamed]) -> None:
@@ -95,7 +96,7 @@ class FileArray:
         self.ndim = len(shape)
         self._path = path
         self._offset = offset
-        self._row_bytes = dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+        self._row_bytes = dtype.itemsize * prod(shape[1:])
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._descriptor)
 
@@ -134,9 +135,10 @@ def take(rows: Rows, places: NDArray[np.integer]) -> NDArray[Any]:
 
 
 class ArrayFile(Mapping[str, Rows]):
-    """The arrays of a file, read and checked when they are asked for.
+    """The arrays of a file, checked when they are asked for.
 
-    If the file is large, those named by `left` are left there and checked by `damage`, later.
+    A small file is read at once. In a large one, arrays are read when they are asked for, except for those named by
+    `left`, which are left there and checked by `damage`, later.
     """
 
     def __init__(self, path: Path, left: Iterable[str]) -> None:
@@ -144,13 +146,15 @@ class ArrayFile(Mapping[str, Rows]):
         self._path = path
         with path.open("rb") as file:
             self.header, size = _footer(file)
+            self.is_large = size >= LARGE_FROM_BYTES
+            file.seek(0)
+            self._content = None if self.is_large else np.fromfile(file, np.uint8, size)
         try:
             self._sections = {name: _section(stated) for name, stated in self.header.pop("arrays").items()}
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path.name} has no list of arrays") from error
         if any(section.offset < 0 or section.offset + section.nbytes > size for section in self._sections.values()):
             raise ValueError(f"{path.name} is shorter than its arrays")
-        self.is_large = size >= LARGE_FROM_BYTES
         self._left = {
             name: FileArray(path, section.dtype, section.shape, section.offset)
             for name, section in self._sections.items()
@@ -171,9 +175,11 @@ class ArrayFile(Mapping[str, Rows]):
         section = self._sections[name]
         if name in self._left:
             return self._left[name]
-        with self._path.open("rb") as file:
-            file.seek(section.offset)
-            content = np.fromfile(file, np.uint8, section.nbytes)
+        if self._content is not None:
+            # A copy, so that one array does not keep the whole file in memory.
+            content = self._content[section.offset : section.offset + section.nbytes].copy()
+        else:
+            content = np.fromfile(self._path, np.uint8, section.nbytes, offset=section.offset)
         if hashlib.sha256(content.data).hexdigest() != section.sha256:
             raise ValueError(f"{self._path.name} does not hold the {name} that were written")
         return content.view(section.dtype).reshape(section.shape)

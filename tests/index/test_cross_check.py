@@ -14,12 +14,13 @@ import pytest
 
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MemoryPatch, Scope, SearchQuery
-from souvenir.index.cross_check import NEWEST_ROWS, SAMPLED_ROWS, sample_of
+from souvenir.index.cross_check import NEWEST_SHARE, SAMPLED_ROWS, sample_of
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.connections import open_writer
 from tests.fake_embedder import FakeEmbedder
 
 PATIENCE_S = 60.0
+NEWEST_ROWS = int(NEWEST_SHARE * SAMPLED_ROWS)
 TEXTS = [f"note {number} about the garden and plan{number}" for number in range(40)]
 
 
