@@ -108,7 +108,9 @@ def run(count: int) -> bool:
         Target("warm p50 / that of one namespace", percentile_ms(warm, 50) / percentile_ms(alone, 50), WARM_RATIO),
     ]
     print_targets(targets)
-    print(f"\n{write_results('namespaces', {'namespaces': count, 'new_s': new, 'cold_s': cold, 'warm_s': warm}, targets)}")
+    print(
+        f"\n{write_results('namespaces', {'namespaces': count, 'new_s': new, 'cold_s': cold, 'warm_s': warm}, targets)}"
+    )
     return all(target.met for target in targets)
 
 

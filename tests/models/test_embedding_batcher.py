@@ -312,6 +312,24 @@ def test_one_of_several_workers_is_kept_for_queries(pair, encoder):
     assert query.result(30)[0][0] == 7
 
 
+def test_an_import_that_is_alone_takes_every_worker_of_a_local_model(encoder):
+    batcher = Batcher(encoder, max_waiting=50, fits=lambda size: size.rows <= 1, workers=2, keeps_one_for_queries=False)
+    imported = batcher.submit([[1], [2], [3]], Kind.DOCUMENT)
+    assert encoder.started.acquire(timeout=30)
+    assert encoder.started.acquire(timeout=30)
+    assert encoder.batches == [[1], [2]]
+    with caller("another"):
+        query = batcher.submit([[7]], Kind.QUERY)
+    encoder.let_go(2)
+    assert encoder.started.acquire(timeout=30)
+    assert encoder.started.acquire(timeout=30)
+    assert sorted(encoder.batches[2:]) == [[3], [7]]
+    encoder.let_go()
+    assert [first for first, _ in imported.result(30)] == [1, 2, 3]
+    assert query.result(30)[0][0] == 7
+    batcher.close()
+
+
 def test_concurrent_failed_runs_of_a_request_report_once(pair, encoder):
     failing = pair.submit([[-1], [-2], [-3], [-4]], Kind.QUERY)
     assert encoder.started.acquire(timeout=30)

@@ -1,12 +1,13 @@
 """Batching of the texts of concurrent requests.
 
-Worker threads run the batches: one for a local model, several for a provider. Requests queue while workers are busy;
-a free worker takes those that fit together, so a single request never waits for a timer.
+Worker threads run the batches. Requests queue while workers are busy; a free worker takes those that fit together, so a
+single request never waits for a timer.
 
 The callers take turns by tokens (`souvenir.core.fair_order`), and so do the requests of one caller: a small request
 waits for at most one batch of each large one, however much the others have queued. Within a caller, queries go before
-documents; after some query batches one of documents runs. Jobs are one caller together, with a smaller share. With
-several workers, one is reserved for queries.
+documents; after some query batches one of documents runs. Jobs are one caller together, with a smaller share. Of
+several workers, one is kept for queries: always for a provider; for a local model, which needs all cores for an import,
+while several callers use it.
 
 A request whose deadline passes, or whose client disconnects, leaves the queue.
 """
@@ -170,6 +171,7 @@ class Batcher(Generic[Row, Output]):
     :param max_waiting: Tokens that may wait. A request that would exceed them is refused if its caller has more than
         an equal share of them; jobs are never refused, since each of them waits for one batch at a time.
     :param workers: Runs at once; `encode` must be safe to call from so many threads.
+    :param keeps_one_for_queries: Keep one of several workers for queries, not only while several callers use the model.
     :param instruments: Where the queue is seen until the batcher is closed.
     """
 
@@ -180,6 +182,7 @@ class Batcher(Generic[Row, Output]):
         max_waiting: int,
         fits: Fits = fits_one_run,
         workers: int = 1,
+        keeps_one_for_queries: bool = True,
         instruments: Instruments | None = None,
     ) -> None:
         self._encode = encode
@@ -188,7 +191,7 @@ class Batcher(Generic[Row, Output]):
         self._queues: dict[str, _Queue[Row, Output]] = {}
         self._order = FairOrder[str]()
         self._document_runs_under_way = 0
-        self._max_document_runs = max(1, workers - 1)
+        self._keeps_one_for_queries = keeps_one_for_queries
         self._last_caller = BACKGROUND
         self._shared_until = 0.0
         self._closed = False
@@ -304,7 +307,8 @@ class Batcher(Generic[Row, Output]):
             return kind, self._filled(caller, kind)
 
     def _next_turn(self) -> tuple[str, Kind] | None:
-        may = self._document_runs_under_way < self._max_document_runs
+        kept = self._keeps_one_for_queries or self._is_shared
+        may = self._document_runs_under_way < max(1, len(self._workers) - kept)
         kinds = {caller: queue.next_kind(documents_may=may) for caller, queue in self._queues.items()}
         caller = self._first(caller for caller, kind in kinds.items() if kind is not None)
         kind = None if caller is None else kinds[caller]
@@ -315,7 +319,7 @@ class Batcher(Generic[Row, Output]):
         batch: _Batch[Row, Output] = []
         longest = tokens = 0
         # With several workers, one is free for queries.
-        shared = kind is Kind.DOCUMENT and len(self._workers) == 1 and monotonic() < self._shared_until
+        shared = kind is Kind.DOCUMENT and len(self._workers) == 1 and self._is_shared
         while caller is not None:
             queue = self._queues[caller]
             request = queue.first(kind)
@@ -331,6 +335,10 @@ class Batcher(Generic[Row, Output]):
                 self._remove(request)
             caller = self._first(one for one, queue in self._queues.items() if queue.requests[kind])
         return batch
+
+    @property
+    def _is_shared(self) -> bool:
+        return monotonic() < self._shared_until
 
     def _first(self, callers: Iterable[str]) -> str | None:
         return self._order.first(callers, lambda caller: min(self._queues[caller].cost, MAX_BATCH_TOKENS))

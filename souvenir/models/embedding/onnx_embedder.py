@@ -26,7 +26,7 @@ from souvenir.core.types import MAX_PASSAGE_TOKEN_VECTORS, TOKEN_SCALE, Embedded
 from souvenir.models.embedding.batching import Batcher, Kind
 from souvenir.models.embedding.model_folder import ModelFiles
 from souvenir.models.embedding.query_cache import EmbeddedQuery, QueryCache
-from souvenir.models.embedding.session import EncodedText, EncoderSession
+from souvenir.models.embedding.session import EncodedText, EncoderSession, available_cores
 from souvenir.models.embedding.specs import DEFAULT_MODELS
 from souvenir.models.embedding.tokens import ModelTokenizer, TokenIds
 
@@ -40,7 +40,7 @@ RETRY_AFTER_S = 10.0
 
 
 class OnnxEmbedder:
-    """Loads on first use, or with `load`. Thread-safe; one thread at a time runs the model.
+    """Loads on first use, or with `load`. Thread-safe; as many runs at once as the cores allow.
 
     :param model: A folder (`souvenir.core.files.resource` finds relative ones) or a Hugging Face id, ``org/name``.
     :param revision: Commit, tag or branch of a Hugging Face model.
@@ -253,7 +253,13 @@ class OnnxEmbedder:
     def _started(self) -> tuple[Batcher[TokenIds, EncodedText], int]:
         warm_up = self._tokenizer.documents([WARM_UP_TEXT])
         session = EncoderSession(self._files, self._threads)
-        batcher = Batcher(session.encode, max_waiting=self._max_waiting_tokens, instruments=self._instruments)
+        batcher = Batcher(
+            session.encode,
+            max_waiting=self._max_waiting_tokens,
+            workers=max(1, available_cores() // session.threads),
+            keeps_one_for_queries=False,
+            instruments=self._instruments,
+        )
         try:
             [encoded] = batcher.submit(warm_up, Kind.DOCUMENT).result()
             return batcher, len(encoded.vector)

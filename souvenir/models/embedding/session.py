@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime: padded token ids in, the outputs of the graph out. Not thread-safe."""
+"""Sessions of ONNX Runtime: padded token ids in, the outputs of the graph out. Threads may run one at the same time."""
 
 from __future__ import annotations
 
@@ -51,12 +51,14 @@ class Stop:
 class TextSession:
     """A graph whose input is text as token ids.
 
+    :param threads: Threads of one run; 0 means half of the cores that the process may use, at least one.
     :raises Unavailable: `folder.use.failure`, if the graph cannot be loaded or has other inputs.
     """
 
     def __init__(self, folder: ModelFolder, threads: int) -> None:
+        self.threads = threads or max(1, available_cores() // 2)
         try:
-            self._session = _open(folder, threads)
+            self._session = _open(folder, self.threads)
         except Exception as error:
             # ONNX Runtime's errors have no common base.
             raise folder.use.failure(
@@ -108,12 +110,16 @@ class EncodedText:
 
 
 class EncoderSession:
-    """:raises EmbeddingUnavailable: If the model cannot be loaded, or its output is no vector."""
+    """:ivar threads: Threads of one run.
+
+    :raises EmbeddingUnavailable: If the model cannot be loaded, or its output is no vector.
+    """
 
     def __init__(self, files: ModelFiles, threads: int) -> None:
         files.check_manifest()
         self._pooling = files.config.pooling
         self._session = TextSession(files.folder, threads)
+        self.threads = self._session.threads
         self._dim = files.config.dim
         outputs = self._session.outputs
         self._outputs = [SENTENCE_OUTPUT if SENTENCE_OUTPUT in outputs else outputs[0]]
@@ -176,7 +182,7 @@ def _open(folder: ModelFolder, threads: int) -> onnxruntime.InferenceSession:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or max(1, available_cores() // 2)
+    options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     # Batches differ in shape, so the memory plan of one batch is useless for the next.
     options.enable_mem_pattern = False
