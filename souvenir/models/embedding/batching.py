@@ -192,7 +192,7 @@ class Batcher(Generic[Row, Output]):
         self._order = FairOrder[str]()
         self._document_runs_under_way = 0
         self._keeps_one_for_queries = keeps_one_for_queries
-        self._last_caller = BACKGROUND
+        self._last_caller: str | None = None
         self._shared_until = 0.0
         self._closed = False
         self._changed = Condition()
@@ -236,8 +236,9 @@ class Batcher(Generic[Row, Output]):
                 self._order.arrive(request.caller)
                 queue = self._queues[request.caller] = _Queue()
             queue.add(request)
-            if request.caller != self._last_caller:
-                self._last_caller, self._shared_until = request.caller, monotonic() + SHARED_S
+            if self._last_caller not in (None, request.caller):
+                self._shared_until = monotonic() + SHARED_S
+            self._last_caller = request.caller
             self._changed.notify_all()
         return request.done
 
