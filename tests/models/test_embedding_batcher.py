@@ -13,6 +13,7 @@ import pytest
 from souvenir.core.concurrency import deadline
 from souvenir.core.errors import DeadlineExceeded, EmbeddingUnavailable, Overloaded, ServiceClosing
 from souvenir.core.telemetry import Instruments
+from souvenir.models.embedding import batching
 from souvenir.models.embedding.batching import (
     MAX_BATCH_TOKENS,
     QUERY_RUNS_PER_DOCUMENT_RUN,
@@ -312,22 +313,36 @@ def test_one_of_several_workers_is_kept_for_queries(pair, encoder):
     assert query.result(30)[0][0] == 7
 
 
-def test_an_import_that_is_alone_takes_every_worker_of_a_local_model(encoder):
+@pytest.fixture
+def local(encoder: GatedEncoder) -> Iterator[Batcher[Sequence[int], Output]]:
+    """A batcher with two workers for a model in this process, and one row per run."""
     batcher = Batcher(encoder, max_waiting=50, fits=lambda size: size.rows <= 1, workers=2, keeps_one_for_queries=False)
-    imported = batcher.submit([[1], [2], [3]], Kind.DOCUMENT)
+    yield batcher
+    encoder.let_go()
+    batcher.close()
+
+
+def test_an_import_that_is_alone_takes_all_workers_of_a_local_model(local, encoder):
+    imported = local.submit([[1], [2], [3]], Kind.DOCUMENT)
     assert encoder.started.acquire(timeout=30)
     assert encoder.started.acquire(timeout=30)
-    assert encoder.batches == [[1], [2]]
-    with caller("another"):
-        query = batcher.submit([[7]], Kind.QUERY)
-    encoder.let_go(2)
-    assert encoder.started.acquire(timeout=30)
-    assert encoder.started.acquire(timeout=30)
-    assert sorted(encoder.batches[2:]) == [[3], [7]]
+    assert sorted(encoder.batches) == [[1], [2]]
     encoder.let_go()
     assert [first for first, _ in imported.result(30)] == [1, 2, 3]
-    assert query.result(30)[0][0] == 7
-    batcher.close()
+
+
+def test_an_import_leaves_a_worker_of_a_local_model_to_the_queries_of_others(local, encoder, monkeypatch):
+    monkeypatch.setattr(batching, "SHARED_S", 1_000.0)
+    encoder.let_go(1)
+    with caller("one"):
+        assert local.submit([[7]], Kind.QUERY).result(30)[0][0] == 7
+    with caller("another"):
+        local.submit([[1], [2], [3]], Kind.DOCUMENT)
+    with caller("one"):
+        local.submit([[8]], Kind.QUERY)
+    for _ in range(3):
+        assert encoder.started.acquire(timeout=30)
+    assert sorted(encoder.batches) == [[1], [7], [8]]
 
 
 def test_concurrent_failed_runs_of_a_request_report_once(pair, encoder):
