@@ -32,6 +32,7 @@ from souvenir.index.attributes import PassageAttributes, row_of
 from souvenir.index.candidates import ArmSeconds, Candidates, PastState, Probe
 from souvenir.index.late_interaction import LateQuery, late_interaction
 from souvenir.index.lexical import Corpus, idf
+from souvenir.index.pace import Pace
 from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
 from souvenir.index.selection import nearest, top, union
 from souvenir.index.token_vectors import MISSING, TokenVectors
@@ -49,9 +50,6 @@ NEAREST_PASSAGES = 32
 
 MOST_TOKEN_WEIGHT = 6.0
 """Maximum weight of a query token, about that of a word in one of 400 passages."""
-
-SCAN_WEIGHT = 0.1
-"""Weight of the latest search in the moving average of the vector arm's duration."""
 
 PARTS_KEPT = 64
 """Maximum number of path lists whose vector sums are cached."""
@@ -87,8 +85,7 @@ class NamespaceIndex:
         """
         self.lock = ReadersWriterLock()
         self.change_seq = 0
-        self.scan_s = 0.0
-        """Moving average of the seconds that the vector arm of a search takes; 0 before the first."""
+        self.pace = Pace()
         self._parts: dict[tuple[str, ...], _Part] = {}
         if arrays is None:
             self.vectors = VectorIndex(dim)
@@ -292,9 +289,6 @@ class NamespaceIndex:
             rows = self._with_siblings(union(found, len(self)), allowed)
             dense, similarity = self._cosines(rows, probe, centre)
         (arrived_s, began_s), with_vectors_s = part.times, perf_counter()
-        if probe.vector is not None:
-            scan_s = with_vectors_s - with_words_s
-            self.scan_s += SCAN_WEIGHT * (scan_s - self.scan_s) if self.scan_s else scan_s
         reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
         seen = int(np.count_nonzero(ranked if visible is None else ranked & visible))
         return Candidates(

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from threading import Semaphore
+from time import perf_counter
 from typing import TypeVar
 
 import numpy as np
@@ -76,18 +77,14 @@ SHARE_FOR_EMBEDDING = 0.5
 """Maximum wait for the vector of the query, as a share of the time until the answer is due."""
 
 FINISH_S = 0.005
-"""Expected duration of the steps after the candidates are found. A part that would leave less time until the answer is
-due is omitted."""
+"""Expected duration of the steps after the ranking: reading the memories and sending the answer."""
 
-LATE_S = 0.005
-"""Expected duration of late interaction."""
+MARGIN = 1.25
+"""The expected duration of a step, as a multiple of its moving average (`souvenir.index.pace`)."""
 
-SCAN_MARGIN = 1.25
-"""The expected duration of the vector arm, as a multiple of its moving average."""
-
-SCAN_DECAY = 0.9998
-"""Factor of that average for each search that omits the arm. Without it, one slow measurement, such as that of a cold
-index, would omit the arm forever; with it, an arm that is too slow is tried again about once in 1,000 searches."""
+OMITTED_DECAY = 0.9998
+"""Factor of that average for each search that omits the step. Without it, one slow measurement, such as that of a cold
+index, would omit the step forever; with it, one that is too slow is tried again about once in 1,000 searches."""
 
 log = structlog.get_logger(__name__)
 
@@ -110,6 +107,7 @@ class Recall:
         instruments: Instruments,
     ) -> None:
         self._index = index
+        self._pace = index.pace
         self._embedder = embedder
         self._scoring = scoring
         self._analyser = analyser
@@ -143,15 +141,17 @@ class Recall:
             query, time = intent.applied_to(query)
         with self._instruments.stage(Stage.SEARCH_EMBED):
             probe = replace(self._probe(query, owner_ids, intent), past=past)
+        asked_s = perf_counter()
         with self._instruments.stage(Stage.SEARCH_QUEUE):
             if not self._slots.acquire(timeout=time_left(SLOT_WAIT_S)):
                 raise Overloaded("Too many searches are waiting; try again in a moment")
         try:
-            if probe.words is not None and probe.vector is not None and self._left_without_scan_s() < 0:
+            self._pace.waited(perf_counter() - asked_s)
+            if probe.words is not None and probe.vector is not None and self._left_with_scan_s() < 0:
                 self._omitted.add(VECTOR)
                 probe = replace(probe, vector=None, unframed=None, late=None)
             if VECTOR in self._omitted:
-                self._index.scan_s *= SCAN_DECAY
+                self._pace.scan_s *= OMITTED_DECAY
             return replace(self._find(query, probe, now, intent, tagged, balances), time=time)
         finally:
             self._slots.release()
@@ -169,6 +169,7 @@ class Recall:
         legible = known is None or known >= LEGIBLE_SHARE
         # Without the words, the meaning of a query that the model cannot read is better than no order.
         counts = legible or probe.words is None or query.weights.vector >= 1.0
+        began_s = perf_counter()
         while True:
             require_time()
             candidates, probe = self._candidates(probe)
@@ -177,8 +178,12 @@ class Recall:
                 evidence = _evidence(candidates, tagged, balances, dense_counts=probe.vector is not None and counts)
                 near = self._near(query, evidence, probe)
                 if candidates.complete or evidence.owner_count(near) >= query.top_k:
+                    late_from_s = perf_counter()
                     evidence = self._with_late(evidence, candidates, query, probe, now)
-                    return self._found(query, candidates, near, evidence, probe, now, time, legible=legible)
+                    late_to_s = perf_counter()
+                    found = self._found(query, candidates, near, evidence, probe, now, time, legible=legible)
+                    self._note_pace(candidates, evidence, probe, (began_s, late_from_s, late_to_s, perf_counter()))
+                    return found
             probe = replace(probe, candidate_count=4 * probe.candidate_count)
 
     def _probe(self, query: SearchQuery, owner_ids: Sequence[int] | None, time: TimeIntent | None) -> Probe:
@@ -214,16 +219,17 @@ class Recall:
         if left_s == math.inf:
             return _try(arm, run)
         try:
-            with deadline(max(0.0, min(SHARE_FOR_EMBEDDING * left_s, self._left_without_scan_s()))):
+            left_with_slot_s = self._left_with_scan_s() - MARGIN * self._pace.slot_s
+            with deadline(max(0.0, min(SHARE_FOR_EMBEDDING * left_s, left_with_slot_s))):
                 return _try(arm, run)
         except DeadlineExceeded:
             require_time()
             self._omitted.add(arm)
             return None
 
-    def _left_without_scan_s(self) -> float:
-        """Return the seconds until the answer is due, less the expected duration of the vector arm and later steps."""
-        return left_until_due() - SCAN_MARGIN * self._index.scan_s - FINISH_S
+    def _left_with_scan_s(self) -> float:
+        """Return the seconds until the answer is due, less the expected duration of all steps but late interaction."""
+        return left_until_due() - MARGIN * (self._pace.scan_s + self._pace.rest_s) - FINISH_S
 
     def _late_query(self, text: str) -> LateQuery | None:
         tokens = self._embedder.query_tokens(text)
@@ -249,6 +255,19 @@ class Recall:
         self._instruments.took(Stage.SEARCH_QUEUE, seconds.waited)
         self._instruments.took(Stage.SEARCH_WORDS, seconds.words)
         self._instruments.took(Stage.SEARCH_VECTORS, seconds.vectors)
+
+    def _note_pace(
+        self, candidates: Candidates, evidence: Evidence, probe: Probe, times_s: tuple[float, float, float, float]
+    ) -> None:
+        """:param times_s: When the search had its slot, began and ended late interaction, and had its ranking."""
+        began_s, late_from_s, late_to_s, ended_s = times_s
+        scan_s = candidates.seconds.vectors
+        self._pace.searched(
+            scan_s=None if probe.vector is None else scan_s,
+            late_s=None if evidence.late is None else late_to_s - late_from_s,
+            rank_s=ended_s - late_to_s,
+            rest_s=late_from_s - began_s - scan_s + ended_s - late_to_s,
+        )
 
     def _found(
         self,
@@ -336,8 +355,9 @@ class Recall:
         best = best[has_late[evidence.profiles[best]]]
         if not len(best):
             return evidence
-        if left_until_due() < LATE_S + FINISH_S:
+        if left_until_due() < MARGIN * (self._pace.late_s + self._pace.rank_s) + FINISH_S:
             self._omitted.add(LATE)
+            self._pace.late_s *= OMITTED_DECAY
             return evidence
         found = _try(LATE, lambda: self._index.late_scores(probe, candidates.rows[best], candidates.passage_ids[best]))
         if found is None:

@@ -86,12 +86,12 @@ def test_a_vector_arm_that_was_slow_once_is_tried_again(client: TestClient):
     [*indexes] = client.app.state.service.engine.models.serving.registry.loaded().values()  # type: ignore[attr-defined]
     for index in indexes:
         # As if a cold scan had taken so long that it and the rest just exceed a minute.
-        index.scan_s = 48.03
+        index.pace.scan_s = 48.03
     body = {**KNOWN, "deadline_ms": 60_000}
     assert search(client, **body)["degraded"] == ["vector"]
     assert [] in [search(client, **body)["degraded"] for _ in range(20)]
     # An index of the agent's may be loaded as well, which no search asks.
-    assert min(index.scan_s for index in indexes) < 48
+    assert min(index.pace.scan_s for index in indexes) < 48
 
 
 def test_links_are_left_out(client: TestClient):
