@@ -91,10 +91,11 @@ class Application(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """Return FastAPI's document, completed (`souvenir.server.openapi`); made once."""
         if self.openapi_schema is None:
-            self.openapi_schema = get_openapi(
+            document = get_openapi(
                 title=self.title, version=self.version, description=self.description, routes=analysed(self.routes)
             )
-            complete(self.openapi_schema)
+            complete(document)
+            self.openapi_schema = document
         return self.openapi_schema
 
     def build_middleware_stack(self) -> ASGIApp:

@@ -13,6 +13,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -135,10 +136,9 @@ def take(rows: Rows, places: NDArray[np.integer]) -> NDArray[Any]:
 
 
 class ArrayFile(Mapping[str, Rows]):
-    """The arrays of a file, checked when they are asked for.
+    """The arrays of a file, read and checked when they are asked for; all of a small file are read at once.
 
-    A small file is read at once. In a large one, arrays are read when they are asked for, except for those named by
-    `left`, which are left there and checked by `damage`, later.
+    If the file is large, those named by `left` are left there and checked by `damage`, later.
     """
 
     def __init__(self, path: Path, left: Iterable[str]) -> None:
@@ -146,9 +146,7 @@ class ArrayFile(Mapping[str, Rows]):
         self._path = path
         with path.open("rb") as file:
             self.header, size = _footer(file)
-            self.is_large = size >= LARGE_FROM_BYTES
-            file.seek(0)
-            self._content = None if self.is_large else np.fromfile(file, np.uint8, size)
+        self.is_large = size >= LARGE_FROM_BYTES
         try:
             self._sections = {name: _section(stated) for name, stated in self.header.pop("arrays").items()}
         except (TypeError, KeyError, AttributeError) as error:
@@ -175,14 +173,18 @@ class ArrayFile(Mapping[str, Rows]):
         section = self._sections[name]
         if name in self._left:
             return self._left[name]
-        if self._content is not None:
+        if self.is_large:
+            content = np.fromfile(self._path, np.uint8, section.nbytes, offset=section.offset)
+        else:
             # A copy, so that one array does not keep the whole file in memory.
             content = self._content[section.offset : section.offset + section.nbytes].copy()
-        else:
-            content = np.fromfile(self._path, np.uint8, section.nbytes, offset=section.offset)
         if hashlib.sha256(content.data).hexdigest() != section.sha256:
             raise ValueError(f"{self._path.name} does not hold the {name} that were written")
         return content.view(section.dtype).reshape(section.shape)
+
+    @cached_property
+    def _content(self) -> NDArray[np.uint8]:
+        return np.fromfile(self._path, np.uint8)
 
     def damage(self) -> str | None:
         """Return what is wrong with the arrays that are left in the file, if anything is; reads them as a whole."""

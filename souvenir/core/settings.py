@@ -186,7 +186,7 @@ class Settings(SyncSettings, LoadSettings):
         default=0,
         ge=0,
         description="Threads for one run of a model in this process, embedding or cross-encoder; 0 uses half of the "
-        "cores. The embedding model has as many runs at once as there are cores for.",
+        "cores. The embedding model has two runs at once if there are cores for them.",
     )
     embed_queue_tokens: int = Field(
         default=300_000,

@@ -82,7 +82,9 @@ class CoarseScan:
     def candidates(self, query: FloatVector, count: int) -> NDArray[np.int64]:
         """Return up to `count` rows, of those with the greatest inner products with `query` (dim,) as far as known."""
         faiss.omp_set_num_threads(1)  # one query gains nothing from a second thread, and waking one costs time
-        wanted = min(len(self._row_of), -(-count * len(self._row_of) // max(len(self._slot_of), 1)))
+        if not len(self._slot_of):
+            return np.empty(0, dtype=np.int64)
+        wanted = min(len(self._row_of), -(-count * len(self._row_of) // len(self._slot_of)))
         _, slots = self._index.search(np.ascontiguousarray(query[None, :], dtype=np.float32), wanted)
         rows = np.frombuffer(self._row_of, np.int32)[slots[0][slots[0] >= 0]].astype(np.int64)
         held: NDArray[np.int64] = rows[rows != _EMPTY]

@@ -80,11 +80,11 @@ FINISH_S = 0.005
 """Expected duration of the steps after the ranking: reading the memories and sending the answer."""
 
 MARGIN = 1.25
-"""The expected duration of a step, as a multiple of its moving average (`souvenir.index.pace`)."""
+"""The time kept for a step, as a multiple of its expected duration (`souvenir.index.pace`)."""
 
 OMITTED_DECAY = 0.9998
-"""Factor of that average for each search that omits the step. Without it, one slow measurement, such as that of a cold
-index, would omit the step forever; with it, one that is too slow is tried again about once in 1,000 searches."""
+"""Factor of the expected duration for each search that omits the step for it. Without it, the step would be omitted
+forever after a slow hour; with it, one that is too slow is tried again about once in 600 searches."""
 
 log = structlog.get_logger(__name__)
 
@@ -149,9 +149,8 @@ class Recall:
             self._pace.waited(perf_counter() - asked_s)
             if probe.words is not None and probe.vector is not None and self._left_with_scan_s() < 0:
                 self._omitted.add(VECTOR)
-                probe = replace(probe, vector=None, unframed=None, late=None)
-            if VECTOR in self._omitted:
                 self._pace.scan_s *= OMITTED_DECAY
+                probe = replace(probe, vector=None, unframed=None, late=None)
             return replace(self._find(query, probe, now, intent, tagged, balances), time=time)
         finally:
             self._slots.release()
@@ -169,9 +168,9 @@ class Recall:
         legible = known is None or known >= LEGIBLE_SHARE
         # Without the words, the meaning of a query that the model cannot read is better than no order.
         counts = legible or probe.words is None or query.weights.vector >= 1.0
-        began_s = perf_counter()
         while True:
             require_time()
+            began_s = perf_counter()
             candidates, probe = self._candidates(probe)
             self._note(candidates.seconds)
             with self._instruments.stage(Stage.SEARCH_RANK):
@@ -220,6 +219,8 @@ class Recall:
             return _try(arm, run)
         try:
             left_with_slot_s = self._left_with_scan_s() - MARGIN * self._pace.slot_s
+            if left_with_slot_s < 0:
+                self._pace.scan_s *= OMITTED_DECAY
             with deadline(max(0.0, min(SHARE_FOR_EMBEDDING * left_s, left_with_slot_s))):
                 return _try(arm, run)
         except DeadlineExceeded:
@@ -259,14 +260,15 @@ class Recall:
     def _note_pace(
         self, candidates: Candidates, evidence: Evidence, probe: Probe, times_s: tuple[float, float, float, float]
     ) -> None:
-        """:param times_s: When the search had its slot, began and ended late interaction, and had its ranking."""
+        """:param times_s: Begin of the search of the index, begin and end of late interaction, end of the ranking."""
         began_s, late_from_s, late_to_s, ended_s = times_s
         scan_s = candidates.seconds.vectors
         self._pace.searched(
             scan_s=None if probe.vector is None else scan_s,
             late_s=None if evidence.late is None else late_to_s - late_from_s,
             rank_s=ended_s - late_to_s,
-            rest_s=late_from_s - began_s - scan_s + ended_s - late_to_s,
+            # A wait for a writer is rare, and no reason to expect another.
+            rest_s=late_from_s - began_s - scan_s - candidates.seconds.waited + ended_s - late_to_s,
         )
 
     def _found(

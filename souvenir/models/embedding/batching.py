@@ -54,7 +54,7 @@ SHARED_BATCH_TOKENS = 64
 """Tokens of one batch of documents while several callers use the model: each of them waits for the batch to end."""
 
 SHARED_S = 1.0
-"""The model is shared for this long after another caller than before used it."""
+"""The model is shared for this long after a caller asked for it while another waited, or next after another."""
 
 ALWAYS_QUEUED = 2_048
 """A request of so many tokens is queued however many wait: a search, or a short text. The number of such requests is
@@ -236,7 +236,7 @@ class Batcher(Generic[Row, Output]):
                 self._order.arrive(request.caller)
                 queue = self._queues[request.caller] = _Queue()
             queue.add(request)
-            if self._last_caller not in (None, request.caller):
+            if {self._last_caller or request.caller, *self._queues} != {request.caller}:
                 self._shared_until = monotonic() + SHARED_S
             self._last_caller = request.caller
             self._changed.notify_all()

@@ -40,7 +40,7 @@ RETRY_AFTER_S = 10.0
 
 
 class OnnxEmbedder:
-    """Loads on first use, or with `load`. Thread-safe; as many runs at once as the cores allow.
+    """Loads on first use, or with `load`. Thread-safe; two runs at once if there are cores for them.
 
     :param model: A folder (`souvenir.core.files.resource` finds relative ones) or a Hugging Face id, ``org/name``.
     :param revision: Commit, tag or branch of a Hugging Face model.
@@ -256,7 +256,7 @@ class OnnxEmbedder:
         batcher = Batcher(
             session.encode,
             max_waiting=self._max_waiting_tokens,
-            workers=max(1, available_cores() // session.threads),
+            workers=2 if available_cores() >= 2 * session.threads else 1,
             keeps_one_for_queries=False,
             instruments=self._instruments,
         )
