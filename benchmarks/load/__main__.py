@@ -1,10 +1,10 @@
-"""The real service under load: eight searchers, a writer, and a health probe.
+"""The real service under load: an import with a searcher; then eight searchers, a writer, and a health probe.
 
     python -m benchmarks.load
     python -m benchmarks.load --memories 1000 --seconds 5
 
 Queries are different from each other and embedded by the real model. Callers run in processes of their own and wait for
-each answer before they ask again. In the end every add that was acknowledged is asked for.
+each answer before they ask again. In the end every memory whose storage was acknowledged is asked for.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.load.callers import SEARCHERS, SOURCE, Traffic, generate, probe_health
+from benchmarks.load.importing import BODY_MEMORIES, import_and_search
 from benchmarks.load.sentences import memories
 from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
 from benchmarks.service import Client, Service, ServiceFailed
@@ -80,11 +81,19 @@ def run(count: int, seconds: float, folder: Path) -> bool:
     service = Service(folder / "data")
     progress(f"the service was ready after {service.start():.1f} s")
     try:
+        imported = import_and_search(service.port, seconds)
+        progress(f"import: {imported.per_second:.0f} memories a second")
         idle, loaded, traffic = measure(service.port, seconds)
-        lost = missing_adds(service.port, traffic.acknowledged)
+        lost = missing_adds(service.port, {**imported.acknowledged, **traffic.acknowledged})
     finally:
         service.stop()
-    rows = {"/health, idle": idle, "/health, under load": loaded, "search": traffic.search_s, "add": traffic.add_s}
+    rows = {
+        "search, during an import": imported.search_s,
+        "/health, idle": idle,
+        "/health, under load": loaded,
+        "search": traffic.search_s,
+        "add": traffic.add_s,
+    }
     percentiles = {
         name: {f"p{percent}": percentile_ms(durations, percent) for percent in (50, 95, 99)} | {"count": len(durations)}
         for name, durations in rows.items()
@@ -92,13 +101,19 @@ def run(count: int, seconds: float, folder: Path) -> bool:
     cells = [[name, *(f"{figure:,.2f}" for figure in figures.values())] for name, figures in percentiles.items()]
     print("\nMilliseconds\n\n" + table(("", "p50", "p95", "p99", "count"), cells))
     rate = len(traffic.search_s) / (seconds + 2.0)
-    print(f"\n{SEARCHERS} searchers together: {rate:.0f} searches a second; {traffic.refused} requests refused (429)")
+    print(f"\nimport: {imported.per_second:.0f} memories a second in bodies of {BODY_MEMORIES}, next to the searches")
+    print(f"{SEARCHERS} searchers together: {rate:.0f} searches a second; {traffic.refused} requests refused (429)")
     targets = [
         Target("/health under load p99 / idle p50", percentile_ms(loaded, 99) / percentile_ms(idle, 50), HEALTH_LIMIT),
         Target("acknowledged adds that are not there", lost, 0),
     ]
     print_targets(targets)
-    figures = {"milliseconds": percentiles, "searches_per_second": rate, "refused": traffic.refused}
+    figures = {
+        "milliseconds": percentiles,
+        "imported_per_second": imported.per_second,
+        "searches_per_second": rate,
+        "refused": traffic.refused,
+    }
     print(f"\n{write_results('load', figures, targets)}")
     return all(target.met for target in targets)
 
