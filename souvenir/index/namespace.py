@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from souvenir.core.array_file import Rows, Streamed
-from souvenir.core.concurrency import ReadersWriterLock
+from souvenir.core.concurrency import Pace, ReadersWriterLock
 from souvenir.core.labels import is_visible
 from souvenir.core.passages import (
     LATE_PROFILES,
@@ -32,7 +32,6 @@ from souvenir.index.attributes import PassageAttributes, row_of
 from souvenir.index.candidates import ArmSeconds, Candidates, PastState, Probe
 from souvenir.index.late_interaction import LateQuery, late_interaction
 from souvenir.index.lexical import Corpus, idf
-from souvenir.index.pace import Pace
 from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
 from souvenir.index.selection import nearest, top, union
 from souvenir.index.token_vectors import MISSING, TokenVectors

@@ -80,7 +80,7 @@ FINISH_S = 0.005
 """Expected duration of the steps after the ranking: reading the memories and sending the answer."""
 
 MARGIN = 1.25
-"""The time kept for a step, as a multiple of its expected duration (`souvenir.index.pace`)."""
+"""The time kept for a step, as a multiple of its expected duration (`souvenir.core.concurrency.Pace`)."""
 
 OMITTED_DECAY = 0.9998
 """Factor of the expected duration for each search that omits the step for it. Without it, the step would be omitted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import re
 import select
 import socket
 import subprocess
@@ -144,7 +145,8 @@ client.close()
     command = [sys.executable, "-W", "error", "-c", code]
     environment = {"PYTHONPATH": str(CLIENT)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=True)
-    assert done.stderr == "Of the turns of agent agent, 2 are still waiting for the service\n"
+    # On a slow machine the first may have been stored by then.
+    assert re.fullmatch("Of the turns of agent agent, [12] are still waiting for the service\n", done.stderr)
     memory = Memory(own_service)
     assert [content for _, content in memory.said("agent", "one")] == ["Quick.", "Noted."]
     memory.close()

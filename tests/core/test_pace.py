@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from souvenir.index.pace import Pace
+from souvenir.core.concurrency import Pace
 
 
 def paced(*durations_s: float) -> float:
