@@ -154,6 +154,10 @@ that is a hundred times as slow, such as the first in a cold index, moves it no 
 
 BEFORE_THE_FIRST_S = 0.005
 
+OMITTED_DECAY = 0.9998
+"""Factor of the expected duration for each search that omits the step for it. Without it, the step would be omitted
+forever after a slow hour; with it, one that is too slow is tried again about once in 600 searches."""
+
 LEAST_S = 0.001
 """A step that takes no time, such as waiting on an idle machine, is expected to take this long, so that the expectation
 follows in some 30 searches when it begins to take longer."""
@@ -174,6 +178,14 @@ class Pace:
 
     def waited(self, slot_s: float) -> None:
         self.slot_s = _moved(self.slot_s, slot_s)
+
+    def omitted_scan(self) -> None:
+        """Note that a search omitted the vector arm because it was expected to end too late."""
+        self.scan_s *= OMITTED_DECAY
+
+    def omitted_late(self) -> None:
+        """Note the same of late interaction."""
+        self.late_s *= OMITTED_DECAY
 
     def searched(self, *, scan_s: float | None, late_s: float | None, rank_s: float, rest_s: float) -> None:
         """Note the durations of a search; None: it omitted the step."""

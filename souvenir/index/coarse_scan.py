@@ -62,7 +62,7 @@ class CoarseScan:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether to rebuild it: most slots are empty, or there are several times the rows that it was built from."""
+        """True if it should be made again: most slots are empty, or the rows are several times those it was made of."""
         return len(self._slot_of) < len(self._row_of) / 2 or len(self._slot_of) > GROWTH * self._made_of
 
     def add(self, vectors: FloatVector) -> None:

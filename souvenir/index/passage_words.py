@@ -114,7 +114,7 @@ class PassageWords:
         self._only_chunk = array("i")  # of each passage; _SEVERAL: there are several
         self._several: dict[int, tuple[int, ...]] = {}
         self._is_aligned = True
-        """Whether every passage has exactly one chunk, with the same number."""
+        """True if every passage has exactly one chunk, with the same number."""
         self._lengths = array("I")
         self._length_copy: NDArray[np.uint32] | None = None
         reach = max((len(rule.spread.back) for rule in rules.values()), default=0)

@@ -82,10 +82,6 @@ FINISH_S = 0.005
 MARGIN = 1.25
 """The time kept for a step, as a multiple of its expected duration (`souvenir.core.concurrency.Pace`)."""
 
-OMITTED_DECAY = 0.9998
-"""Factor of the expected duration for each search that omits the step for it. Without it, the step would be omitted
-forever after a slow hour; with it, one that is too slow is tried again about once in 600 searches."""
-
 log = structlog.get_logger(__name__)
 
 
@@ -149,7 +145,7 @@ class Recall:
             self._pace.waited(perf_counter() - asked_s)
             if probe.words is not None and probe.vector is not None and self._left_with_scan_s() < 0:
                 self._omitted.add(VECTOR)
-                self._pace.scan_s *= OMITTED_DECAY
+                self._pace.omitted_scan()
                 probe = replace(probe, vector=None, unframed=None, late=None)
             return replace(self._find(query, probe, now, intent, tagged, balances), time=time)
         finally:
@@ -220,7 +216,7 @@ class Recall:
         try:
             left_with_slot_s = self._left_with_scan_s() - MARGIN * self._pace.slot_s
             if left_with_slot_s < 0:
-                self._pace.scan_s *= OMITTED_DECAY
+                self._pace.omitted_scan()
             with deadline(max(0.0, min(SHARE_FOR_EMBEDDING * left_s, left_with_slot_s))):
                 return _try(arm, run)
         except DeadlineExceeded:
@@ -359,7 +355,7 @@ class Recall:
             return evidence
         if left_until_due() < MARGIN * (self._pace.late_s + self._pace.rank_s) + FINISH_S:
             self._omitted.add(LATE)
-            self._pace.late_s *= OMITTED_DECAY
+            self._pace.omitted_late()
             return evidence
         found = _try(LATE, lambda: self._index.late_scores(probe, candidates.rows[best], candidates.passage_ids[best]))
         if found is None:

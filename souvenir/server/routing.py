@@ -62,7 +62,7 @@ class DeclaredRoute(Route):
 
     FastAPI takes some 5 ms to analyse a function, which for all of them would be a third of the start.
 
-    :param max_body_bytes: Maximum size of a body below MAX_BODY_BYTES, if there is one.
+    :ivar max_body_bytes: Maximum size of a body below MAX_BODY_BYTES, if there is one.
     """
 
     def __init__(
