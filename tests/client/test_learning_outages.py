@@ -266,11 +266,11 @@ def test_waiting_for_a_free_thread_is_not_a_service_failure(service, vendor, cli
 
 def test_an_abandoned_answer_uses_no_memory(own_service, vendor, client, monkeypatch):
     monkeypatch.setattr(capture, "MAX_WAITING_TURNS", 3)
-    long = "x" * 200_000
+    long, questions = "x" * 200_000, 24
     with learning("agent", own_service.url, flush_timeout_s=0.0, capture_only=True):
         own_service.stop()
         tracemalloc.start()
-        for number in range(12):
+        for number in range(questions):
             vendor.replies.append(long)
             question = models.user(f"{number}: {long}")
             client.chat.completions.with_raw_response.create(model=models.MODEL, messages=[question])
@@ -278,7 +278,8 @@ def test_an_abandoned_answer_uses_no_memory(own_service, vendor, client, monkeyp
         gc.collect()
         kept_bytes, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    assert kept_bytes < 12 * len(long) / 2
+    # The waiting turns may hold a text and its body; had every answer been kept, it would be twice this limit.
+    assert kept_bytes < questions * len(long) / 2
     own_service.start()
 
 
