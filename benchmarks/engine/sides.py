@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Protocol
 
@@ -48,6 +48,11 @@ class Ours:
         for start in range(0, len(texts), BATCH):
             drafts = [MemoryDraft(text, SOURCE) for text in texts[start : start + BATCH]]
             self.engine.add_batch(SCOPE, drafts)
+
+    def add_unindexed(self, count: int) -> list[int]:
+        """Store texts while no index is loaded, so that snapshots lack them as after a kill; return their ids."""
+        drafts = [MemoryDraft(text, SOURCE) for text in islice(self._spare, count)]
+        return self.engine.add_batch(SCOPE, drafts)
 
     def search(self) -> None:
         self.engine.search(SCOPE, self.query(next(self._queries)))

@@ -10,10 +10,12 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+BEHIND = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,15 @@ class Start:
     answer_s: float
     resident_mb: float
     peak_mb: float
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Starts on one folder: without a snapshot, with a current one, and with one that lacks `BEHIND` passages."""
+
+    without: Start
+    current: Sequence[Start]
+    behind: Start
 
 
 def measure(data_dir: Path) -> Start:

@@ -311,3 +311,8 @@ class TokensAdded:
 
 IndexChange = PassageAdded | PassageRemoved | OwnerChanged | TokensAdded
 """The effect of a committed transaction on an index. Passages are immutable; they are only added and removed."""
+
+
+def kind_of(change: IndexChange) -> PassageKind:
+    """Return the kind of the passages that a change is about."""
+    return change.passage.kind if isinstance(change, PassageAdded) else change.kind

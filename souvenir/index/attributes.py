@@ -235,18 +235,6 @@ class PassageAttributes:
         self._counted(row, 1)
         self._link(row)
 
-    def extend(self, rows: Sequence[PassageRow]) -> None:
-        """Append many rows."""
-        if not rows:
-            return
-        start, end = self._size, self._size + len(rows)
-        while end > len(self._ids):
-            self._grow()
-        for column, values in zip(self._columns(), zip(*map(self._coded, rows), strict=True), strict=True):
-            column[start:end] = values
-        self._size = end
-        self._derive()
-
     def _derive(self) -> None:
         """Compute everything that follows from the columns."""
         size = self._size

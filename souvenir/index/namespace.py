@@ -19,7 +19,6 @@ from souvenir.core.array_file import Rows, Streamed
 from souvenir.core.concurrency import Pace, ReadersWriterLock
 from souvenir.core.labels import is_visible
 from souvenir.core.passages import (
-    LATE_PROFILES,
     IndexChange,
     OwnerChanged,
     PassageAdded,
@@ -34,7 +33,7 @@ from souvenir.index.late_interaction import LateQuery, late_interaction
 from souvenir.index.lexical import Corpus, idf
 from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
 from souvenir.index.selection import nearest, top, union
-from souvenir.index.token_vectors import MISSING, TokenVectors
+from souvenir.index.token_vectors import TokenVectors
 from souvenir.index.vector import SCORED_WHOLE_ROWS, FromCentre, VectorIndex, products, shrunk_mean
 
 READ_FOR_CANDIDATES = ("vectors", "tokens", "row_terms")
@@ -101,6 +100,9 @@ class NamespaceIndex:
 
     def __len__(self) -> int:
         return len(self.attributes)
+
+    def has(self, passage_id: int) -> bool:
+        return self.attributes.row_of(passage_id) is not None
 
     def owner_count(self) -> int:
         with self.lock.read():
@@ -428,12 +430,6 @@ class NamespaceIndex:
                 others = self.attributes.owners[rows].tolist()
                 found[int(self.attributes.owners[row])] = list(zip(others, cosines, strict=True))
             return found
-
-    def without_tokens(self) -> list[int]:
-        """Return the ids of the passages whose token vectors are missing, of those that have some."""
-        late = np.isin(self.attributes.profiles, list(LATE_PROFILES))
-        ids: list[int] = self.attributes.ids[late & (self.tokens.lengths == MISSING)].tolist()
-        return ids
 
 
 @dataclass(frozen=True, slots=True)

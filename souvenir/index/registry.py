@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -23,15 +23,13 @@ from souvenir.core.passages import (
     CommitId,
     Embedding,
     IndexChange,
+    OwnerChanged,
     Passage,
     PassageAdded,
     PassageRemoved,
-    PassageRow,
-    TokenCodes,
-    TokensAdded,
+    kind_of,
 )
 from souvenir.core.types import PassageKind, Profile
-from souvenir.index.attributes import PassageAttributes
 from souvenir.index.cross_check import SAMPLED_AT_LOAD, Stored, sample_of, sampled_problems
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_words import WordRules
@@ -67,11 +65,24 @@ class PassageView(Stored, Protocol):
     def ids_summary(self) -> tuple[int, int]:
         """Return the number and the sum of the ids of the passages."""
 
-    def tokens_of(self, ids: Iterable[int]) -> Iterable[tuple[int, TokenCodes]]:
-        """Return the token vectors of those among `ids` that have some, by id."""
+    def ids(self) -> Set[int]:
+        """Return the ids of the passages."""
 
-    def attributes(self) -> Sequence[PassageRow]:
-        """Return a row for every passage."""
+    def changes_since(self, change_seq: int) -> Touched | None:
+        """Return what the writes after a number touched; None if the log does not reach back to it."""
+
+    def owners(self, owner_ids: Iterable[int]) -> Iterable[OwnerChanged]:
+        """Return the present filter attributes of these owners, as far as they have passages."""
+
+
+class Touched(Protocol):
+    """Ids of passages that were added, removed or got token vectors, and of owners with other filter attributes."""
+
+    @property
+    def passage_ids(self) -> Set[int]: ...
+
+    @property
+    def owner_ids(self) -> Set[int]: ...
 
 
 class Analyse(Protocol):
@@ -367,34 +378,22 @@ class IndexRegistry:
         index = self._snapshots.read(_snapshot_name(key), view.includes, load)
         if index is None:
             return None
-        missing: Collection[int] = ()
-        if index.change_seq != view.change_seq or not index.attributes.has_ids(*view.ids_summary()):
-            missing = self._follow(key, entry, index, view)
+        touched = view.changes_since(index.change_seq)
+        if touched is None:
+            log.info("index_snapshot_too_old", **_named(key), action="rebuilding")
+            return None
+        index.apply([PassageRemoved(id_, key.kind) for id_ in touched.passage_ids if index.has(id_)], 0)
+        index.apply(view.owners(touched.owner_ids), 0)
         wrong = self._sampled_problems(index, sample_of(index.attributes.ids, SAMPLED_AT_LOAD), view)
+        index.apply(self._added(view.passages(sorted(touched.passage_ids))), view.change_seq)
+        missing, surplus = _differing_ids(index, view)
+        wrong += [f"passage {id_} is not stored" for id_ in surplus]
         if wrong:
             self._reject(key, view, wrong)
             return None
-        if missing:
-            index.apply(self._added(view.passages(sorted(missing))), 0)
-        index.change_seq = view.change_seq
+        index.apply(self._added(view.passages(sorted(missing))), view.change_seq)
+        entry.changed_rows = len(touched.passage_ids | missing) + len(touched.owner_ids)
         return index
-
-    def _follow(self, key: IndexKey, entry: _Entry, index: NamespaceIndex, view: PassageView) -> Collection[int]:
-        """Apply the changes since a snapshot, except for new passages, whose ids are returned."""
-        stored = {row.id: row for row in view.attributes()}
-        ids, flags = index.attributes.ids.tolist(), index.attributes.flags.tolist()
-        gone = PassageRow(0, 0, 0, "", 0, False)
-        index.attributes = PassageAttributes(self._analyse.terms)
-        index.attributes.extend(
-            [stored.get(id_, gone)._replace(id=id_, flags=flag) for id_, flag in zip(ids, flags, strict=True)]
-        )
-        known = set(ids)
-        removed, missing = known - stored.keys(), stored.keys() - known
-        index.apply([PassageRemoved(id_, key.kind) for id_ in removed], 0)
-        if self._token_space is not None and (lacking := index.without_tokens()):
-            index.apply([TokensAdded(id_, key.kind, tokens) for id_, tokens in view.tokens_of(lacking)], 0)
-        entry.changed_rows = len(missing) + len(removed)
-        return missing
 
     def _reject(self, key: IndexKey, view: PassageView, wrong: Sequence[str]) -> None:
         """Remove the snapshot of an index that disagrees with the database, and warn."""
@@ -410,8 +409,12 @@ class IndexRegistry:
         return (PassageAdded(passage, embedding, self._analyse.chunks(passage)) for passage, embedding in passages)
 
 
-def kind_of(change: IndexChange) -> PassageKind:
-    return change.passage.kind if isinstance(change, PassageAdded) else change.kind
+def _differing_ids(index: NamespaceIndex, view: PassageView) -> tuple[Set[int], Set[int]]:
+    """Return the ids that an index lacks, such as those of passages without a readable embedding, and the surplus."""
+    if index.attributes.has_ids(*view.ids_summary()):
+        return frozenset(), frozenset()
+    held, stored = set(index.attributes.ids.tolist()), view.ids()
+    return stored - held, held - stored
 
 
 def _snapshot_name(key: IndexKey) -> str:

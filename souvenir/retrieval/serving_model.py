@@ -44,13 +44,14 @@ from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.retrieval.preparation import PassageAnalyser, embeddings_of, prepare
 from souvenir.retrieval.profiles import Constants, Spread
 from souvenir.retrieval.scoring import Scoring, scoring_of
-from souvenir.store import check, generations, namespaces
+from souvenir.store import check, generations, index_changes, namespaces
 from souvenir.store import vectors as rows
 from souvenir.store.database import Database
+from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.namespace_view import NamespaceView
 from souvenir.store.passages import ModelChanged, insert_embeddings
 from souvenir.store.pending_removals import RemovalStep
-from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.store.transaction import Transaction
 
 T = TypeVar("T")
 
@@ -264,19 +265,20 @@ class Models:
         """
         by_id = {passage.id: codes for (_, passage), codes in zip(lacking, tokens, strict=True)}
 
+        changes: dict[int, list[TokensAdded]] = {}
+        for namespace_id, passage in lacking:
+            change = TokensAdded(passage.id, passage.kind, by_id[passage.id])
+            changes.setdefault(namespace_id, []).append(change)
+
         def work(connection: apsw.Connection) -> Mapping[int, int]:
             save(connection)
             rows.add_tokens(connection, model_id, by_id)
-            return namespaces.count_write(connection, {namespace_id for namespace_id, _ in lacking})
+            left = namespaces.ids(connection) & changes.keys()
+            return {one: index_changes.append(connection, one, changes[one], None) for one in left}
 
         def apply(change_seqs: Mapping[int, int]) -> None:
             for namespace_id, change_seq in change_seqs.items():
-                changes = [
-                    TokensAdded(passage.id, passage.kind, by_id[passage.id])
-                    for of, passage in lacking
-                    if of == namespace_id
-                ]
-                self.serving.registry.apply(namespace_id, changes, change_seq)
+                self.serving.registry.apply(namespace_id, changes[namespace_id], change_seq)
 
         self._database.write_rows(work, apply)
 

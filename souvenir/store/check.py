@@ -105,6 +105,10 @@ RULES = {
         "SELECT p.id FROM passages p JOIN messages m ON p.kind = 'message' AND m.id = p.owner_id "
         "WHERE (p.text, p.ordinal) IS NOT (m.content, 0)"
     ),
+    "the log of index changes of namespace {} goes on after its last write": (
+        "SELECT DISTINCT n.id FROM index_changes c JOIN namespaces n ON n.id = c.namespace_id "
+        "WHERE c.change_seq > n.change_seq"
+    ),
     "message {} lies in a session of another namespace": (
         "SELECT m.id FROM messages m JOIN sessions s ON s.id = m.session_id WHERE s.namespace_id <> m.namespace_id"
     ),

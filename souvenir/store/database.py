@@ -34,6 +34,7 @@ from souvenir.store.connections import BUSY_TIMEOUT_MS, open_reader, open_writer
 from souvenir.store.copies import Copies
 from souvenir.store.disk_space import Reserve, disk_errors
 from souvenir.store.generations import CommitLog
+from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.locks import StoreLock
 from souvenir.store.memories import reads
 from souvenir.store.passages import VectorModels
@@ -49,7 +50,7 @@ from souvenir.store.restore import (
     update_copy,
 )
 from souvenir.store.scrubbing import empty_log, scrub
-from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.store.transaction import Transaction
 from souvenir.store.unreadable import UnreadableRows
 from souvenir.store.vectors import MODEL, MODEL_SPEC, OTHER_MODEL
 from souvenir.store.writer import Writer

@@ -9,10 +9,11 @@ from math import isfinite
 import apsw
 import numpy as np
 
-from souvenir.core.passages import CommitId, Embedding, Passage, PassageRow, TokenCodes
+from souvenir.core.passages import CommitId, Embedding, OwnerChanged, Passage, TokenCodes
 from souvenir.core.types import PassageKind
-from souvenir.store import generations
-from souvenir.store.rows import PASSAGE_COLUMNS, ids_parameter, only, readable
+from souvenir.store import generations, index_changes
+from souvenir.store.index_changes import Touched
+from souvenir.store.rows import PASSAGE_COLUMNS, ids_parameter, only, readable, select
 from souvenir.store.unreadable import report
 
 _FLOAT_BYTES = np.dtype(np.float32).itemsize
@@ -59,19 +60,27 @@ class NamespaceView:
         """Return whether the history of the database contains a commit."""
         return generations.includes(self.connection, commit)
 
-    def attributes(self) -> list[PassageRow]:
-        """Return one row of filter and score attributes per passage, without the flags, which have no column."""
-        return list(
-            readable(
-                self.connection,
-                PassageRow,
-                "SELECT id, owner_id, profile, source, occurred_at, archived, dated, coalesce(session_id, 0), "
-                "coalesce(position, 0), role, coalesce(user_id, 0), coalesce(speaker, ''), 0, coalesce(fact_id, 0) "
-                "FROM passages WHERE namespace_id = ? AND kind = ?",
-                (self.namespace_id, self.kind.value),
-                table="passages",
-            )
+    def ids(self) -> set[int]:
+        """Return the ids of the passages."""
+        query = "SELECT id FROM passages WHERE namespace_id = ? AND kind = ?"
+        return set(select(self.connection, int, query, (self.namespace_id, self.kind.value)))
+
+    def changes_since(self, change_seq: int) -> Touched | None:
+        """Return what the writes after a number touched; None if the log does not reach back to it."""
+        return index_changes.since(self.connection, self.namespace_id, self.kind, change_seq)
+
+    def owners(self, owner_ids: Iterable[int]) -> Iterator[OwnerChanged]:
+        """Yield the present filter attributes of these owners, as far as they have passages."""
+        attributes = "kind, owner_id, source, occurred_at, archived, dated"
+        rows = readable(
+            self.connection,
+            tuple[int, OwnerChanged],
+            f"SELECT min(id), {attributes} FROM passages WHERE kind = ? AND owner_id IN "
+            f"(SELECT value FROM json_each(?)) GROUP BY {attributes}",
+            (self.kind.value, ids_parameter(owner_ids)),
+            table="passages",
         )
+        return (changed for _, changed in rows)
 
     def passages(self, ids: Iterable[int] | None) -> Iterator[tuple[Passage, Embedding]]:
         """Yield passages embedded by the model with their embeddings, in id order; all, or those among `ids`."""
@@ -95,25 +104,6 @@ class NamespaceView:
                 report(self.connection, "vectors", passage.id)
                 tokens = None
             yield passage, Embedding(found, None if tokens is None else TokenCodes.from_bytes(tokens))
-
-    def tokens_of(self, ids: Iterable[int]) -> Iterator[tuple[int, TokenCodes]]:
-        """Yield the token vectors of those among `ids` that have some, by id."""
-        rows = readable(
-            self.connection,
-            tuple[int, bytes],
-            "SELECT passage_id, tokens FROM vectors WHERE passage_id IN (SELECT value FROM json_each(?)) "
-            "AND model_id = ? AND tokens IS NOT NULL",
-            (ids_parameter(ids), self.model_id),
-            table="vectors",
-        )
-        token_dim: int | None = None
-        for passage_id, tokens in rows:
-            # Only now: without token vectors, it would look at every row.
-            token_dim = self._token_dim() if token_dim is None else token_dim
-            if TokenCodes.are_sound(tokens, token_dim):
-                yield passage_id, TokenCodes.from_bytes(tokens)
-            else:
-                report(self.connection, "vectors", passage_id)
 
     def _token_dim(self) -> int:
         """Return the dimension of the token vectors, by most of the first ones: a single row may be damaged."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -12,7 +11,7 @@ import apsw
 from souvenir.core.labels import PARENT, SEPARATOR
 from souvenir.core.types import SourceFilter, SourceMatch
 from souvenir.store.generations import history_id
-from souvenir.store.rows import first, ids_parameter, select
+from souvenir.store.rows import first, select
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +74,6 @@ def visible_condition(sources: tuple[str, ...] | None, column: str = "source") -
         parameters += [path, path + SEPARATOR, path + SEPARATOR]
     climbs = f"instr('/' || {column} || '/', '/{PARENT}/')"
     return f"({' OR '.join(of_each) or '0'}) AND {climbs} = 0", parameters
-
-
-def count_write(connection: apsw.Connection, namespace_ids: Collection[int]) -> dict[int, int]:
-    """Count a write to namespaces; return the present `change_seq` of those that there still are."""
-    query = (
-        "UPDATE namespaces SET change_seq = change_seq + 1 WHERE id IN (SELECT value FROM json_each(?)) "
-        "RETURNING id, change_seq"
-    )
-    return dict(select(connection, tuple[int, int], query, (ids_parameter(namespace_ids),)))
 
 
 def change_seq(connection: apsw.Connection, namespace_id: int) -> int:

@@ -17,14 +17,14 @@ from typing import NamedTuple
 
 import apsw
 
-from souvenir.core.timestamps import to_us
+from souvenir.store import index_changes
 from souvenir.store.cascade import Removal, RemovedRows
+from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.learning import extractions
 from souvenir.store.learning import extractions as provenance
 from souvenir.store.learning.extractions import Party
 from souvenir.store.rows import first, ids_parameter, select
 from souvenir.store.schema import has_table
-from souvenir.store.transaction import IndexUpdate
 
 AT_ONCE = 128
 """Rows deleted in one transaction: other writes wait for some tens of milliseconds."""
@@ -378,12 +378,9 @@ def _advance_rows(connection: apsw.Connection, kind: Removable, work: str, now: 
 
 
 def _step(removal: Removal, namespace_id: int, now: datetime) -> RemovalStep:
-    change_seq = removal.connection.execute(
-        "UPDATE namespaces SET change_seq = change_seq + 1, changed_at = ? WHERE id = ? RETURNING change_seq",
-        (to_us(now), namespace_id),
-    ).get
     changes = tuple(removal.changes)
-    update = IndexUpdate(namespace_id, int(change_seq), changes, changes)
+    change_seq = index_changes.append(removal.connection, namespace_id, changes, now)
+    update = IndexUpdate(namespace_id, change_seq, changes, changes)
     return RemovalStep(removal.removed, update, texts=tuple(removal.texts))
 
 

@@ -26,7 +26,7 @@ from souvenir.core.errors import (
     SourceForbidden,
 )
 from souvenir.core.labels import attributed, belongs_to_another, contributed, few, inherited, is_visible, joined
-from souvenir.core.passages import IndexChange, PassageOwner, PreparedPassage
+from souvenir.core.passages import PassageOwner, PreparedPassage
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import (
     AddAction,
@@ -44,10 +44,11 @@ from souvenir.core.types import (
     UpsertOutcome,
     least_trusted,
 )
-from souvenir.store import namespaces
+from souvenir.store import index_changes, namespaces
 from souvenir.store.admin.transfers import insert_history
 from souvenir.store.cascade import Removal
 from souvenir.store.graph import mention_queue, mentions
+from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.learning import extractions
 from souvenir.store.memories import facts, memories, reads
 from souvenir.store.memories.memories import metadata_after, written_state
@@ -62,19 +63,6 @@ WRITING = frozenset({"update", "import"})
 
 _CHANGED_AT = "max(?5, coalesce((SELECT at FROM history WHERE memory_id = {memory} ORDER BY id DESC LIMIT 1), 0))"
 """The time of a change, parameter 5, but not before the last one of the memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexUpdate:
-    """The index changes of one committed write to a namespace, and the `change_seq` of the index after them.
-
-    `next_changes` are those for an index of the next model's vectors, without passages that it has not embedded.
-    """
-
-    namespace_id: int
-    change_seq: int
-    changes: tuple[IndexChange, ...]
-    next_changes: tuple[IndexChange, ...]
 
 
 class FactsNotPrepared(Exception):
@@ -123,18 +111,14 @@ class Transaction:
         return self.namespace.id
 
     def finish(self) -> IndexUpdate:
-        """Increment the change sequence number, by which an index snapshot is recognised as current.
+        """Increment the change sequence number, and log the index changes under it.
 
         :raises ModelChanged: If vectors of the current model are missing.
         """
         self.passages.require_embedded()
-        change_seq = self.connection.execute(
-            "UPDATE namespaces SET change_seq = change_seq + 1, changed_at = ? WHERE id = ? RETURNING change_seq",
-            (to_us(self.now), self.namespace_id),
-        ).get
-        return IndexUpdate(
-            self.namespace_id, int(change_seq), tuple(self.passages.changes), tuple(self.passages.next_changes)
-        )
+        changes, next_changes = tuple(self.passages.changes), tuple(self.passages.next_changes)
+        change_seq = index_changes.append(self.connection, self.namespace_id, changes, self.now)
+        return IndexUpdate(self.namespace_id, change_seq, changes, next_changes)
 
     def memory(self, memory_id: int) -> Memory:
         """:raises MemoryNotFound: If this namespace has no such memory, or it is not visible to the scope.

@@ -22,8 +22,9 @@ from souvenir.retrieval.profiles import PROFILES
 from souvenir.retrieval.serving_model import word_rules
 from souvenir.store import generations, namespaces
 from souvenir.store.database import Database
+from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.namespace_view import NamespaceView
-from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
 
 NOW = datetime(2024, 3, 1, tzinfo=UTC)

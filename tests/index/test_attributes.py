@@ -142,27 +142,27 @@ def test_a_reused_row_does_not_inherit_the_archived_flag():
     assert allowed.tolist() == [True, False]
 
 
-def test_bulk_append_equals_single_appends():
+def test_removals_keep_all_other_rows():
     passages = [
         replace(passage_of(number, owner=number // 3), source=f"s{number % 4}", archived=number % 5 == 0)
         for number in range(300)
     ]
-    together = PassageAttributes(str.split)
-    for part in (passages[:1], [], passages[1:70], passages[70:]):
-        together.extend([row_of(passage) for passage in part])
-    assert len(together) == 300
+    attributes = PassageAttributes(str.split)
     for passage in passages:
-        row = together.row_of(passage.id)
+        append(attributes, passage)
+    assert len(attributes) == 300
+    for passage in passages:
+        row = attributes.row_of(passage.id)
         assert row is not None
-        assert together.agrees(row, passage)
+        assert attributes.agrees(row, passage)
     for row in (299, 5, 0, 100):
-        together.remove(row)
-    left = [passage for passage in passages if together.row_of(passage.id) is not None]
-    assert len(left) == len(together) == 296
-    allowed = together.allowed(Filters(sources=(SourceFilter("s1"),)), None)
+        attributes.remove(row)
+    left = [passage for passage in passages if attributes.row_of(passage.id) is not None]
+    assert len(left) == len(attributes) == 296
+    allowed = attributes.allowed(Filters(sources=(SourceFilter("s1"),)), None)
     assert allowed is not None
     expected = {passage.id for passage in left if passage.source == "s1" and not passage.archived}
-    assert set(together.ids[allowed].tolist()) == expected
+    assert set(attributes.ids[allowed].tolist()) == expected
 
 
 def test_without_filters_every_row_is_allowed_without_a_mask():

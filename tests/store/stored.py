@@ -11,8 +11,9 @@ from souvenir.retrieval.preparation import PassageAnalyser, prepare
 from souvenir.retrieval.profiles import PROFILES
 from souvenir.store import check, namespaces
 from souvenir.store.database import Database
+from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.memories import reads
-from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
 
 MODEL_ID = FakeEmbedder.model_id

@@ -16,8 +16,9 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MemoryPatch, Scope
 from souvenir.store import namespaces
 from souvenir.store.database import READERS, Database
+from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.memories import reads
-from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.store.transaction import Transaction
 from tests.store.conftest import OpenDatabase
 from tests.store.stored import NOW, insert, nothing, problems, texts_of
 
