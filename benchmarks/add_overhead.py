@@ -19,7 +19,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import cast
 
-import apsw
 from fastapi import FastAPI
 
 from app import create_app
@@ -28,6 +27,7 @@ from benchmarks.load.sentences import memories
 from benchmarks.running import serving, wait_until_ready
 from souvenir.core.settings import LogLevel, Settings
 from souvenir.server.service import Service
+from souvenir.store import sql
 
 TURN = 50
 WARM_UP = 4
@@ -47,7 +47,7 @@ HEADERS = {
 }
 
 
-def drop_event_triggers(connection: apsw.Connection) -> None:
+def drop_event_triggers(connection: sql.Connection) -> None:
     names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]
     for name in filter(lambda name: name.endswith("_event"), names):
         connection.execute(f'DROP TRIGGER "{name}"')

@@ -39,10 +39,10 @@ from souvenir.server.logs import configure_logging
 from souvenir.server.middleware import EarlyRefusal
 from souvenir.server.request_guards import namespace_name
 from souvenir.server.service import Service
-from souvenir.store.backups import Backups
-from souvenir.store.losses import MISSING
-from souvenir.store.repair import rebuild_indexes
-from souvenir.store.restore import accept_losses, repair_ids, require_store, restore_offline
+from souvenir.store.sqlite.backups import Backups
+from souvenir.store.sqlite.losses import MISSING
+from souvenir.store.sqlite.repair import rebuild_indexes
+from souvenir.store.sqlite.restore import accept_losses, repair_ids, require_store, restore_offline
 from souvenir.sync.bucket import Bucket
 from souvenir.sync.transfer import BackupTransfer
 from souvenir.transfer.folder_import import FolderOrder, import_folder

@@ -19,8 +19,8 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, Scope, SearchQuery
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import chosen_model
-from souvenir.store.locks import lock_folder
-from souvenir.store.schema import SCHEMA_VERSION
+from souvenir.store.sqlite.locks import lock_folder
+from souvenir.store.sqlite.schema import SCHEMA_VERSION
 from tests.store.damage import overwrite
 
 Remedy = Callable[[str], object]

@@ -24,7 +24,7 @@ from benchmarks.faults.jobs import answered
 from benchmarks.faults.kills import DATABASE_FILE, Run, running
 from benchmarks.faults.part import Outcome, Part
 from benchmarks.service import Client
-from souvenir.store.connections import open_writer
+from souvenir.store.sqlite.connections import open_writer
 
 TRIALS, LONG_TRIALS = 6, 20
 YEAR_S, DAY_S = 365 * 86_400, 86_400

@@ -26,8 +26,9 @@ from benchmarks.faults.contents import Ledger, captured_logs, contents
 from benchmarks.faults.part import Outcome, Part
 from souvenir.core.errors import SouvenirError, StoreUnusable
 from souvenir.core.settings import Settings
-from souvenir.store import check, losses
-from souvenir.store.restore import restore_offline
+from souvenir.store import check
+from souvenir.store.sqlite import losses
+from souvenir.store.sqlite.restore import restore_offline
 
 DATABASE, LOG = "souvenir.db", "souvenir.db-wal"
 CLOSED, OPEN = 12, 4

@@ -26,7 +26,7 @@ from benchmarks.faults.injector import DiskError, Injector
 from benchmarks.faults.part import Outcome, Part
 from benchmarks.faults.workload import Load
 from souvenir.core.errors import DiskFull, SouvenirError
-from souvenir.store import writer
+from souvenir.store.sqlite import writer
 
 NEW_PROCESSES = multiprocessing.get_context("spawn")
 FOREVER = 1_000_000

@@ -27,7 +27,7 @@ from benchmarks.faults.part import Outcome, Part
 from souvenir.core.array_file import ALIGNMENT, MAGIC, TRAILER_BYTES, header_of
 from souvenir.core.settings import Settings
 from souvenir.index import registry
-from souvenir.store import generations, losses
+from souvenir.store.sqlite import generations, losses
 
 INDEX = "index"
 OLD, NEW = 15, 15

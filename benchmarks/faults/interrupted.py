@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from souvenir import command_line
-from souvenir.store import restore
-from souvenir.store.database import Database
-from souvenir.store.permissions import REPLACED
+from souvenir.store.sqlite import restore
+from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.permissions import REPLACED
 
 INTERRUPTED = 97
 OPERATIONS = ("replace", "rename", "link", "unlink", "fsync")

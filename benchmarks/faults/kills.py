@@ -30,8 +30,8 @@ from benchmarks.faults.part import Outcome, Part
 from benchmarks.faults.stored import health
 from benchmarks.faults.writers import Writer
 from benchmarks.service import ROOT, Client, Service, ServiceFailed
-from souvenir.store.generations import marker_path
-from souvenir.store.losses import COMMITS_MISSING
+from souvenir.store.sqlite.generations import marker_path
+from souvenir.store.sqlite.losses import COMMITS_MISSING
 
 TRIALS, LONG_TRIALS = 20, 200
 WRITING_S = 2.5

@@ -28,8 +28,8 @@ from souvenir.server.service import Service
 from souvenir.store.admin.jobs import Job, JobStatus
 from souvenir.store.messages.blocks import BlockDraft
 from souvenir.store.messages.messages import MessageDraft
-from souvenir.store.restore import restore_offline
 from souvenir.store.selection import Chooses, Selection
+from souvenir.store.sqlite.restore import restore_offline
 from souvenir.transfer.import_job import ImportHandler, ImportOrder
 
 THREADS = len(SCOPES)

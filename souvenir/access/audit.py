@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
 
-import apsw
-
 from souvenir.core.background import Maintenance
 from souvenir.core.errors import Overloaded, Unavailable
 from souvenir.core.timestamps import utc_now
@@ -23,6 +21,7 @@ from souvenir.core.types import Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import audit as rows
 from souvenir.store.admin.audit import AuditEntry, AuditEvent, AuditFilter
+from souvenir.store.sql import Connection
 
 FLUSH_INTERVAL_S = 30.0
 SWEEP_INTERVAL_S = 3600.0
@@ -142,7 +141,7 @@ class AuditLog:
         """Delete in batches, so that other writes are not delayed."""
         before = now - timedelta(days=retention_days)
 
-        def delete(connection: apsw.Connection) -> int:
+        def delete(connection: Connection) -> int:
             return rows.purge(connection, before)
 
         total = 0

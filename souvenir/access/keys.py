@@ -20,8 +20,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
 
-import apsw
-
 from souvenir.access.request_rates import RequestRates
 from souvenir.core.background import Maintenance
 from souvenir.core.concurrency import frees_space
@@ -34,6 +32,7 @@ from souvenir.store.admin import audit, jobs
 from souvenir.store.admin import keys as rows
 from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.admin.keys import ApiKey, DailyUsage, StoredUsage, Usage, daily_usage, stored_usage
+from souvenir.store.sql import Connection
 
 KEY_BEGIN = "mem_"
 SHOWN_CHARS = 8
@@ -198,7 +197,7 @@ class ApiKeys:
             quotas=draft.quotas,
         )
 
-        def work(connection: apsw.Connection) -> ApiKey:
+        def work(connection: Connection) -> ApiKey:
             if key.role is not Role.ADMIN:
                 self._require_other_admin(connection, key.id, "Make an admin key first")
             rows.put(connection, key)
@@ -217,7 +216,7 @@ class ApiKeys:
         if patch == KeyPatch():
             raise NothingToDo("Nothing to update; give name, role, prefixes, namespace, principal_id or quotas")
 
-        def work(connection: apsw.Connection) -> ApiKey:
+        def work(connection: Connection) -> ApiKey:
             before = _living(connection, key_id)
             after = _patched(before, patch)
             if before.role is Role.ADMIN and after.role is not Role.ADMIN:
@@ -236,7 +235,7 @@ class ApiKeys:
         """
         secret = new_secret()
 
-        def work(connection: apsw.Connection) -> ApiKey:
+        def work(connection: Connection) -> ApiKey:
             before = _living(connection, key_id)
             after = replace(before, key_hash=_hash(secret.encode()), key_prefix=secret[:SHOWN_CHARS])
             rows.put(connection, after)
@@ -252,7 +251,7 @@ class ApiKeys:
         :raises Conflict: If no admin would remain to create keys.
         """
 
-        def work(connection: apsw.Connection) -> ApiKey:
+        def work(connection: Connection) -> ApiKey:
             before = _living(connection, key_id)
             if before.role is Role.ADMIN:
                 self._require_other_admin(connection, key_id, "Make another admin key first")
@@ -263,10 +262,10 @@ class ApiKeys:
 
         self._change(work, "key.revoke", by)
 
-    def _change(self, work: Callable[[apsw.Connection], ApiKey], action: str, by: Scope) -> ApiKey:
+    def _change(self, work: Callable[[Connection], ApiKey], action: str, by: Scope) -> ApiKey:
         """Make the change and record the action, in one transaction."""
 
-        def audited(connection: apsw.Connection) -> ApiKey:
+        def audited(connection: Connection) -> ApiKey:
             key = work(connection)
             audit.record(connection, [AuditEvent(utc_now(), action, by.actor, resource_id=key.id)])
             return key
@@ -289,7 +288,7 @@ class ApiKeys:
     def _effective(self, key: ApiKey) -> Quotas:
         return key.quotas if key.role is Role.ADMIN else key.quotas.or_else(self._default_quotas)
 
-    def _require_other_admin(self, connection: apsw.Connection, key_id: str, advice: str) -> None:
+    def _require_other_admin(self, connection: Connection, key_id: str, advice: str) -> None:
         if not self._has_env_key and not rows.other_admin_exists(connection, key_id):
             raise Conflict(f"{advice}, or set API_KEY: otherwise nobody could manage keys any more")
 
@@ -313,7 +312,7 @@ def _with_use(key: ApiKey, usage: Usage | None) -> ApiKey:
     return replace(key, usage_count=key.usage_count + usage.count, last_used_at=usage.last_used_at)
 
 
-def _living(connection: apsw.Connection, key_id: str) -> ApiKey:
+def _living(connection: Connection, key_id: str) -> ApiKey:
     key = rows.active_key(connection, key_id)
     if key is None:
         raise KeyNotFound(key_id)

@@ -16,7 +16,7 @@ from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import Admin, Engine, RunningService
 from souvenir.server.routing import Routes
 from souvenir.server.service import Service
-from souvenir.store.backups import Backup
+from souvenir.store.sqlite.backups import Backup
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
-import apsw
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -32,6 +31,7 @@ from souvenir.store.admin.jobs import Job, JobStatus
 from souvenir.store.idempotency import Once, do_once, made_before
 from souvenir.store.messages import messages as message_rows
 from souvenir.store.messages.messages import Message, MessageDraft
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 routes = Routes("extraction")
@@ -273,7 +273,7 @@ def _take(service: Service, scope: Scope, body: ExtractRequest, once: Once | Non
     prepared = conversations.prepared(scope, drafts) if drafts else ()
     stored: list[Message] = []
 
-    def within(insert_job: Callable[[apsw.Connection], Job]) -> Job:
+    def within(insert_job: Callable[[Connection], Job]) -> Job:
         def work(tx: Transaction) -> Job:
             def make() -> Job:
                 stored[:] = conversations.insert(tx, prepared) if prepared else ()
@@ -302,7 +302,7 @@ def _made_before(engine: MemoryEngine, scope: Scope, body: ExtractRequest, once:
         return _read(connection, namespace.id, body, ids)
 
 
-def _read(connection: apsw.Connection, namespace_id: int, body: ExtractRequest, ids: Sequence[str]) -> Taken:
+def _read(connection: Connection, namespace_id: int, body: ExtractRequest, ids: Sequence[str]) -> Taken:
     """Return the current state of the job.
 
     :raises JobNotFound: If the job is no longer stored.

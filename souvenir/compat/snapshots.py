@@ -13,7 +13,7 @@ from souvenir.api.fields import wire_time
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import Admin, Engine, RunningService, Writer
 from souvenir.server.routing import Routes
-from souvenir.store.backups import Backup
+from souvenir.store.sqlite.backups import Backup
 
 routes = Routes("backup")
 

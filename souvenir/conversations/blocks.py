@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import apsw
-
 from souvenir.conversations.agents import ensure_agent
 from souvenir.core.concurrency import frees_space
 from souvenir.core.errors import BlockChanged, BlockExists, BlockNotFound, BlockReadOnly, BlockTooLong, NothingToDo
@@ -22,6 +20,7 @@ from souvenir.store.idempotency import Once, do_once
 from souvenir.store.messages import blocks as rows
 from souvenir.store.messages.agents import require_agent
 from souvenir.store.messages.blocks import Block, BlockDraft, BlockVersion
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 DEFAULT_MAX_CHARS = 5_000
@@ -167,7 +166,7 @@ class Blocks:
         return self._engine.write(scope, work)
 
 
-def _require_block(connection: apsw.Connection, namespace_id: int, label: str) -> Block:
+def _require_block(connection: Connection, namespace_id: int, label: str) -> Block:
     block = rows.find(connection, namespace_id, label)
     if block is None:
         raise BlockNotFound(label)

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-import apsw
-
 from souvenir.conversations import pending_index
 from souvenir.conversations.agents import ensure_agent
 from souvenir.core.errors import InvalidRequest, MessageNotFound, MessageUnreadable, NothingToDo
@@ -48,6 +46,7 @@ from souvenir.store.messages.agents import Agent, require_agent
 from souvenir.store.messages.messages import Message, MessageDraft, MessageFilter
 from souvenir.store.messages.sessions import MessagePlace
 from souvenir.store.privacy import flagged
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 DEFAULT_IDLE = timedelta(minutes=30)
@@ -394,7 +393,7 @@ def _screened(draft: MessageDraft, applied: AppliedPolicy) -> MessageDraft:
     return replace(draft, content=content, metadata=metadata, speaker=speaker)
 
 
-def _require_messages(connection: apsw.Connection, agent: Agent, uids: Sequence[str]) -> Sequence[Message]:
+def _require_messages(connection: Connection, agent: Agent, uids: Sequence[str]) -> Sequence[Message]:
     """:raises MessageNotFound: If one of them does not exist, or no longer does.
 
     :raises MessageUnreadable: If one of them is damaged.
@@ -406,7 +405,7 @@ def _require_messages(connection: apsw.Connection, agent: Agent, uids: Sequence[
     return [found[uid] for uid in uids]
 
 
-def _filters(connection: apsw.Connection, namespace_id: int, query: MessageQuery) -> Filters | None:
+def _filters(connection: Connection, namespace_id: int, query: MessageQuery) -> Filters | None:
     """Return the filters of the index; None if the query names a session or a user that does not exist."""
     session = excluded = user = None
     if query.session_id is not None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from itertools import accumulate
 
 from souvenir.core.errors import InvalidRequest, SourceReserved
 from souvenir.core.types import JsonObject, Memory, Scope
@@ -25,6 +27,34 @@ def is_visible(source: str, paths: Sequence[str] | None) -> bool:
     if paths is None:
         return True
     return PARENT not in source.split(SEPARATOR) and any(lies_in(source, path) for path in paths)
+
+
+PLACE_DIGEST_BYTES = 8
+
+
+def place_digest(path: str) -> bytes:
+    """Return the digest by which an event says that a memory left a path.
+
+    The path itself is not kept: it may name a person, and must not outlive the memory.
+    """
+    return _digest(path.encode())
+
+
+def place_digests(source: bytes) -> bytes:
+    """Return the joined digests of all paths that a source is in; none for one with a `..` segment (`is_visible`)."""
+    separator = SEPARATOR.encode()
+    segments = source.split(separator)
+    if PARENT.encode() in segments:
+        return b""
+    return b"".join(map(_digest, accumulate(segments, lambda path, segment: path + separator + segment)))
+
+
+def split_digests(digests: bytes) -> set[bytes]:
+    return {digests[at : at + PLACE_DIGEST_BYTES] for at in range(0, len(digests), PLACE_DIGEST_BYTES)}
+
+
+def _digest(path: bytes) -> bytes:
+    return blake2b(path, digest_size=PLACE_DIGEST_BYTES).digest()
 
 
 PROJECT, PERSON = "project", "person"

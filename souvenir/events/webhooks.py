@@ -28,7 +28,6 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import Any
 
-import apsw
 import structlog
 
 from souvenir.core.errors import Conflict, InvalidRequest, ServiceClosing, WebhookNotFound
@@ -41,6 +40,7 @@ from souvenir.store.admin import events
 from souvenir.store.admin import webhooks as rows
 from souvenir.store.admin.events import TYPES, Event, EventFilter
 from souvenir.store.admin.webhooks import Delivery, DeliveryStatus, Webhook
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 PAUSES_S = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0, 10_800.0, 21_600.0, 43_200.0)
@@ -362,7 +362,7 @@ class Webhooks:
         ended = replace(delivery, status=status, next_attempt_at=None, finished_at=utc_now())
         event_id = delivery.event_id if move_to is None else move_to
 
-        def work(connection: apsw.Connection) -> None:
+        def work(connection: Connection) -> None:
             rows.put(connection, hook.id, ended)
             rows.move_to(connection, hook.id, event_id, failures)
 

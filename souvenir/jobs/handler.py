@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Protocol, TypeVar, runtime_checkable
 
-import apsw
-
 from souvenir.core.errors import EmbeddingUnavailable, InvalidRequest, LLMUnavailable, Overloaded, QuotaExceeded
 from souvenir.core.quotas import Quotas
 from souvenir.core.types import JsonObject, Scope
 from souvenir.store import namespaces
 from souvenir.store.admin import jobs as rows
+from souvenir.store.sql import Connection
 
 T = TypeVar("T")
 
@@ -47,13 +46,13 @@ class JobYielded(Exception):
 class JobStore(Protocol):
     """The part of `MemoryEngine` that jobs need."""
 
-    def write_rows(self, work: Callable[[apsw.Connection], T]) -> T:
+    def write_rows(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one durable transaction."""
 
     def quotas_of(self, actor: str) -> Quotas:
         """The quotas of an actor."""
 
-    def namespace(self, scope: Scope) -> AbstractContextManager[tuple[apsw.Connection, namespaces.Namespace | None]]:
+    def namespace(self, scope: Scope) -> AbstractContextManager[tuple[Connection, namespaces.Namespace | None]]:
         """A read transaction and the namespace of the scope, if it exists."""
 
 
@@ -67,7 +66,7 @@ class Progress(Protocol):
     def checkpoint(self, *, done: int, total: int | None, state: JsonObject) -> None:
         """Save the progress durably. Call it often: a cancelled or interrupted job ends only here."""
 
-    def save(self, connection: apsw.Connection, *, done: int, total: int | None, state: JsonObject) -> None:
+    def save(self, connection: Connection, *, done: int, total: int | None, state: JsonObject) -> None:
         """Save the progress in the caller's transaction, so that work and progress are committed atomically."""
 
     def give_way(self) -> None:
@@ -123,7 +122,7 @@ class RunningJob:
         if self.closing.is_set():
             raise JobInterrupted
 
-    def save(self, connection: apsw.Connection, *, done: int, total: int | None, state: JsonObject) -> None:
+    def save(self, connection: Connection, *, done: int, total: int | None, state: JsonObject) -> None:
         """Like `checkpoint`; the caller's writes in this transaction are rolled back if it raises.
 
         `state` of this object is not updated, since the transaction may fail later.
@@ -139,7 +138,7 @@ class RunningJob:
         if self.others_wait():
             raise JobYielded
 
-    def _advance(self, connection: apsw.Connection, done: int, total: int | None, state: JsonObject) -> None:
+    def _advance(self, connection: Connection, done: int, total: int | None, state: JsonObject) -> None:
         if not rows.advance(connection, self.id, done=done, total=total, state=state):
             raise JobCancelled
 
@@ -153,7 +152,7 @@ class AtOnce:
     def checkpoint(self, *, done: int, total: int | None, state: JsonObject) -> None:
         self.state = state
 
-    def save(self, connection: apsw.Connection, *, done: int, total: int | None, state: JsonObject) -> None:
+    def save(self, connection: Connection, *, done: int, total: int | None, state: JsonObject) -> None:
         return None
 
     def give_way(self) -> None:

@@ -16,7 +16,6 @@ from threading import Condition, Event, Lock, Thread
 from time import monotonic
 from typing import TypeVar
 
-import apsw
 import structlog
 
 from souvenir.core.concurrency import frees_space
@@ -39,12 +38,13 @@ from souvenir.store.admin import audit, keys
 from souvenir.store.admin import jobs as rows
 from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.admin.jobs import Job, JobFilter, JobStatus
+from souvenir.store.sql import Connection
 
 T = TypeVar("T")
 
-Continuation = Callable[[apsw.Connection, Job], None]
+Continuation = Callable[[Connection, Job], None]
 
-Within = Callable[[Callable[[apsw.Connection], Job]], Job]
+Within = Callable[[Callable[[Connection], Job]], Job]
 """Runs the function that queues a job in a transaction, and returns the new job or an equivalent existing one."""
 
 CLOSE_TIMEOUT_S = 10.0
@@ -155,7 +155,7 @@ class Jobs:
         *,
         job_id: str | None = None,
         serial_key: str | None = None,
-        in_transaction: Callable[[apsw.Connection, str], None] | None = None,
+        in_transaction: Callable[[Connection, str], None] | None = None,
         within: Within | None = None,
     ) -> Job:
         """Queue a job.
@@ -167,7 +167,7 @@ class Jobs:
         """
         chosen = job_id or uuid.uuid4().hex
 
-        def work(connection: apsw.Connection) -> Job:
+        def work(connection: Connection) -> Job:
             now = utc_now()
             self._require_place(connection, scope.actor)
             keys.count_submission(connection, scope.actor, self._store.quotas_of(scope.actor), kind, now)
@@ -234,7 +234,7 @@ class Jobs:
         :raises Conflict: If it is finished.
         """
 
-        def work(connection: apsw.Connection) -> Job:
+        def work(connection: Connection) -> Job:
             job = _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
             if job.finished:
                 raise Conflict(f"Job {job_id!r} is {job.status} already; there is nothing to cancel")
@@ -254,7 +254,7 @@ class Jobs:
         :raises Overloaded: If the queue is full.
         """
 
-        def work(connection: apsw.Connection) -> Job:
+        def work(connection: Connection) -> Job:
             job = _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
             if job.status is not JobStatus.COMPLETED:
                 raise Conflict(f"Job {job_id!r} is {job.status}; only a completed one can go on")
@@ -295,7 +295,7 @@ class Jobs:
             self._rests.clear()
         self._tell_end(None)
 
-    def _require_place(self, connection: apsw.Connection, actor: str) -> None:
+    def _require_place(self, connection: Connection, actor: str) -> None:
         """:raises Overloaded: If the queue has no place for another job of the actor."""
         waiting = rows.count_queued(connection, self._lane)
         own = rows.count_queued(connection, self._lane, actor=actor)
@@ -343,7 +343,7 @@ class Jobs:
                     seen = self._changes
                     resting = self._resting()
 
-                def claim(connection: apsw.Connection, resting: Collection[str] = resting) -> Job | None:
+                def claim(connection: Connection, resting: Collection[str] = resting) -> Job | None:
                     return rows.claim(connection, utc_now(), self._lane, resting=resting)
 
                 job = self._persist(claim)
@@ -382,7 +382,7 @@ class Jobs:
         if status is not JobStatus.COMPLETED:
             self._undo(job)
 
-        def end(connection: apsw.Connection) -> None:
+        def end(connection: Connection) -> None:
             rows.finish(connection, job.id, status, utc_now(), result=result, error=error)
             rows.prune(connection, utc_now(), retention_days=self._retention_days, lane=self._lane)
 
@@ -470,7 +470,7 @@ class Jobs:
         return RunningJob(self._store, job.id, scope, parameters, state, self._closing, others_wait=others_wait)
 
     @frees_space()
-    def _persist(self, work: Callable[[apsw.Connection], T]) -> T:
+    def _persist(self, work: Callable[[Connection], T]) -> T:
         """Write, retrying until it succeeds.
 
         :raises JobInterrupted: If the service closes first.
@@ -494,5 +494,5 @@ def _visible(job: Job | None, job_id: str, scope: Scope, *, all_actors: bool) ->
     return job
 
 
-def _record(connection: apsw.Connection, scope: Scope, action: str, job_id: str, kind: str) -> None:
+def _record(connection: Connection, scope: Scope, action: str, job_id: str, kind: str) -> None:
     audit.record(connection, [AuditEvent(utc_now(), action, scope.actor, scope.namespace, job_id, detail=kind)])

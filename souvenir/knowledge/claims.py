@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import apsw
-
 from souvenir.core.errors import Conflict, InvalidRequest, NotFound, NothingToDo
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.types import ClaimedBy, ClaimKind, Scope
@@ -35,6 +33,7 @@ from souvenir.store.graph import concepts, mention_queue, mentions
 from souvenir.store.graph.claims import Claim, ClaimDraft
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.messages import agents
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 _MANY = (ClaimKind.ALIAS, ClaimKind.RELATION)
@@ -278,7 +277,7 @@ def _relation_drafts(statements: Iterable[RelationStatement], ids: Mapping[str, 
 # --- relations --------------------------------------------------------------------------------------------------
 
 
-def _relations(connection: apsw.Connection, namespace_id: int, concept: Concept) -> list[TypedRelation]:
+def _relations(connection: Connection, namespace_id: int, concept: Concept) -> list[TypedRelation]:
     found = rows.relations(connection, concepts.members(connection, concept.id))
     found.sort(key=lambda one: (one.made_by is not ClaimedBy.CALLER, -one.id))
     shown = concepts.by_ids(connection, namespace_id, {id_ for one in found for id_ in _ends(one)})

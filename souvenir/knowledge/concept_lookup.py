@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import apsw
-
 from souvenir.core.errors import ConceptNotFound
 from souvenir.core.types import ClaimKind, Scope
 from souvenir.knowledge.concept_ranking import rarity
@@ -21,11 +19,12 @@ from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.graph.mentions import Spelling, known_keys
 from souvenir.store.messages import agents
+from souvenir.store.sql import Connection
 
 _NAMES = (ClaimKind.NAME, ClaimKind.ALIAS)
 
 
-def require_concept(connection: apsw.Connection, namespace_id: int, name_or_id: str | int) -> Concept:
+def require_concept(connection: Connection, namespace_id: int, name_or_id: str | int) -> Concept:
     """Return the root concept of an id, or of a name in any spelling.
 
     :raises ConceptNotFound: If there is none.
@@ -54,7 +53,7 @@ def keys_of_name(name: str) -> list[str]:
     return [key_of(name), *(one.key for one in read if len(read) == 1)]
 
 
-def find_by_name(connection: apsw.Connection, namespace_id: int, name: str) -> int | None:
+def find_by_name(connection: Connection, namespace_id: int, name: str) -> int | None:
     """Return the id of the root concept of a name in any spelling; stated names precede those found in texts."""
     wanted = key_of(name)
     if not wanted:
@@ -68,7 +67,7 @@ def find_by_name(connection: apsw.Connection, namespace_id: int, name: str) -> i
     return None if found is None else rows.roots(connection, [found])[found]
 
 
-def all_names(connection: apsw.Connection, namespace_id: int, root_id: int) -> tuple[list[int], list[str]]:
+def all_names(connection: Connection, namespace_id: int, root_id: int) -> tuple[list[int], list[str]]:
     """Return the ids of all spellings of a concept, stated ones included, and its stated keys that no concept has."""
     members = rows.members(connection, root_id)
     stated_spellings = claims.aliases_of(connection, members)
@@ -90,7 +89,7 @@ class NamedConcepts:
     spellings: tuple[Spelling, ...]
 
 
-def named_in(connection: apsw.Connection, namespace_id: int, text: str) -> NamedConcepts:
+def named_in(connection: Connection, namespace_id: int, text: str) -> NamedConcepts:
     """Return the concepts of an agent that a question names."""
     keys = keys_in_question(text)
     wanted, stated = set(keys), dict[str, int]()

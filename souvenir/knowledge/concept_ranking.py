@@ -13,10 +13,9 @@ from heapq import nlargest
 from math import exp, log
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.mentions import month_of
+from souvenir.store.sql import Connection
 
 HALF_LIFE_MONTHS = 12.0
 """After a year in which no text mentions both concepts, a relation has half its strength."""
@@ -95,7 +94,7 @@ def strength(together_by_month: Mapping[int, int], a: int, b: int, total: int, n
 
 
 def top(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace_id: int,
     *,
     limit: int,
@@ -125,7 +124,7 @@ def top(
 
 
 def _used_between(
-    connection: apsw.Connection, namespace_id: int, used: list[int], since: datetime, until: datetime
+    connection: Connection, namespace_id: int, used: list[int], since: datetime, until: datetime
 ) -> dict[int, int]:
     recent = rows.mentioned_between(
         connection, namespace_id, since, until, messages=MESSAGES_LOOKED_AT, limit=2 * len(used)
@@ -140,7 +139,7 @@ def _used_between(
 
 
 def neighbours(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace_id: int,
     root_id: int,
     *,

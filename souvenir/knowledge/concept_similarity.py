@@ -14,14 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-import apsw
-
 from souvenir.core.types import PassageKind
 from souvenir.index.registry import IndexKey
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import concept_similarity, mentions
 from souvenir.store.graph.concept_similarity import Near
+from souvenir.store.sql import Connection
 
 CANDIDATE_SIMILARITY = 0.75
 """Minimum cosine of matching keys: `metre` and `meter` have .83, `http` and `https` .71."""
@@ -117,7 +116,7 @@ def nearest_concepts(engine: MemoryEngine, namespace_id: int, ids: Iterable[int]
     }
 
 
-def store_matches(connection: apsw.Connection, found: Mapping[int, list[Near]]) -> None:
+def store_matches(connection: Connection, found: Mapping[int, list[Near]]) -> None:
     """Store the nearest concepts of these, and update the roots of these and of affected concepts."""
     keys = concept_similarity.keys(
         connection, {*found, *(one.concept_id for others in found.values() for one in others)}
@@ -134,7 +133,7 @@ def store_matches(connection: apsw.Connection, found: Mapping[int, list[Near]]) 
     mentions.queue_matching(connection, concept_similarity.spellings(connection, changed))
 
 
-def _assign(connection: apsw.Connection, concept_id: int) -> bool:
+def _assign(connection: Connection, concept_id: int) -> bool:
     """Recompute the root of a concept; returns True if it changed."""
     before, after = (
         concept_similarity.same_as(connection, [concept_id]).get(concept_id),
@@ -145,7 +144,7 @@ def _assign(connection: apsw.Connection, concept_id: int) -> bool:
     return before != after
 
 
-def root_of(connection: apsw.Connection, concept_id: int) -> int | None:
+def root_of(connection: Connection, concept_id: int) -> int | None:
     """Return the root of the chain of spellings that a concept belongs to; None if it is the root."""
     path = [concept_id]
     while (following := _other_name(connection, path[-1])) is not None:
@@ -159,7 +158,7 @@ def root_of(connection: apsw.Connection, concept_id: int) -> int | None:
     return None if path[-1] == concept_id else path[-1]
 
 
-def _other_name(connection: apsw.Connection, concept_id: int) -> int | None:
+def _other_name(connection: Connection, concept_id: int) -> int | None:
     """Return the concept that this one is a spelling of, by a claim or else by similarity."""
     said = concept_similarity.stated(connection, [concept_id]).get(concept_id)
     if said is not None:
@@ -172,7 +171,7 @@ def _other_name(connection: apsw.Connection, concept_id: int) -> int | None:
     return None if first == concept_id else first
 
 
-def _pair(connection: apsw.Connection, concept_id: int) -> int | None:
+def _pair(connection: Connection, concept_id: int) -> int | None:
     """Return the one concept that is similar enough, and more similar than any other by a margin."""
     others = concept_similarity.near(connection, [concept_id]).get(concept_id, [])
     if not others:

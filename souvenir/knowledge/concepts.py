@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import apsw
-
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Memory, RecordKind, Scope
@@ -22,6 +20,7 @@ from souvenir.store.graph.concepts import Concept, Mention
 from souvenir.store.memories import reads
 from souvenir.store.messages import agents, messages
 from souvenir.store.messages.messages import Message
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 LATEST = 10
@@ -159,7 +158,7 @@ def _by_kind(found: Iterable[Mention]) -> dict[RecordKind, list[int]]:
 
 
 def _mentioning(
-    connection: apsw.Connection, namespace: namespaces.Namespace | None, namespace_id: int, members: Sequence[int]
+    connection: Connection, namespace: namespaces.Namespace | None, namespace_id: int, members: Sequence[int]
 ) -> list[Mentioning]:
     """Return the first and the latest texts that mention a concept."""
     first = rows.mentions_of(connection, members, limit=LOOKED_AT, oldest_first=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-import apsw
 import numpy as np
 
 from souvenir.core.types import Mentioned
@@ -18,12 +17,13 @@ from souvenir.knowledge.recognition.extraction import mentions_in
 from souvenir.knowledge.topic_assignment import counted, sorted_by
 from souvenir.store.graph import concept_similarity, mentions, topics
 from souvenir.store.graph.mention_queue import Unread, every_read
+from souvenir.store.sql import Connection
 
 ROUNDING = 1e-4
 """Cosines within this distance of the bound may be on either side of it, depending on the arithmetic."""
 
 
-def disagreements(connection: apsw.Connection) -> Sequence[str]:
+def disagreements(connection: Connection) -> Sequence[str]:
     """Return one sentence for each disagreement, over all agents that are not being deleted."""
     rows: Any = connection.execute(
         "SELECT namespace_id FROM agents WHERE namespace_id NOT IN "
@@ -41,7 +41,7 @@ def disagreements(connection: apsw.Connection) -> Sequence[str]:
     return found
 
 
-def _mentions(connection: apsw.Connection, namespace_id: int) -> Iterator[str]:
+def _mentions(connection: Connection, namespace_id: int) -> Iterator[str]:
     for one in every_read(connection, namespace_id):
         said = _visible_mentions(connection, namespace_id, one)
         rows: Any = connection.execute(
@@ -53,13 +53,13 @@ def _mentions(connection: apsw.Connection, namespace_id: int) -> Iterator[str]:
             yield f"{one.kind} {one.owner_id} mentions something else than what is stored of it"
 
 
-def _visible_mentions(connection: apsw.Connection, namespace_id: int, one: Unread) -> list[Mentioned]:
+def _visible_mentions(connection: Connection, namespace_id: int, one: Unread) -> list[Mentioned]:
     found = mentions_in(one.text, one.role)
     hidden = mentions.hidden_keys(connection, namespace_id, [mention.key for mention in found])
     return [mention for mention in found if mention.key not in hidden]
 
 
-def _matches(connection: apsw.Connection, namespace_id: int) -> Iterator[str]:
+def _matches(connection: Connection, namespace_id: int) -> Iterator[str]:
     rows: Any = connection.execute(
         "SELECT c.id, v.vector FROM concepts c JOIN passages p ON p.kind = 'concept' AND p.owner_id = c.id "
         "JOIN vectors v ON v.passage_id = p.id AND v.model_id = (SELECT value FROM meta WHERE key = 'graph_model') "
@@ -83,7 +83,7 @@ def _matches(connection: apsw.Connection, namespace_id: int) -> Iterator[str]:
 
 
 def _near_problems(
-    connection: apsw.Connection, concept_id: int, cosines: Mapping[int, float], stored: Collection[int]
+    connection: Connection, concept_id: int, cosines: Mapping[int, float], stored: Collection[int]
 ) -> Iterator[str]:
     """:param cosines: Of all concepts that may be similar enough."""
     keys = concept_similarity.keys(connection, [concept_id, *cosines])
@@ -93,7 +93,7 @@ def _near_problems(
         yield f"concept {concept_id} is near to others than is stored"
 
 
-def _topics(connection: apsw.Connection, namespace_id: int) -> Iterator[str]:
+def _topics(connection: Connection, namespace_id: int) -> Iterator[str]:
     """Compare the memberships and terms of topics, not their names."""
     found = sorted_by(connection, counted(connection, topics.session_ids(connection, namespace_id)))
     for topic_id, topic in topics.stored(connection, namespace_id).items():

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TypeVar
 
-import apsw
-
 from souvenir.core.concurrency import time_left
 from souvenir.core.errors import EntityNotFound, InvalidRequest, Overloaded
 from souvenir.core.labels import notes_of
@@ -38,6 +36,7 @@ from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.graph import relations as rows
 from souvenir.store.graph.relations import RELATION, EntityGraph, EntityRelation
 from souvenir.store.memories import reads
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction, require_writable
 
 TRIES = 10
@@ -241,7 +240,7 @@ def note_relations(tx: Transaction, action: str, count: int) -> None:
 
 
 def _known(
-    connection: apsw.Connection, namespace: namespaces.Namespace, source: str, names: Iterable[str]
+    connection: Connection, namespace: namespaces.Namespace, source: str, names: Iterable[str]
 ) -> dict[str, Memory]:
     """Return the current memories of these names, as stored."""
     ids = rows.living(connection, EntityGraph(namespace.id, source), names)

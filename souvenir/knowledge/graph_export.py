@@ -13,8 +13,6 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Protocol
 
-import apsw
-
 from souvenir.core.errors import AgentNotFound
 from souvenir.core.timestamps import from_us, utc_now
 from souvenir.core.types import Filters, FloatVector, Memory, MessageRole, Scope
@@ -28,6 +26,7 @@ from souvenir.store.graph.export_rows import ConceptRow, Said
 from souvenir.store.graph.mentions import month_of
 from souvenir.store.messages import agents, messages, sessions
 from souvenir.store.namespaces import Namespace
+from souvenir.store.sql import Connection
 from souvenir.store.unreadable import left_out
 
 Value = str | int | float | bool | datetime | Sequence[str] | Sequence[float] | None
@@ -154,7 +153,7 @@ class _Rarities:
 class _Graph:
     """The graph of one agent, in a read transaction."""
 
-    def __init__(self, connection: apsw.Connection, namespace: Namespace, *, embeddings: bool) -> None:
+    def __init__(self, connection: Connection, namespace: Namespace, *, embeddings: bool) -> None:
         self._connection = connection
         self._namespace = namespace
         self._embeddings = embeddings

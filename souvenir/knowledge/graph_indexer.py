@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from threading import Event, Lock, Thread
 
-import apsw
 import structlog
 
 from souvenir.core.errors import Overloaded, SouvenirError
@@ -21,12 +20,12 @@ from souvenir.knowledge.concept_similarity import nearest_concepts, store_matche
 from souvenir.knowledge.recognition.extraction import RULES_VERSION, mentions_in
 from souvenir.knowledge.topic_assignment import TopicAssignment
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store import schema
+from souvenir.store import meta
 from souvenir.store.graph import concept_similarity, mention_queue, mentions
 from souvenir.store.graph.mentions import NotPrepared, Reading
 from souvenir.store.messages import agents
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
-from souvenir.store.vectors import note
 
 POLL_INTERVAL_S = 0.5
 """Polling interval of the queue."""
@@ -108,7 +107,7 @@ class GraphIndexer:
         """Queue everything again after a change of the rules, and match again after a change of the model."""
         model_id = self._engine.models.serving.embedder.model_id
         with self._engine.namespace(Scope()) as (connection, _):
-            rules, model = schema.meta(connection, _RULES), schema.meta(connection, _MODEL)
+            rules, model = meta.get(connection, _RULES), meta.get(connection, _MODEL)
         if rules != str(RULES_VERSION):
             self._engine.write_rows(lambda connection: _start_over(connection, first=rules is None))
         if model != model_id:
@@ -171,14 +170,14 @@ def _require_same(tx: Transaction, namespace_id: int) -> None:
         raise _NamespaceGone
 
 
-def _start_over(connection: apsw.Connection, *, first: bool) -> None:
+def _start_over(connection: Connection, *, first: bool) -> None:
     """:param first: True on the first run; all texts are queued already."""
     if not first:
         for namespace_id in agents.namespace_ids(connection):
             mention_queue.put_all(connection, namespace_id)
-    note(connection, _RULES, str(RULES_VERSION))
+    meta.put(connection, _RULES, str(RULES_VERSION))
 
 
-def _match_again(connection: apsw.Connection, model_id: str) -> None:
+def _match_again(connection: Connection, model_id: str) -> None:
     concept_similarity.forget_all(connection)
-    note(connection, _MODEL, model_id)
+    meta.put(connection, _MODEL, model_id)

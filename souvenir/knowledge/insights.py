@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-import apsw
 import numpy as np
 
 from souvenir.core.types import MessageRole, Scope
@@ -26,6 +25,7 @@ from souvenir.store.graph.concepts import Concept
 from souvenir.store.graph.mentions import month_of
 from souvenir.store.messages import agents
 from souvenir.store.messages.agents import AgentCounts
+from souvenir.store.sql import Connection
 
 NODES = 64
 """Concepts of the network: the most significant ones of the period."""
@@ -155,7 +155,7 @@ def _spread(values: Sequence[float]) -> LengthSpread | None:
     return LengthSpread(*(float(value) for value in np.percentile(values, [50, 90]))) if values else None
 
 
-def _network(connection: apsw.Connection, namespace_id: int, since: datetime | None, until: datetime | None) -> Network:
+def _network(connection: Connection, namespace_id: int, since: datetime | None, until: datetime | None) -> Network:
     shown = {one.id: one for one in top(connection, namespace_id, limit=NODES, since=since, until=until)}
     root_of = concepts.spellings(connection, shown)
     first, last = month_of(since or EARLIEST), month_of(until or LATEST)
@@ -190,7 +190,7 @@ def _by_strength(pair: RelatedPair) -> tuple[float, int, str, str]:
 # --- in sentences --------------------------------------------------------------------------------------------------
 
 
-def memory_insights(connection: apsw.Connection, namespace_id: int) -> list[str]:
+def memory_insights(connection: Connection, namespace_id: int) -> list[str]:
     """Return notable facts in plain sentences; deterministic for the same memory."""
     counts = agents.counts(connection, namespace_id)
     if counts.first_message_at is None or counts.last_message_at is None:
@@ -219,7 +219,7 @@ def _said(counts: AgentCounts, first: datetime, last: datetime) -> str:
     return f"{of_all}{who}, {when}, and {_counted(counts.memories, 'memory', 'memories')}."
 
 
-def _lately(connection: apsw.Connection, namespace_id: int, since: datetime, until: datetime) -> list[str]:
+def _lately(connection: Connection, namespace_id: int, since: datetime, until: datetime) -> list[str]:
     """Return sentences about the times and lengths of recent sessions."""
     hours = usage_of(usage.hours(connection, namespace_id, since, until))
     lengths = _sessions(usage.lengths(connection, namespace_id, since, until))

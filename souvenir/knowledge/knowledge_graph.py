@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import apsw
-
 from souvenir.core.labels import is_visible
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.types import EvidenceLevel, Filters, Scope, SearchQuery, SourceFilter, SourceMatch
@@ -28,6 +26,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import relations as rows
 from souvenir.store.graph.relations import EntityGraph, EntityRelation
 from souvenir.store.memories import reads
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 MAX_ENTITIES = 1_000
@@ -165,7 +164,7 @@ class KnowledgeGraph:
         :raises SearchUnavailable: If that search is needed and not available.
         """
 
-        def saying(connection: apsw.Connection, place: EntityGraph) -> list[int]:
+        def saying(connection: Connection, place: EntityGraph) -> list[int]:
             return rows.ids_saying(connection, place, query, ENTITY_TYPE)
 
         found = self._part(scope, saying, offset=offset, limit=limit)
@@ -177,7 +176,7 @@ class KnowledgeGraph:
     def open(self, scope: Scope, names: Sequence[str], *, offset: int = 0, limit: int = MAX_ENTITIES) -> Graph:
         """Return the entities of these names, with all of their relations; missing ones are ignored."""
 
-        def named(connection: apsw.Connection, place: EntityGraph) -> list[int]:
+        def named(connection: Connection, place: EntityGraph) -> list[int]:
             return sorted(rows.living(connection, place, names).values())
 
         return self._part(scope, named, offset=offset, limit=limit)
@@ -195,7 +194,7 @@ class KnowledgeGraph:
     def _part(
         self,
         scope: Scope,
-        choose: Callable[[apsw.Connection, EntityGraph], Sequence[int]],
+        choose: Callable[[Connection, EntityGraph], Sequence[int]],
         *,
         offset: int,
         limit: int,

@@ -16,8 +16,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-import apsw
-
 from souvenir.core.errors import (
     Conflict,
     ExtractionNotConfigured,
@@ -46,6 +44,7 @@ from souvenir.store.admin.jobs import DESCRIBE, Job
 from souvenir.store.graph import claims, concept_similarity
 from souvenir.store.graph.claims import Claim, Undescribed
 from souvenir.store.messages import agents, sessions
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 CONTEXT_MESSAGES = 2
@@ -213,7 +212,7 @@ class ModelClaims:
             )
 
     def _following(
-        self, connection: apsw.Connection, namespace_id: int, only: str | None, after: tuple[int, int]
+        self, connection: Connection, namespace_id: int, only: str | None, after: tuple[int, int]
     ) -> int | None:
         quiet_since = utc_now() - self._quiet
         return claims.following_session(connection, namespace_id, after=after, quiet_since=quiet_since, only=only)

@@ -13,12 +13,11 @@ from functools import cache
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.knowledge.concept_ranking import CANDIDATES as ALL
 from souvenir.knowledge.concept_ranking import neighbours
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.concepts import Concept
+from souvenir.store.sql import Connection
 
 CO_OCCURS = "co_occurs"
 """The type of a relation that is known from co-occurrence only."""
@@ -79,7 +78,7 @@ class _Path(NamedTuple):
 
 
 def related(
-    connection: apsw.Connection, namespace_id: int, root_id: int, *, depth: int, limit: int, now: datetime
+    connection: Connection, namespace_id: int, root_id: int, *, depth: int, limit: int, now: datetime
 ) -> list[ReachedConcept]:
     """Return the concepts at the ends of the strongest paths of at most `depth` steps, strongest first."""
 
@@ -115,7 +114,7 @@ def related(
     return list(_shown(connection, namespace_id, list(found.values())))
 
 
-def _shown(connection: apsw.Connection, namespace_id: int, paths: Sequence[_Path]) -> Iterator[ReachedConcept]:
+def _shown(connection: Connection, namespace_id: int, paths: Sequence[_Path]) -> Iterator[ReachedConcept]:
     wanted = {path.to_id for path in paths} | {id_ for path in paths for id_ in path.between}
     shown = rows.by_ids(connection, namespace_id, wanted)
     for path in paths:
@@ -134,7 +133,7 @@ def _shown(connection: apsw.Connection, namespace_id: int, paths: Sequence[_Path
 
 
 def _steps(
-    connection: apsw.Connection, namespace_id: int, from_id: int, *, limit: int, candidates: int, now: datetime
+    connection: Connection, namespace_id: int, from_id: int, *, limit: int, candidates: int, now: datetime
 ) -> Sequence[PathStep]:
     """Return the strongest steps from a concept: stated relations and co-occurrences."""
     counted = {

@@ -11,7 +11,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
-import apsw
 import numpy as np
 
 from souvenir.core.timestamps import utc_now
@@ -19,10 +18,11 @@ from souvenir.core.types import Scope
 from souvenir.knowledge.clustering import TERMS_OF_TOPIC, Counted, clusters_of
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import namespaces
-from souvenir.store.generations import history_id
 from souvenir.store.graph import concept_similarity
 from souvenir.store.graph import topics as rows
 from souvenir.store.graph.topics import SessionRelevance, TopicContents
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite.generations import history_id
 
 MIN_INTERVAL_S = 30.0
 """Minimum interval between two passes over an agent ..."""
@@ -67,7 +67,7 @@ class TopicAssignment:
             found = sorted_by(connection, counts)
         self._engine.write_rows(lambda connection: _store(connection, namespace_id, list(taken.values()), found))
 
-    def _counts(self, connection: apsw.Connection, namespace_id: int, changed: Mapping[int, int]) -> _Counts:
+    def _counts(self, connection: Connection, namespace_id: int, changed: Mapping[int, int]) -> _Counts:
         """Return the counts of every session by id; only changed ones are read, unless the agent is not cached."""
         key = (history_id(connection), namespace_id)
         known, there = self._kept.get(key, {}), rows.session_ids(connection, namespace_id)
@@ -81,7 +81,7 @@ class TopicAssignment:
         return counts
 
 
-def counted(connection: apsw.Connection, session_ids: Sequence[int]) -> _Counts:
+def counted(connection: Connection, session_ids: Sequence[int]) -> _Counts:
     """Return the number of messages that mention each concept, by session."""
     none = Counted(np.empty(0, np.int64), np.empty(0, np.int64))
     found = dict.fromkeys(session_ids, none)
@@ -91,7 +91,7 @@ def counted(connection: apsw.Connection, session_ids: Sequence[int]) -> _Counts:
     return found
 
 
-def sorted_by(connection: apsw.Connection, counts: Mapping[int, Counted]) -> list[TopicContents]:
+def sorted_by(connection: Connection, counts: Mapping[int, Counted]) -> list[TopicContents]:
     """Return the topics of these sessions, a function of their mentions."""
     speaking = [id_ for id_, of_session in counts.items() if len(of_session.concept_ids)]
     clusters = clusters_of([counts[id_] for id_ in speaking])
@@ -107,9 +107,7 @@ def sorted_by(connection: apsw.Connection, counts: Mapping[int, Counted]) -> lis
     return found
 
 
-def _store(
-    connection: apsw.Connection, namespace_id: int, places: Sequence[int], found: Sequence[TopicContents]
-) -> None:
+def _store(connection: Connection, namespace_id: int, places: Sequence[int], found: Sequence[TopicContents]) -> None:
     if namespace_id not in namespaces.ids(connection):
         return
     rows.take(connection, places)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import apsw
-
 from souvenir.core.errors import TopicNotFound
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.types import Scope
@@ -20,6 +18,7 @@ from souvenir.store.graph import topics as rows
 from souvenir.store.graph.topics import AssignedSession, Topic
 from souvenir.store.messages import agents, messages
 from souvenir.store.messages.messages import Message
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 TERMS_IN_NAME = 3
@@ -123,7 +122,7 @@ class Topics:
         return self._engine.screening.content(scope, text, None)[0]
 
 
-def _require_topic(connection: apsw.Connection, namespace_id: int, topic_id: int) -> Topic:
+def _require_topic(connection: Connection, namespace_id: int, topic_id: int) -> Topic:
     """:raises TopicNotFound: If there is no such topic."""
     found = rows.find(connection, namespace_id, topic_id)
     if found is None:
@@ -131,7 +130,7 @@ def _require_topic(connection: apsw.Connection, namespace_id: int, topic_id: int
     return found
 
 
-def named_topics(connection: apsw.Connection, namespace_id: int, found: Iterable[Topic]) -> list[NamedTopic]:
+def named_topics(connection: Connection, namespace_id: int, found: Iterable[Topic]) -> list[NamedTopic]:
     """Add names and terms to topics, in a read transaction."""
     topics = list(found)
     terms = rows.terms(connection, [topic.id for topic in topics])

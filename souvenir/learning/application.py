@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import apsw
-
 from souvenir.core.errors import PersonalDataRejected
 from souvenir.core.labels import JOB_ID, SPAN, without_notes, without_origin
 from souvenir.core.ledger import DecidedBy, Decision, FactRow, FactStage, LedgerFact, Phase, Verdict
@@ -49,6 +47,7 @@ from souvenir.store.learning.extractions import ExtractionRecord
 from souvenir.store.memories import reads
 from souvenir.store.memories.reads import CONFLICTS_WITH
 from souvenir.store.namespaces import Namespace
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 RETRACTED = "retracted"
@@ -239,7 +238,7 @@ class Attempt:
 
 
 def world_of(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace: Namespace,
     scope: Scope,
     rows: Sequence[FactRow],
@@ -406,7 +405,7 @@ class Applying:
     def _waiting(self, job: RunningJob, rows: Sequence[FactRow], removing: tuple[int, ...]) -> Applied:
         """Store the decisions until they are approved."""
 
-        def work(connection: apsw.Connection) -> tuple[FactRow, ...]:
+        def work(connection: Connection) -> tuple[FactRow, ...]:
             job.save(connection, done=len(rows), total=len(rows), state=job.state)
             stored = {row.ordinal: row for row in extractions.facts(connection, job.id) if row.fact is not None}
             kept = [row for row in rows if row.ordinal in stored]

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import apsw
-
 from souvenir.core.errors import Conflict, InvalidRequest, MemoryNotFound
 from souvenir.core.ledger import Category, DecidedBy, Decision, FactRow, FactStage, LedgerFact, Phase, Seen, Verdict
 from souvenir.core.types import OriginClass, Scope
@@ -18,6 +16,7 @@ from souvenir.learning.guards import CHANGING, committed_by, marked_committed
 from souvenir.learning.novelty import RELATED
 from souvenir.store import namespaces
 from souvenir.store.learning import extractions
+from souvenir.store.sql import Connection
 
 CHOSEN = "It was chosen by the caller"
 
@@ -46,7 +45,7 @@ class Choice:
     taken: Mapping[str, Sequence[FactRow]]
 
 
-def chosen(connection: apsw.Connection, scope: Scope, source: str, actions: Sequence[ChosenAction]) -> Choice:
+def chosen(connection: Connection, scope: Scope, source: str, actions: Sequence[ChosenAction]) -> Choice:
     """Build a ledger from the chosen actions.
 
     :param scope: The scope of the new job.
@@ -71,7 +70,7 @@ def chosen(connection: apsw.Connection, scope: Scope, source: str, actions: Sequ
     return Choice(tuple(rows), {job_id: tuple(of_job.values()) for job_id, of_job in taken.items()})
 
 
-def note_taken(connection: apsw.Connection, choice: Choice, job_id: str) -> None:
+def note_taken(connection: Connection, choice: Choice, job_id: str) -> None:
     """Record in the dry runs which job applies the facts that were taken from them."""
     for dry_run, rows in choice.taken.items():
         extractions.save_facts(connection, dry_run, [marked_committed(row, job_id) for row in rows])
@@ -86,7 +85,7 @@ class _DryRun:
     rows: Mapping[int, FactRow]
 
     @classmethod
-    def read(cls, connection: apsw.Connection, scope: Scope, job_id: str, source: str) -> _DryRun:
+    def read(cls, connection: Connection, scope: Scope, job_id: str, source: str) -> _DryRun:
         """A job without a source is taken from by callers of all sources.
 
         :raises Conflict: If the job no longer exists, or has another source.
@@ -99,7 +98,7 @@ class _DryRun:
         ledger = extractions.facts(connection, job_id)
         return cls(job_id, found.phase is Phase.DECIDED, {row.ordinal: row for row in ledger})
 
-    def fact(self, connection: apsw.Connection, ordinal: int | None) -> FactRow:
+    def fact(self, connection: Connection, ordinal: int | None) -> FactRow:
         """:raises Conflict: If the fact cannot be taken."""
         row = None if ordinal is None else self.rows.get(ordinal)
         named = f"Fact {ordinal} of job {self.job_id!r}"
@@ -114,9 +113,7 @@ class _DryRun:
         return row
 
 
-def _row(
-    connection: apsw.Connection, scope: Scope, number: int, action: ChosenAction, origin: FactRow | None
-) -> FactRow:
+def _row(connection: Connection, scope: Scope, number: int, action: ChosenAction, origin: FactRow | None) -> FactRow:
     was, fact = None if origin is None else origin.decision, None if origin is None else origin.fact
     target_id = action.target_id
     if was is not None and target_id is None and was.target is not None and action.verdict is was.verdict:
@@ -142,7 +139,7 @@ def _row(
     return FactRow(number, FactStage.DECIDED, fact, decision, related)
 
 
-def _seen(connection: apsw.Connection, scope: Scope, memory_id: int, was: Decision | None) -> Seen:
+def _seen(connection: Connection, scope: Scope, memory_id: int, was: Decision | None) -> Seen:
     """Return the version of the memory that the dry run saw, or the current version if it did not see it."""
     shown: Iterable[Seen] = () if was is None else (*((was.target,) if was.target else ()), *was.candidates)
     known = next((one for one in shown if one.memory_id == memory_id), None)

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-import apsw
-
 from souvenir.core.errors import ExtractionNotConfigured, ExtractQueueFull, JobNotFound, KeyNotUsable, LLMError
 from souvenir.core.ledger import FactRow, FactStage, Phase
 from souvenir.core.settings import Settings
@@ -43,6 +41,7 @@ from souvenir.store.learning import extractions
 from souvenir.store.learning.extractions import LEARNED_WITH, ExtractionSummary, provenance_of
 from souvenir.store.learning.extractions import ExtractionRecord as Row
 from souvenir.store.learning.profiles import profile_for
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import require_writable
 
 RETRY_AFTER_S = 15
@@ -212,7 +211,7 @@ class Extraction:
         }
         transcript = redacted(request.messages, self._engine.screening.applied(scope, refuse=False))
 
-        def row(connection: apsw.Connection, job_id: str) -> Row:
+        def row(connection: Connection, job_id: str) -> Row:
             learned_with = provenance_of(connection, scope.namespace, request.user, request.session)
             return Row(
                 job_id,
@@ -384,7 +383,7 @@ class Extraction:
         """
         state = job.state if state is None else state
 
-        def work(connection: apsw.Connection) -> None:
+        def work(connection: Connection) -> None:
             job.save(connection, done=done, total=total, state=state)
             forgotten = {row.ordinal for row in extractions.facts(connection, job.id) if row.fact is None}
             kept = [row for row in rows if row.ordinal not in forgotten]
@@ -402,7 +401,7 @@ class Extraction:
         model = found.options.get(MODEL) or (self._provider and self._provider.model)
         call = {"stage": stage, "model": model, **spent(error), "error": error.code}
 
-        def work(connection: apsw.Connection) -> None:
+        def work(connection: Connection) -> None:
             extractions.add_calls(connection, job.id, [call])
             extractions.blank_if_forgotten(connection, job.id)
 

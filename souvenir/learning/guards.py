@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-import apsw
-
 from souvenir.core.errors import SourceReserved
 from souvenir.core.labels import PROJECT, belongs_to_another, lies_in
 from souvenir.core.ledger import Decision, FactRow, FactStage, LedgerFact, Phase, Verdict
@@ -27,6 +25,7 @@ from souvenir.store.admin.jobs import JobStatus
 from souvenir.store.learning import extractions
 from souvenir.store.learning.extractions import ExtractionRecord
 from souvenir.store.learning.profiles import ExtractionMode, ExtractionProfile
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import require_writable
 
 PROTECTED = "protected"
@@ -254,7 +253,7 @@ COMMITTED = "committed"
 """Outcome key with the id of the job that applied another job's fact; also the reason why that other job skips it."""
 
 
-def committed_by(connection: apsw.Connection, row: FactRow) -> str | None:
+def committed_by(connection: Connection, row: FactRow) -> str | None:
     """Return the id of the job that applies or has applied a fact; None if there is none, or if it was undone."""
     job_id = row.outcome.get(COMMITTED)
     if job_id is None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import apsw
 import numpy as np
 
 from souvenir.core.errors import Conflict, JobNotFound, NothingToDo
@@ -28,6 +27,7 @@ from souvenir.store.admin.jobs import EXTRACT, Job
 from souvenir.store.learning import extractions
 from souvenir.store.learning.extractions import LEARNED_WITH, RERUN_OF, TAKEN, ExtractionRecord, together
 from souvenir.store.learning.profiles import profile_for
+from souvenir.store.sql import Connection
 
 MODEL = "model"
 """Key of options: the model to use instead of the configured one."""
@@ -54,7 +54,7 @@ class Ledger:
         :raises Conflict: If the job does not wait for an approval.
         """
 
-        def write(connection: apsw.Connection, job: Job) -> None:
+        def write(connection: Connection, job: Job) -> None:
             found = _found(connection, scope, job_id)
             if found.phase is not Phase.DECIDED or (job.outcome or {}).get("approval") != APPROVAL_REQUIRED:
                 raise Conflict(f"Job {job_id!r} does not wait for an approval; look at GET /memory/extract/{job_id}")
@@ -87,7 +87,7 @@ class Ledger:
         policy = self._engine.screening.applied(reach)
         safe = [one if one.text is None else replace(one, text=policy.text(one.text)) for one in actions]
 
-        def write(connection: apsw.Connection, job_id: str) -> None:
+        def write(connection: Connection, job_id: str) -> None:
             choice = chosen(connection, reach, source, safe)
             extractions.insert(
                 connection,
@@ -123,7 +123,7 @@ class Ledger:
         if not job.finished:
             raise Conflict(f"Job {job_id!r} is {job.status}; run it again when it is finished")
 
-        def write(connection: apsw.Connection, rerun_id: str) -> None:
+        def write(connection: Connection, rerun_id: str) -> None:
             found = _found(connection, scope, job_id)
             if found.kept_transcript is None:
                 raise Conflict(f"The transcript of job {job_id!r} is not kept any more; send it again")
@@ -156,7 +156,7 @@ class Ledger:
         return compared(self._engine, *ledgers)
 
 
-def _provenance(connection: apsw.Connection, choice: Choice) -> JsonObject:
+def _provenance(connection: Connection, choice: Choice) -> JsonObject:
     """Return the provenance option of a commit: the union over its dry runs, which counts as learned together."""
     dry_runs = [extractions.find(connection, dry_run) for dry_run in choice.taken]
     learned_with = together(found.learned_with for found in dry_runs if found is not None)
@@ -172,7 +172,7 @@ def _taken_from(actions: Sequence[ChosenAction]) -> JsonObject:
     }
 
 
-def _found(connection: apsw.Connection, scope: Scope, job_id: str) -> ExtractionRecord:
+def _found(connection: Connection, scope: Scope, job_id: str) -> ExtractionRecord:
     """:raises JobNotFound: If the job is no extraction.
 
     :raises SourceForbidden: If the scope may not write to its source.

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import apsw
-
 from souvenir.core.errors import JobNotFound
 from souvenir.core.labels import JOB_ID, MESSAGE_ID, MESSAGE_SPAN
 from souvenir.core.types import Memory, Scope
@@ -22,6 +20,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.store.learning import extractions
 from souvenir.store.learning.extractions import Party
 from souvenir.store.messages import messages
+from souvenir.store.sql import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def _named_job(memory: Memory) -> str | None:
     return named if isinstance(named, str) else None
 
 
-def _in_message(connection: apsw.Connection, namespace_id: int, memory: Memory) -> FoundQuote | None:
+def _in_message(connection: Connection, namespace_id: int, memory: Memory) -> FoundQuote | None:
     uid, span = memory.metadata.get(MESSAGE_ID), memory.metadata.get(MESSAGE_SPAN)
     if not isinstance(uid, str) or (message := messages.by_uid(connection, namespace_id, [uid]).get(uid)) is None:
         return None

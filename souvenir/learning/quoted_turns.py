@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import apsw
-
 from souvenir.core.labels import MESSAGE_ID, MESSAGE_SPAN
 from souvenir.core.ledger import FactRow, TextSpan
 from souvenir.core.timestamps import to_us
@@ -22,6 +20,7 @@ from souvenir.store.learning import extractions
 from souvenir.store.learning.extractions import TAKEN, ExtractionRecord, Party
 from souvenir.store.messages import messages, sessions
 from souvenir.store.messages.messages import Message
+from souvenir.store.sql import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ def turn_at(transcript: Transcript, span: TextSpan, session: str | None = None) 
 
 
 def quoted_turns(
-    connection: apsw.Connection, extraction: ExtractionRecord, rows: Iterable[FactRow]
+    connection: Connection, extraction: ExtractionRecord, rows: Iterable[FactRow]
 ) -> dict[int, QuotedTurn]:
     """Return the turns that the facts quote, by ordinal, as far as their transcript is kept."""
     taken: Mapping[str, Sequence[Any]] = extraction.options.get(TAKEN, {})
@@ -137,7 +136,7 @@ def _transcript(extraction: ExtractionRecord | None) -> tuple[Transcript, str | 
     return transcript, next(iter(named), None)
 
 
-def message_of(connection: apsw.Connection, namespace_id: int, turn: QuotedTurn) -> tuple[Message, TextSpan] | None:
+def message_of(connection: Connection, namespace_id: int, turn: QuotedTurn) -> tuple[Message, TextSpan] | None:
     """Return the stored message of a turn, and where the quote is in it.
 
     Of several messages of the session with these words, the one with the time and the text of the turn is preferred,
@@ -157,7 +156,7 @@ def message_of(connection: apsw.Connection, namespace_id: int, turn: QuotedTurn)
 
 
 def message_metadata(
-    connection: apsw.Connection, namespace_id: int, extraction: ExtractionRecord, rows: Sequence[FactRow]
+    connection: Connection, namespace_id: int, extraction: ExtractionRecord, rows: Sequence[FactRow]
 ) -> dict[int, dict[str, object]]:
     """Return, by ordinal, the metadata that links a memory durably to the stored message of its quote."""
     found: dict[int, dict[str, object]] = {}

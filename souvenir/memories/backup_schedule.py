@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from souvenir.store.backups import Backup
+from souvenir.store.sqlite.backups import Backup
 
 
 class BackupSchedule:

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-import apsw
-
 from souvenir.core.errors import Forbidden, LinkNotUsable, MemoryArchived, MemoryNotFound
 from souvenir.core.types import Link, Memory, MemoryPatch, Scope
 from souvenir.memories.engine import MemoryEngine
@@ -21,6 +19,7 @@ from souvenir.store.admin import transfers
 from souvenir.store.memories import links as rows
 from souvenir.store.memories import reads
 from souvenir.store.memories.links import ConflictPair, remove_link
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction, require_writable
 
 NEWEST_WINS = "newest_wins"
@@ -201,14 +200,14 @@ class Conflicts:
         return self._engine.write(scope, lambda tx: _apply(tx, _resolution(tx.connection, tx.namespace, at_most)))
 
 
-def _resolution(connection: apsw.Connection, namespace: namespaces.Namespace, limit: int) -> Resolution:
+def _resolution(connection: Connection, namespace: namespaces.Namespace, limit: int) -> Resolution:
     return resolution_of(
         _between(connection, namespace, rows.conflicts(connection, namespace, limit=MAX_AT_ONCE)), limit=limit
     )
 
 
 def _between(
-    connection: apsw.Connection, namespace: namespaces.Namespace, flags: Sequence[ConflictPair]
+    connection: Connection, namespace: namespaces.Namespace, flags: Sequence[ConflictPair]
 ) -> list[Contradiction]:
     memories = reads.memories(connection, namespace, {one for flag in flags for one in flag})
     return [Contradiction(memories[flagger], memories[other]) for flagger, other in flags]

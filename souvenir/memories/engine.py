@@ -60,9 +60,9 @@ from souvenir.models.llm.provider import LLMProvider
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.retrieval.preparation import write_patch
 from souvenir.retrieval.profiles import PROFILES, Profiles
-from souvenir.store.database import Database
 from souvenir.store.idempotency import Once, insert_once, made_before
 from souvenir.store.memories import history, reads
+from souvenir.store.sqlite.database import Database
 from souvenir.store.transaction import Transaction, require_writable
 
 DUPLICATE_SIMILARITY = 0.90

@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
-import apsw
-
 from souvenir.core.concurrency import frees_space
 from souvenir.core.files import sync
 from souvenir.core.stored_json import StoredJson
@@ -28,6 +26,7 @@ from souvenir.store.cascade import RemovedRows
 from souvenir.store.learning import extractions
 from souvenir.store.pending_removals import RemovalStep, SelectedRows, Target
 from souvenir.store.selection import Chooses, Selection, resolve
+from souvenir.store.sql import Connection
 
 TARGETS_AT_ONCE = 1_000
 """Targets written in one transaction: other writes wait for some tens of milliseconds."""
@@ -148,14 +147,14 @@ class Erasure:
         :raises NotFound: If there are none.
         """
 
-        def ask(connection: apsw.Connection) -> list[Target]:
+        def ask(connection: Connection) -> list[Target]:
             targets = [target for selection in selections for target in resolve(connection, selection)]
             return pending_removals.expand(connection, targets)
 
         with self._engine.namespace(Scope()) as (connection, _):
             here = ask(connection)
 
-        def ask_backup(connection: apsw.Connection) -> tuple[list[Target], bool]:
+        def ask_backup(connection: Connection) -> tuple[list[Target], bool]:
             return ask(connection), bool(pending_removals.present(connection, here))
 
         answers = list(self._engine.copies.query(ask_backup))
@@ -172,7 +171,7 @@ class Erasure:
     def _remove_rows(self, job: RunningJob, state: _State) -> _State:
         while True:
 
-            def work(connection: apsw.Connection, before: _State = state) -> RemovalStep | None:
+            def work(connection: Connection, before: _State = state) -> RemovalStep | None:
                 step = pending_removals.advance(connection, job.id, utc_now())
                 if step is not None:
                     after = replace(before, removed=before.removed + step.removed)
@@ -218,7 +217,7 @@ class Erasure:
             return tombstones.read(connection)
 
 
-def _write_tombstones(connection: apsw.Connection, targets: Sequence[Target], work: str, namespace: str) -> RemovalStep:
+def _write_tombstones(connection: Connection, targets: Sequence[Target], work: str, namespace: str) -> RemovalStep:
     extractions.forget_transcripts(connection, namespace)
     tombstones.create(connection, targets, utc_now())
     tombstones.mark_uncleared(connection, work, pending_removals.namespaces_of(connection, targets))

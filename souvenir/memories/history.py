@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-import apsw
 import structlog
 
 from souvenir.core.errors import EmbeddingUnavailable, TooManyTokens
@@ -21,6 +20,7 @@ from souvenir.memories.indexed_store import IndexedStore
 from souvenir.store import namespaces
 from souvenir.store.memories import history, links, reads
 from souvenir.store.memories.history import PastMemory
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import owner_of
 
 MAX_FORMER_TEXTS = 200
@@ -105,7 +105,7 @@ class MemoryHistory:
     superseded_by: int | None
 
 
-def history_of(connection: apsw.Connection, namespace: namespaces.Namespace, memory_id: int) -> MemoryHistory | None:
+def history_of(connection: Connection, namespace: namespaces.Namespace, memory_id: int) -> MemoryHistory | None:
     """Return None if there never was such a memory, or it is invisible to the namespace's viewer."""
     entries = history.history(connection, namespace, memory_id)
     if entries is None:
@@ -118,7 +118,7 @@ def history_of(connection: apsw.Connection, namespace: namespaces.Namespace, mem
 
 
 def page_at(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace: namespaces.Namespace,
     at: datetime,
     listing: Listing,

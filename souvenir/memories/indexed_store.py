@@ -14,8 +14,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
-import apsw
-
 from souvenir.core.background import Maintenance
 from souvenir.core.errors import Overloaded, ServiceClosing
 from souvenir.core.passages import PastPassages, PreparedPassage, SpokenBy
@@ -46,11 +44,12 @@ from souvenir.retrieval.relevance import Found
 from souvenir.retrieval.searcher import Searcher, memories_of
 from souvenir.retrieval.serving_model import Models
 from souvenir.store import namespaces, vectors
-from souvenir.store.backups import SCHEDULED, Backup
-from souvenir.store.copies import Copies
-from souvenir.store.database import Database
 from souvenir.store.passages import insert_embeddings
-from souvenir.store.repair import repair
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite.backups import SCHEDULED, Backup
+from souvenir.store.sqlite.copies import Copies
+from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.repair import repair
 from souvenir.store.transaction import Transaction
 
 T = TypeVar("T")
@@ -147,12 +146,12 @@ class IndexedStore:
         """
         return self.models.write(scope, utc_now(), work)
 
-    def write_rows(self, work: Callable[[apsw.Connection], T]) -> T:
+    def write_rows(self, work: Callable[[Connection], T]) -> T:
         """Run `work`, which changes no memory, in one durable transaction."""
         return self._database.write_rows(work)
 
     @contextmanager
-    def namespace(self, scope: Scope) -> Iterator[tuple[apsw.Connection, namespaces.Namespace | None]]:
+    def namespace(self, scope: Scope) -> Iterator[tuple[Connection, namespaces.Namespace | None]]:
         """Open a read transaction, with the scope's namespace if it was ever written to."""
         with self._database.read() as connection:
             yield connection, namespaces.named(connection, scope.namespace, scope.sources)

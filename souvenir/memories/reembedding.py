@@ -33,11 +33,12 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.models.embedding.factory import embedder_of
 from souvenir.models.embedding.specs import ModelSpec
 from souvenir.retrieval.preparation import embeddings_of
-from souvenir.store import schema, vectors
+from souvenir.store import meta, vectors
 from souvenir.store import vectors as rows
 from souvenir.store.admin import jobs
-from souvenir.store.connections import open_reader
 from souvenir.store.memories import reads
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite.connections import open_reader
 
 MakeEmbedder = Callable[[ModelSpec], LoadableEmbedder]
 
@@ -76,7 +77,7 @@ def chosen_model(settings: Settings, make: MakeEmbedder | None = None) -> tuple[
 def stored_spec(engine: MemoryEngine) -> ModelSpec | None:
     """Return the spec of the current model, if it is stored."""
     with engine.namespace(Scope()) as (connection, _):
-        spec = schema.meta(connection, vectors.MODEL_SPEC)
+        spec = meta.get(connection, vectors.MODEL_SPEC)
     return None if spec is None else ModelSpec.from_json(json.loads(spec))
 
 
@@ -86,8 +87,8 @@ def _stored(settings: Settings) -> tuple[str, ModelSpec] | None:
         return None
     try:
         with closing(open_reader(settings.database_path)) as connection:
-            model_id = schema.meta(connection, vectors.MODEL)
-            spec = schema.meta(connection, vectors.MODEL_SPEC)
+            model_id = meta.get(connection, vectors.MODEL)
+            spec = meta.get(connection, vectors.MODEL_SPEC)
             if model_id is None or spec is None or not reads.counts(connection).passages:
                 return None
             return model_id, ModelSpec.from_json(json.loads(spec))
@@ -166,7 +167,7 @@ class Reembedding:
         """Submit a job that makes missing token vectors, for instance of passages that an older release embedded."""
         embedder = self._engine.models.serving.embedder
         with self._engine.namespace(Scope()) as (connection, _):
-            complete = schema.meta(connection, rows.TOKEN_SPACE) == embedder.token_space
+            complete = meta.get(connection, rows.TOKEN_SPACE) == embedder.token_space
             is_empty = not rows.count_passages(connection)
             waits = jobs.has_unfinished(connection, self.kind)
         spec = stored_spec(self._engine)
@@ -192,7 +193,7 @@ class Reembedding:
         last: int | None = 0
         while last is not None:
             last = self._engine.write_rows(partial(rows.remove_others, after=last, limit=REMOVED_AT_ONCE))
-        self._engine.write_rows(lambda connection: rows.forget(connection, rows.OTHER_MODEL))
+        self._engine.write_rows(lambda connection: meta.forget(connection, rows.OTHER_MODEL))
 
     def _loaded(self, spec: ModelSpec, *, begun: bool) -> LoadableEmbedder:
         """Return the loaded model after a test embedding.
@@ -225,9 +226,9 @@ class Reembedding:
             state = replace(state, last=lacking[-1][1].id, embedded=state.embedded + len(lacking))
             self._engine.models.add_tokens(embedder.model_id, lacking, tokens, partial(_save, job, state=state))
 
-        def work(connection: apsw.Connection) -> None:
+        def work(connection: Connection) -> None:
             _save(job, connection, replace(state, total=state.embedded))
-            rows.note(connection, rows.MODEL_SPEC, to_json(spec.to_json()))
+            meta.put(connection, rows.MODEL_SPEC, to_json(spec.to_json()))
             _note_token_space(connection, embedder)
 
         self._engine.write_rows(work)
@@ -262,10 +263,10 @@ class Reembedding:
             return _STATE.load(job.state)
         self.remove_leftovers()
 
-        def work(connection: apsw.Connection) -> _State:
+        def work(connection: Connection) -> _State:
             state = _State(total=rows.count_passages(connection))
             _save(job, connection, state)
-            rows.note(connection, rows.OTHER_MODEL, embedder.model_id)
+            meta.put(connection, rows.OTHER_MODEL, embedder.model_id)
             return state
 
         return self._engine.write_rows(work)
@@ -288,7 +289,7 @@ class Reembedding:
         """Return the state after the switch, or None if passages were written in the meantime or a read takes long."""
         after = replace(state, last=0, switched=True)
 
-        def ready(connection: apsw.Connection) -> bool:
+        def ready(connection: Connection) -> bool:
             if rows.missing(connection, embedder.model_id, after=state.last, limit=1):
                 return False
             _save(job, connection, after)
@@ -313,11 +314,11 @@ class Reembedding:
     def _remove_old_counting(self, job: RunningJob, state: _State) -> None:
         while True:
 
-            def work(connection: apsw.Connection, state: _State = state) -> int | None:
+            def work(connection: Connection, state: _State = state) -> int | None:
                 last = rows.remove_others(connection, after=state.last, limit=REMOVED_AT_ONCE)
                 _save(job, connection, state if last is None else replace(state, last=last))
                 if last is None:
-                    rows.forget(connection, rows.OTHER_MODEL)
+                    meta.forget(connection, rows.OTHER_MODEL)
                 return last
 
             last = self._engine.write_rows(work)
@@ -326,15 +327,15 @@ class Reembedding:
             state = replace(state, last=last)
 
 
-def _note_token_space(connection: apsw.Connection, embedder: Embedder) -> None:
+def _note_token_space(connection: Connection, embedder: Embedder) -> None:
     """Record that no token vectors of this model are missing."""
     if embedder.token_space is None:
-        rows.forget(connection, rows.TOKEN_SPACE)
+        meta.forget(connection, rows.TOKEN_SPACE)
     else:
-        rows.note(connection, rows.TOKEN_SPACE, embedder.token_space)
+        meta.put(connection, rows.TOKEN_SPACE, embedder.token_space)
 
 
-def _save(job: RunningJob, connection: apsw.Connection, state: _State) -> None:
+def _save(job: RunningJob, connection: Connection, state: _State) -> None:
     job.save(connection, done=state.embedded, total=state.total, state=_STATE.dump(state))
 
 

@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import partial
 from threading import Event, Lock
 
-import apsw
 import structlog
 
 from souvenir.core.background import Maintenance
@@ -40,6 +39,7 @@ from souvenir.store.learning import extractions
 from souvenir.store.messages import agents
 from souvenir.store.pending_removals import RemovalStep
 from souvenir.store.selection import KINDS, Chooses, Selection, resolve
+from souvenir.store.sql import Connection
 
 TURN_INTERVAL_S = 300.0
 """Polling interval for interrupted removals; a start, a restore and a failure trigger it at once."""
@@ -188,7 +188,7 @@ def clear(engine: MemoryEngine, works: Collection[str]) -> bool:
     return True
 
 
-def _begin_clearing(connection: apsw.Connection, selection: Selection, work: str) -> RemovalStep:
+def _begin_clearing(connection: Connection, selection: Selection, work: str) -> RemovalStep:
     """Write the removal of the agent's namespace, and create another one for the agent, in one transaction."""
     agent = agents.find(connection, selection.namespace)
     step = _begin(connection, selection, work)
@@ -197,7 +197,7 @@ def _begin_clearing(connection: apsw.Connection, selection: Selection, work: str
     return step
 
 
-def _begin(connection: apsw.Connection, selection: Selection, work: str) -> RemovalStep:
+def _begin(connection: Connection, selection: Selection, work: str) -> RemovalStep:
     """Write the removal targets and remove the first part, or all of it if it is small.
 
     :raises NotFound: If there is none, or it is being removed already.

@@ -15,8 +15,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-import apsw
-
 from souvenir.core.concurrency import frees_space
 from souvenir.core.stored_json import StoredJson
 from souvenir.core.types import JsonObject, MemoryPatch, Scope
@@ -27,6 +25,7 @@ from souvenir.store.learning.profiles import ExtractionProfile, profile_for
 from souvenir.store.memories import retention as rows
 from souvenir.store.memories.retention import Aged
 from souvenir.store.namespaces import Namespace
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 LOOKED_AT_ONCE = 256
@@ -164,12 +163,12 @@ class PolicyEnforcement:
         return self._engine.write(scope, work)
 
 
-def _next_source(connection: apsw.Connection, namespace: Namespace, after: str) -> str | None:
+def _next_source(connection: Connection, namespace: Namespace, after: str) -> str | None:
     prefixes = [one.source_prefix for one in profiles.every(connection, namespace) if _has_policy(one)]
     return rows.next_source_below(connection, namespace, prefixes, after=after) if prefixes else None
 
 
-def _verdicts(connection: apsw.Connection, namespace: Namespace, state: _State, at: datetime) -> _Verdicts | None:
+def _verdicts(connection: Connection, namespace: Namespace, state: _State, at: datetime) -> _Verdicts | None:
     """Judge the next memories of the source; None if it has no more memories, or no longer a policy."""
     profile = profile_for(connection, namespace, state.source)
     if not _has_policy(profile):

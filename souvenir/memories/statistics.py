@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-import apsw
-
 from souvenir.core.types import Readiness, Scope, Stats
 from souvenir.index.registry import IndexRegistry
 from souvenir.retrieval.searcher import memories_of
 from souvenir.retrieval.serving_model import Serving
 from souvenir.store import namespaces
-from souvenir.store.database import Database
 from souvenir.store.graph import mention_queue as unread
 from souvenir.store.memories import reads
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def vitals_of(database: Database, registry: IndexRegistry) -> Vitals:
 
 
 def readiness_of(
-    connection: apsw.Connection, namespace: namespaces.Namespace | None, serving: Serving, *, warm: bool
+    connection: Connection, namespace: namespaces.Namespace | None, serving: Serving, *, warm: bool
 ) -> Readiness:
     """Return True as ready if searches of the namespace are answered from all of its memories.
 

@@ -36,8 +36,8 @@ from souvenir.retrieval.relevance import Found
 from souvenir.retrieval.reranking import Reranking
 from souvenir.retrieval.serving_model import Models, Serving
 from souvenir.store import namespaces
-from souvenir.store.database import Database
 from souvenir.store.memories import feedback, links, reads
+from souvenir.store.sqlite.database import Database
 
 ANY = Filters()
 

@@ -18,8 +18,6 @@ from functools import partial
 from threading import Lock
 from typing import TypeVar
 
-import apsw
-
 from souvenir.core.errors import SouvenirError
 from souvenir.core.passages import (
     Chunks,
@@ -44,13 +42,15 @@ from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.retrieval.preparation import PassageAnalyser, embeddings_of, prepare
 from souvenir.retrieval.profiles import Constants, Spread
 from souvenir.retrieval.scoring import Scoring, scoring_of
-from souvenir.store import check, generations, index_changes, namespaces
+from souvenir.store import check, index_changes, namespaces
 from souvenir.store import vectors as rows
-from souvenir.store.database import Database
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.namespace_view import NamespaceView
 from souvenir.store.passages import ModelChanged, insert_embeddings
 from souvenir.store.pending_removals import RemovalStep
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite import generations
+from souvenir.store.sqlite.database import Database
 from souvenir.store.transaction import Transaction
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class Models:
         self._checked_until = 0
         self._changing = Lock()
         self._next: Serving | None = None
-        self.also_checked: list[Callable[[apsw.Connection], Sequence[str]]] = []
+        self.also_checked: list[Callable[[Connection], Sequence[str]]] = []
         self.serving = self._serving(embedder)
 
     def using(self, work: Callable[[Serving], T]) -> T:
@@ -139,7 +139,7 @@ class Models:
                 for one, embedding in zip(changed.passages, embeddings_of(changed.passages, embedder), strict=True):
                     again[embedder.model_id, one] = embedding
 
-    def remove(self, work: Callable[[apsw.Connection], RemovalStep | None]) -> RemovalStep | None:
+    def remove(self, work: Callable[[Connection], RemovalStep | None]) -> RemovalStep | None:
         """Run `work`, which deletes rows, in one durable transaction and update the indexes before returning."""
         return self._database.write_rows(work, self._removed)
 
@@ -173,7 +173,7 @@ class Models:
             self.dismiss()
             self.serving = self._serving(self.serving.embedder)
 
-    def disagreements(self, connection: apsw.Connection) -> Sequence[str]:
+    def disagreements(self, connection: Connection) -> Sequence[str]:
         """Return inconsistencies within the database, and of loaded indexes with it. No write may run meanwhile.
 
         Packages that derive other data add their checks to `also_checked`.
@@ -234,11 +234,11 @@ class Models:
         self._next = None
 
     def add_embeddings(
-        self, model_id: str, embeddings: Mapping[int, Embedding], save: Callable[[apsw.Connection], None]
+        self, model_id: str, embeddings: Mapping[int, Embedding], save: Callable[[Connection], None]
     ) -> None:
         """Store a model's embeddings by passage id, in one transaction with what `save` writes, and index them."""
 
-        def work(connection: apsw.Connection) -> list[tuple[int, Passage]]:
+        def work(connection: Connection) -> list[tuple[int, Passage]]:
             save(connection)
             insert_embeddings(connection, model_id, embeddings)
             return rows.passages(connection, embeddings) if self._next is not None else []
@@ -257,7 +257,7 @@ class Models:
         model_id: str,
         lacking: Sequence[tuple[int, Passage]],
         tokens: Sequence[TokenCodes],
-        save: Callable[[apsw.Connection], None],
+        save: Callable[[Connection], None],
     ) -> None:
         """Store token vectors of the current model in one transaction with what `save` writes, and index them.
 
@@ -270,7 +270,7 @@ class Models:
             change = TokensAdded(passage.id, passage.kind, by_id[passage.id])
             changes.setdefault(namespace_id, []).append(change)
 
-        def work(connection: apsw.Connection) -> Mapping[int, int]:
+        def work(connection: Connection) -> Mapping[int, int]:
             save(connection)
             rows.add_tokens(connection, model_id, by_id)
             left = namespaces.ids(connection) & changes.keys()
@@ -282,7 +282,7 @@ class Models:
 
         self._database.write_rows(work, apply)
 
-    def switch(self, spec: str, ready: Callable[[apsw.Connection], bool]) -> bool:
+    def switch(self, spec: str, ready: Callable[[Connection], bool]) -> bool:
         """Replace the model by the expected one, atomically.
 
         :param spec: The configuration from which the model is created at the next start.
@@ -338,7 +338,7 @@ class Models:
             following.registry.apply(update.namespace_id, update.next_changes, update.change_seq)
 
 
-def _view(connection: apsw.Connection, key: IndexKey, serving: Serving) -> NamespaceView:
+def _view(connection: Connection, key: IndexKey, serving: Serving) -> NamespaceView:
     embedder = serving.embedder
     return NamespaceView(connection, key.namespace_id, key.kind, embedder.model_id, embedder.dim)
 
@@ -396,7 +396,7 @@ def _spread_rule(spread: Spread) -> SpreadRule:
 
 
 def disagreements(
-    connection: apsw.Connection,
+    connection: Connection,
     model_id: str,
     dim: int,
     indexes: Mapping[IndexKey, NamespaceIndex],

@@ -16,8 +16,6 @@ from datetime import datetime
 from threading import Lock
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.core.background import Maintenance
 from souvenir.core.errors import Overloaded, Unavailable
 from souvenir.core.timestamps import EPOCH, utc_now
@@ -25,6 +23,7 @@ from souvenir.core.types import JsonObject, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import usage as table
 from souvenir.store.admin.usage import UsageRow
+from souvenir.store.sql import Connection
 
 FLUSH_INTERVAL_S = 5.0
 
@@ -140,7 +139,7 @@ class Usage:
             if not pending:
                 return
 
-            def write(connection: apsw.Connection) -> None:
+            def write(connection: Connection) -> None:
                 table.add_usage(connection, _rows_of(pending))
                 if self._trimmed != today:
                     table.trim_usage(connection, today)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
-import apsw
-
 from souvenir.core.passages import PassageRemoved
 from souvenir.core.stored_json import to_json
 from souvenir.core.types import PassageKind, RecordKind
@@ -19,6 +17,7 @@ from souvenir.store.graph import mentions, topics
 from souvenir.store.learning import extractions
 from souvenir.store.passages import remove_passages
 from souvenir.store.rows import as_text, ids_parameter, select
+from souvenir.store.sql import Connection, SqlValue
 
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
 
@@ -54,7 +53,7 @@ class RemovedRows:
 class Removal:
     """:param changes: Changes for the namespace's indexes. :param texts: The searched texts of deleted passages."""
 
-    connection: apsw.Connection
+    connection: Connection
     removed: RemovedRows = field(default_factory=RemovedRows)
     changes: list[PassageRemoved] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -155,7 +154,7 @@ class Removal:
         )
         return self.connection.changes()
 
-    def _count(self, rest: str, *parameters: apsw.SQLiteValue) -> int:
+    def _count(self, rest: str, *parameters: SqlValue) -> int:
         return int(self.connection.execute(f"SELECT count(*) FROM {rest}", parameters).get)
 
     def _delete(self, table: str, column: str, chosen: str) -> int:
@@ -166,7 +165,7 @@ class Removal:
         query = f"DELETE FROM {table} WHERE id {_CHOSEN} RETURNING CAST({name} AS BLOB)"
         return list(map(as_text, select(self.connection, bytes, query, (chosen,))))
 
-    def _delete_where(self, table: str, condition: str, *parameters: apsw.SQLiteValue) -> int:
+    def _delete_where(self, table: str, condition: str, *parameters: SqlValue) -> int:
         self.connection.execute(f"DELETE FROM {table} WHERE {condition}", parameters)
         return self.connection.changes()
 

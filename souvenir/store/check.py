@@ -12,11 +12,12 @@ import numpy as np
 
 from souvenir.core.passages import Passage
 from souvenir.core.types import Fact, JsonObject, Link, Memory, MessageRole
-from souvenir.store import losses
-from souvenir.store.checksums import COVERED, differences
 from souvenir.store.memories.feedback import FeedbackEntry
-from souvenir.store.renumbering import MAX_COUNTED_ID
 from souvenir.store.rows import MEMORY_COLUMNS, PASSAGE_COLUMNS, select, unreadable_ids
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite import losses
+from souvenir.store.sqlite.checksums import COVERED, differences
+from souvenir.store.sqlite.renumbering import MAX_COUNTED_ID
 
 _FLOAT_BYTES = np.dtype(np.float32).itemsize
 COUNTED = (
@@ -225,7 +226,7 @@ class RowId(NamedTuple):
     id: int
 
 
-def unreadable(connection: apsw.Connection) -> list[RowId]:
+def unreadable(connection: Connection) -> list[RowId]:
     """Return the rows that reads leave out."""
     found = [
         RowId(table, row_id)
@@ -243,7 +244,7 @@ def _is_finite(vector: bytes) -> bool:
     return isfinite(found.dot(found))
 
 
-def problems(connection: apsw.Connection) -> list[str]:
+def problems(connection: Connection) -> list[str]:
     """Return one sentence for each broken rule; empty if the database is consistent."""
     found = [f"SQLite: {row[0]}" for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
     found += [f"SQLite: a row of {row[0]} refers to nothing" for row in connection.execute("PRAGMA foreign_key_check")]
@@ -257,7 +258,7 @@ def problems(connection: apsw.Connection) -> list[str]:
     return found
 
 
-def _row_problems(connection: apsw.Connection) -> list[str]:
+def _row_problems(connection: Connection) -> list[str]:
     """Return the rows that cannot be read, or are not as they were written."""
     try:
         left_out = unreadable(connection)

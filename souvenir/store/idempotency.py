@@ -14,14 +14,13 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, TypeAlias, TypeVar
 
-import apsw
-
 from souvenir.core.errors import IdempotencyKeyReused
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import MemoryDraft
 from souvenir.store.rows import first
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 T = TypeVar("T")
@@ -55,7 +54,7 @@ class Once:
 
 
 def made_before(
-    connection: apsw.Connection, namespace_id: int, actor: str, once: Once, now: datetime
+    connection: Connection, namespace_id: int, actor: str, once: Once, now: datetime
 ) -> Sequence[str] | None:
     """Return the ids that the same request created before; None if the request is new.
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 
-import apsw
-
 from souvenir.core.passages import IndexChange, OwnerChanged, PassageAdded, kind_of
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import PassageKind
 from souvenir.store.rows import ids_parameter, only, select
+from souvenir.store.sql import Connection
 
 KEPT_WRITES = 100_000
 """Writes of a namespace in the log. An index that is further behind is built again."""
@@ -48,7 +47,7 @@ class Touched:
 
 
 def append(
-    connection: apsw.Connection, namespace_id: int, changes: Sequence[IndexChange], changed_at: datetime | None
+    connection: Connection, namespace_id: int, changes: Sequence[IndexChange], changed_at: datetime | None
 ) -> int:
     """Count a write to a namespace and log its changes.
 
@@ -73,7 +72,7 @@ def append(
     return change_seq
 
 
-def since(connection: apsw.Connection, namespace_id: int, kind: PassageKind, change_seq: int) -> Touched | None:
+def since(connection: Connection, namespace_id: int, kind: PassageKind, change_seq: int) -> Touched | None:
     """Return the passages and owners that the writes after a number touched; None if the log does not reach back."""
     kept = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE id = ? AND logged_after <= ?)"
     if not connection.execute(kept, (namespace_id, change_seq)).get:
@@ -107,9 +106,15 @@ def _touched(changes: Iterable[IndexChange]) -> tuple[set[int], set[int]]:
     return passages, owners
 
 
-def _trim(connection: apsw.Connection, namespace_id: int, up_to: int) -> None:
+def _trim(connection: Connection, namespace_id: int, up_to: int) -> None:
     """Delete the entries of the first writes."""
     connection.execute("DELETE FROM index_changes WHERE namespace_id = ? AND change_seq <= ?", (namespace_id, up_to))
     connection.execute(
         "UPDATE namespaces SET logged_after = ? WHERE id = ? AND logged_after < ?", (up_to, namespace_id, up_to)
     )
+
+
+def clear(connection: Connection) -> None:
+    """Begin an empty log, in a database whose earlier snapshots are not used."""
+    connection.execute("DELETE FROM index_changes")
+    connection.execute("UPDATE namespaces SET logged_after = change_seq")

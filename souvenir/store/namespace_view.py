@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import isfinite
 
-import apsw
 import numpy as np
 
 from souvenir.core.passages import CommitId, Embedding, OwnerChanged, Passage, TokenCodes
 from souvenir.core.types import PassageKind
-from souvenir.store import generations, index_changes
+from souvenir.store import index_changes
 from souvenir.store.index_changes import Touched
 from souvenir.store.rows import PASSAGE_COLUMNS, ids_parameter, only, readable, select
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite import generations
 from souvenir.store.unreadable import report
 
 _FLOAT_BYTES = np.dtype(np.float32).itemsize
@@ -29,7 +30,7 @@ class NamespaceView:
     :param dim: The dimension of the model's vectors.
     """
 
-    connection: apsw.Connection
+    connection: Connection
     namespace_id: int
     kind: PassageKind
     model_id: str

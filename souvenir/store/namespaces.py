@@ -6,12 +6,11 @@ import zlib
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-import apsw
-
 from souvenir.core.labels import PARENT, SEPARATOR
 from souvenir.core.types import SourceFilter, SourceMatch
-from souvenir.store.generations import history_id
 from souvenir.store.rows import first, select
+from souvenir.store.sql import Connection, SqlValue
+from souvenir.store.sqlite.generations import history_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Namespace:
     sources: tuple[str, ...] | None = None
 
 
-def named(connection: apsw.Connection, name: str, sources: tuple[str, ...] | None = None) -> Namespace | None:
+def named(connection: Connection, name: str, sources: tuple[str, ...] | None = None) -> Namespace | None:
     """Return the namespace, limited to these sources; None if it was never written to."""
     row = first(
         connection, Namespace, "SELECT id, name, created_at, changed_at FROM namespaces WHERE name = ?", (name,)
@@ -36,23 +35,23 @@ def named(connection: apsw.Connection, name: str, sources: tuple[str, ...] | Non
     return None if row is None else replace(row, sources=sources)
 
 
-def ids(connection: apsw.Connection) -> set[int]:
+def ids(connection: Connection) -> set[int]:
     """Return the ids of all namespaces."""
     return set(select(connection, int, "SELECT id FROM namespaces"))
 
 
-def first_write(connection: apsw.Connection) -> datetime | None:
+def first_write(connection: Connection) -> datetime | None:
     """Return the time of the creation of the first namespace; None if nothing was ever written."""
     return first(connection, datetime, "SELECT min(created_at) FROM namespaces HAVING count(*) > 0")
 
 
-def write_state(connection: apsw.Connection) -> int:
+def write_state(connection: Connection) -> int:
     """Return a number that differs after every write to a namespace, and after a restore."""
     row = "SELECT group_concat(id || ':' || change_seq) FROM (SELECT id, change_seq FROM namespaces ORDER BY id)"
     return zlib.crc32(f"{history_id(connection)} {connection.execute(row).get}".encode())
 
 
-def source_condition(source: SourceFilter) -> tuple[str, list[apsw.SQLiteValue]]:
+def source_condition(source: SourceFilter) -> tuple[str, list[SqlValue]]:
     """Return an SQL condition on a `source` column that the filter selects, and its parameters."""
     match source.match:
         case SourceMatch.PREFIX:
@@ -64,19 +63,19 @@ def source_condition(source: SourceFilter) -> tuple[str, list[apsw.SQLiteValue]]
             return "instr(source, ?) > 0", [source.pattern]
 
 
-def visible_condition(sources: tuple[str, ...] | None, column: str = "source") -> tuple[str, list[apsw.SQLiteValue]]:
+def visible_condition(sources: tuple[str, ...] | None, column: str = "source") -> tuple[str, list[SqlValue]]:
     """Return the SQL equivalent of `souvenir.core.labels.is_visible`, and its parameters."""
     if sources is None:
         return "1", []
     of_each = [f"{column} = ? OR substr({column}, 1, length(?)) = ?"] * len(sources)
-    parameters: list[apsw.SQLiteValue] = []
+    parameters: list[SqlValue] = []
     for path in sources:
         parameters += [path, path + SEPARATOR, path + SEPARATOR]
     climbs = f"instr('/' || {column} || '/', '/{PARENT}/')"
     return f"({' OR '.join(of_each) or '0'}) AND {climbs} = 0", parameters
 
 
-def change_seq(connection: apsw.Connection, namespace_id: int) -> int:
+def change_seq(connection: Connection, namespace_id: int) -> int:
     """Return the sequence number of the namespace's last write, for caches; -1 if the namespace was deleted."""
     found = first(connection, int, "SELECT change_seq FROM namespaces WHERE id = ?", (namespace_id,))
     return -1 if found is None else found

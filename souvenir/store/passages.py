@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
-import apsw
 import numpy as np
 
 from souvenir.core.passages import (
@@ -29,6 +28,7 @@ from souvenir.core.passages import (
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import PassageKind
 from souvenir.store.rows import as_text, ids_parameter, select
+from souvenir.store.sql import Connection
 
 
 class ModelChanged(Exception):
@@ -55,7 +55,7 @@ class VectorModels:
 class PassageWriter:
     """The passages of one transaction in one namespace, for every kind of owner."""
 
-    connection: apsw.Connection
+    connection: Connection
     namespace_id: int
     models: VectorModels
     changes: list[IndexChange] = field(default_factory=list)
@@ -171,7 +171,7 @@ class Parts(NamedTuple):
 
 
 def remove_passages(
-    connection: apsw.Connection, kind: PassageKind, owner_ids: Sequence[int], parts: Parts | None = None
+    connection: Connection, kind: PassageKind, owner_ids: Sequence[int], parts: Parts | None = None
 ) -> Sequence[tuple[int, str]]:
     """Delete all or some passages of these owners with their vectors; return their ids and searched texts."""
     chosen, parameters = "", [kind.value, ids_parameter(owner_ids)]
@@ -193,7 +193,7 @@ def remove_passages(
     ]
 
 
-def insert_embeddings(connection: apsw.Connection, model_id: str, embeddings: Mapping[int, Embedding]) -> None:
+def insert_embeddings(connection: Connection, model_id: str, embeddings: Mapping[int, Embedding]) -> None:
     """Store embeddings by passage id; passages that were deleted meanwhile are skipped."""
     connection.executemany(
         "INSERT OR IGNORE INTO vectors (passage_id, model_id, vector, tokens) SELECT id, ?, ?, ? FROM passages "

@@ -15,8 +15,6 @@ from enum import StrEnum
 from functools import partial
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.store import index_changes
 from souvenir.store.cascade import Removal, RemovedRows
 from souvenir.store.index_changes import IndexUpdate
@@ -24,7 +22,8 @@ from souvenir.store.learning import extractions
 from souvenir.store.learning import extractions as provenance
 from souvenir.store.learning.extractions import Party
 from souvenir.store.rows import first, ids_parameter, select
-from souvenir.store.schema import has_table
+from souvenir.store.sql import Connection, SqlValue
+from souvenir.store.sqlite.schema import has_table
 
 AT_ONCE = 128
 """Rows deleted in one transaction: other writes wait for some tens of milliseconds."""
@@ -98,7 +97,7 @@ class RemovalStep:
 # --- the list of pending removals ------------------------------------------------------------------------------------
 
 
-def begin(connection: apsw.Connection, targets: Iterable[Target], work: str) -> RemovalStep:
+def begin(connection: Connection, targets: Iterable[Target], work: str) -> RemovalStep:
     """List the existing ones of these targets for removal; agents are hidden and their jobs deleted.
 
     :param work: The name of the removal, so that concurrent removals count their own rows.
@@ -117,7 +116,7 @@ def begin(connection: apsw.Connection, targets: Iterable[Target], work: str) -> 
     return RemovalStep(removal.removed, gone=namespaces)
 
 
-def forget_extractions(connection: apsw.Connection, targets: Iterable[Target]) -> None:
+def forget_extractions(connection: Connection, targets: Iterable[Target]) -> None:
     """Blank what extractions stored in the namespaces of these targets: transcripts may quote the erased content."""
     rows = list(
         select(
@@ -131,7 +130,7 @@ def forget_extractions(connection: apsw.Connection, targets: Iterable[Target]) -
         extractions.forget_transcripts(connection, name)
 
 
-def expand(connection: apsw.Connection, targets: Sequence[Target]) -> list[Target]:
+def expand(connection: Connection, targets: Sequence[Target]) -> list[Target]:
     """Add the sessions that belong only to the users among them, and the memories learned with any of them."""
     users = [target.id for target in targets if target.kind is Removable.USER]
     sessions = [Target(Removable.SESSION, session) for user in users for session in sessions_of(connection, user)]
@@ -144,7 +143,7 @@ def expand(connection: apsw.Connection, targets: Sequence[Target]) -> list[Targe
     return list(dict.fromkeys([*found, *memories]))
 
 
-def _parties(connection: apsw.Connection, targets: Iterable[Target]) -> list[tuple[int, str, Party, str]]:
+def _parties(connection: Connection, targets: Iterable[Target]) -> list[tuple[int, str, Party, str]]:
     """Return the users and sessions among these: id and name of the namespace, kind, and name."""
     found: list[tuple[int, str, Party, str]] = []
     for kind, ids in by_kind(targets).items():
@@ -161,7 +160,7 @@ def _parties(connection: apsw.Connection, targets: Iterable[Target]) -> list[tup
     return found
 
 
-def present(connection: apsw.Connection, targets: Iterable[Target]) -> list[Target]:
+def present(connection: Connection, targets: Iterable[Target]) -> list[Target]:
     """Return the targets that exist; the database may have an older schema."""
     found: list[Target] = []
     for kind, ids in by_kind(targets).items():
@@ -183,7 +182,7 @@ def _hide(removal: Removal, namespace_id: int) -> None:
     connection.execute("UPDATE namespaces SET name = ? WHERE id = ?", (f"{HIDDEN}{namespace_id}", namespace_id))
 
 
-def sessions_of(connection: apsw.Connection, user_id: int) -> list[int]:
+def sessions_of(connection: Connection, user_id: int) -> list[int]:
     """Return the sessions that belong to a user alone: they contain no message of another user.
 
     A session without a user belongs to one if all of its messages do.
@@ -202,18 +201,18 @@ def sessions_of(connection: apsw.Connection, user_id: int) -> list[int]:
     )
 
 
-def any_pending(connection: apsw.Connection, targets: Iterable[Target]) -> bool:
+def any_pending(connection: Connection, targets: Iterable[Target]) -> bool:
     """Return whether one of these is being removed."""
     query = "SELECT EXISTS (SELECT 1 FROM removals WHERE kind = ? AND owner_id = ?)"
     return any(connection.execute(query, (target.kind.value, target.id)).get for target in targets)
 
 
-def pending_works(connection: apsw.Connection) -> set[str]:
+def pending_works(connection: Connection) -> set[str]:
     """Return the names of unfinished removals."""
     return set(select(connection, str, "SELECT DISTINCT work FROM removals"))
 
 
-def count_pending(connection: apsw.Connection, work: str) -> int:
+def count_pending(connection: Connection, work: str) -> int:
     """Count the messages, memories and blocks that a removal still has to delete."""
     named = "SELECT owner_id FROM removals WHERE work = ?1 AND kind = "
     messages = (
@@ -227,7 +226,7 @@ def count_pending(connection: apsw.Connection, work: str) -> int:
     return int(connection.execute(f"SELECT ({messages}) + ({memories}) + ({blocks})", (work,)).get)
 
 
-def count_selected(connection: apsw.Connection, targets: Iterable[Target]) -> SelectedRows:
+def count_selected(connection: Connection, targets: Iterable[Target]) -> SelectedRows:
     """Count what the removal of these expanded targets deletes."""
     ids = by_kind(targets)
     parameters = {kind.value: ids_parameter(ids.get(kind, [])) for kind in Removable}
@@ -261,7 +260,7 @@ def count_selected(connection: apsw.Connection, targets: Iterable[Target]) -> Se
     return SelectedRows(**counts)
 
 
-def namespaces_of(connection: apsw.Connection, targets: Iterable[Target]) -> set[int]:
+def namespaces_of(connection: Connection, targets: Iterable[Target]) -> set[int]:
     """Return the namespaces of those targets that exist."""
     found: set[int] = set()
     for kind, ids in by_kind(targets).items():
@@ -276,7 +275,7 @@ def namespaces_of(connection: apsw.Connection, targets: Iterable[Target]) -> set
     return found
 
 
-def supports(connection: apsw.Connection, kind: Removable) -> bool:
+def supports(connection: Connection, kind: Removable) -> bool:
     """Return whether the database, which may have an older schema, has the kind at all."""
     return has_table(connection, TABLES[kind])
 
@@ -291,7 +290,7 @@ def by_kind(targets: Iterable[Target]) -> dict[Removable, list[int]]:
 # --- deletion in batches ---------------------------------------------------------------------------------------------
 
 
-def advance(connection: apsw.Connection, work: str, now: datetime, *, at_once: int = AT_ONCE) -> RemovalStep | None:
+def advance(connection: Connection, work: str, now: datetime, *, at_once: int = AT_ONCE) -> RemovalStep | None:
     """Delete the next batch of a removal; return None when nothing of it is left."""
     target = first(connection, Target, "SELECT kind, owner_id FROM removals WHERE work = ? LIMIT 1", (work,))
     if target is None:
@@ -305,7 +304,7 @@ def advance(connection: apsw.Connection, work: str, now: datetime, *, at_once: i
             return _advance_rows(connection, target.kind, work, now, at_once)
 
 
-def _advance_namespace(connection: apsw.Connection, target: Target, now: datetime, at_once: int) -> RemovalStep:
+def _advance_namespace(connection: Connection, target: Target, now: datetime, at_once: int) -> RemovalStep:
     """Delete the next rows of the first table that has some, and finally the namespace itself."""
     namespace_id = target.id
     removal = Removal(connection)
@@ -330,7 +329,7 @@ def _advance_namespace(connection: apsw.Connection, target: Target, now: datetim
     return RemovalStep(removal.removed, gone=(namespace_id,))
 
 
-def _advance_owner(connection: apsw.Connection, target: Target, now: datetime, at_once: int) -> RemovalStep:
+def _advance_owner(connection: Connection, target: Target, now: datetime, at_once: int) -> RemovalStep:
     """Delete the next messages of a session or a user, and with the last ones the session or user itself."""
     namespaces = namespaces_of(connection, [target])
     if not namespaces:
@@ -350,7 +349,7 @@ def _advance_owner(connection: apsw.Connection, target: Target, now: datetime, a
     return _step(removal, namespace_id, now)
 
 
-def _advance_rows(connection: apsw.Connection, kind: Removable, work: str, now: datetime, at_once: int) -> RemovalStep:
+def _advance_rows(connection: Connection, kind: Removable, work: str, now: datetime, at_once: int) -> RemovalStep:
     """Delete the next individually listed messages, memories or blocks of one namespace."""
     chosen = list(
         select(
@@ -384,11 +383,11 @@ def _step(removal: Removal, namespace_id: int, now: datetime) -> RemovalStep:
     return RemovalStep(removal.removed, update, texts=tuple(removal.texts))
 
 
-def _finish(connection: apsw.Connection, targets: Iterable[Target]) -> None:
+def _finish(connection: Connection, targets: Iterable[Target]) -> None:
     connection.executemany(
         "DELETE FROM removals WHERE kind = ? AND owner_id = ?", [(target.kind.value, target.id) for target in targets]
     )
 
 
-def _ids(connection: apsw.Connection, query: str, *parameters: apsw.SQLiteValue) -> list[int]:
+def _ids(connection: Connection, query: str, *parameters: SqlValue) -> list[int]:
     return list(select(connection, int, query, parameters))

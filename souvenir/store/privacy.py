@@ -13,17 +13,16 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
-import apsw
-
 from souvenir.core.labels import SENSITIVE_TOPICS
 from souvenir.core.stored_json import to_json
 from souvenir.core.types import PassageKind
 from souvenir.store.rows import select
+from souvenir.store.sql import Connection
 
 _TABLES: Mapping[PassageKind, str] = MappingProxyType({PassageKind.MEMORY: "memories", PassageKind.MESSAGE: "messages"})
 
 
-def flagged(connection: apsw.Connection, kind: PassageKind, namespace_id: int, topics: Collection[str]) -> list[int]:
+def flagged(connection: Connection, kind: PassageKind, namespace_id: int, topics: Collection[str]) -> list[int]:
     """Return the ids flagged with one of these topics; the cost is proportional to the number of flagged rows."""
     if not topics:
         return []
@@ -84,7 +83,7 @@ _OF_NAMESPACE = MappingProxyType(
 """Conditions on the rows of a namespace, by table; the others have its id."""
 
 
-def keys(connection: apsw.Connection, namespace_id: int, column: Column) -> list[int | str]:
+def keys(connection: Connection, namespace_id: int, column: Column) -> list[int | str]:
     """Return the keys of the rows that have a value in the column."""
     of_namespace = _OF_NAMESPACE.get(column.table, "namespace_id = ?")
     return list(
@@ -98,7 +97,7 @@ def keys(connection: apsw.Connection, namespace_id: int, column: Column) -> list
     )
 
 
-def values(connection: apsw.Connection, column: Column, wanted: Iterable[int | str]) -> dict[int | str, Any]:
+def values(connection: Connection, column: Column, wanted: Iterable[int | str]) -> dict[int | str, Any]:
     """Return the values of these rows, as text or parsed JSON."""
     rows = select(
         connection,
@@ -110,14 +109,14 @@ def values(connection: apsw.Connection, column: Column, wanted: Iterable[int | s
     return {key: json.loads(value) if column.is_json else value for key, value in rows}
 
 
-def put(connection: apsw.Connection, column: Column, key: int | str, value: Any) -> None:
+def put(connection: Connection, column: Column, key: int | str, value: Any) -> None:
     connection.execute(
         f"UPDATE {column.table} SET {column.name} = ? WHERE {column.key} = ?",
         (to_json(value) if column.is_json else value, key),
     )
 
 
-def message_ids(connection: apsw.Connection, namespace_id: int, *, after_id: int, limit: int) -> list[int]:
+def message_ids(connection: Connection, namespace_id: int, *, after_id: int, limit: int) -> list[int]:
     return list(
         select(
             connection,

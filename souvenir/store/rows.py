@@ -20,9 +20,8 @@ from itertools import chain, islice, starmap
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-import apsw
-
 from souvenir.core.timestamps import from_us
+from souvenir.store.sql import Connection, Parameters
 from souvenir.store.unreadable import report
 
 R = TypeVar("R")
@@ -41,7 +40,7 @@ MEMORY_COLUMNS = (
 """Columns of a `Memory` without its facts and tags."""
 
 
-def select(connection: apsw.Connection, shape: type[R], query: str, parameters: apsw.Bindings = ()) -> Iterator[R]:
+def select(connection: Connection, shape: type[R], query: str, parameters: Parameters = ()) -> Iterator[R]:
     """Run a statement and yield its rows one by one, each as a value of the shape.
 
     :param shape: A dataclass, a named tuple, `tuple[int, str | None]`, or the type of the only column.
@@ -57,10 +56,10 @@ has, a time out of range."""
 
 
 def readable(
-    connection: apsw.Connection,
+    connection: Connection,
     shape: type[R],
     query: str,
-    parameters: apsw.Bindings = (),
+    parameters: Parameters = (),
     *,
     table: str,
 ) -> Generator[R]:
@@ -84,7 +83,7 @@ def readable(
         yield from islice(readable_rows, yielded, None)
 
 
-def unreadable_ids(connection: apsw.Connection, shape: type[Any], query: str) -> list[int]:
+def unreadable_ids(connection: Connection, shape: type[Any], query: str) -> list[int]:
     """Return the ids, in the first column, of the rows that cannot be decoded."""
     untyped: Any = shape
     found: list[int] = []
@@ -96,14 +95,14 @@ def unreadable_ids(connection: apsw.Connection, shape: type[Any], query: str) ->
 
 
 def _rows_by_bytes(
-    connection: apsw.Connection,
+    connection: Connection,
     layout: _Layout,
     query: str,
-    parameters: apsw.Bindings,
+    parameters: Parameters,
     leave_out: Callable[[int], None],
 ) -> Iterator[Any]:
     """Yield the rows that can be decoded. Texts are fetched as bytes, so that SQLite's rows are read in any case."""
-    width = len(connection.execute(query, parameters).get_description())
+    width = len(connection.execute(query, parameters).description)
     names = [f"c{column}" for column in range(width)]
     fetched = ", ".join(f"iif(typeof({name}) = 'text', CAST({name} AS BLOB), {name}), typeof({name})" for name in names)
     rows = connection.execute(f"WITH q ({', '.join(names)}) AS ({query}) SELECT {fetched} FROM q", parameters)
@@ -115,12 +114,12 @@ def _rows_by_bytes(
             leave_out(row[0])
 
 
-def first(connection: apsw.Connection, shape: type[R], query: str, parameters: apsw.Bindings = ()) -> R | None:
+def first(connection: Connection, shape: type[R], query: str, parameters: Parameters = ()) -> R | None:
     """Return the first row of a statement; None if there is none."""
     return next(select(connection, shape, query, parameters), None)
 
 
-def only(connection: apsw.Connection, shape: type[R], query: str, parameters: apsw.Bindings = ()) -> R:
+def only(connection: Connection, shape: type[R], query: str, parameters: Parameters = ()) -> R:
     """Return the row of a statement that always has one."""
     return next(select(connection, shape, query, parameters))
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-import apsw
-
 from souvenir.core.stored_json import to_json
 from souvenir.core.types import SourceFilter, SourceMatch
 from souvenir.store.learning import extractions
 from souvenir.store.namespaces import source_condition
 from souvenir.store.pending_removals import PARTIES, TABLES, Removable, Target, supports
 from souvenir.store.rows import first, select
+from souvenir.store.sql import Connection
 
 
 class Chooses(StrEnum):
@@ -64,7 +63,7 @@ class Selection:
     value: str | int | tuple[str | int, ...]
 
 
-def resolve(connection: apsw.Connection, selection: Selection) -> list[Target]:
+def resolve(connection: Connection, selection: Selection) -> list[Target]:
     """Return the rows that a selection names; empty if there are none or the schema does not have the kind."""
     kind = KINDS[selection.chooses]
     namespace_id = first(connection, int, "SELECT id FROM namespaces WHERE name = ?", (selection.namespace,))

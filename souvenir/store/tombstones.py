@@ -10,16 +10,15 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
+from souvenir.store import meta
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.pending_removals import Removable, Target, advance, begin, forget_extractions
-from souvenir.store.renumbering import former_ids
-from souvenir.store.rows import first, select
-from souvenir.store.schema import has_table
-from souvenir.store.vectors import note
+from souvenir.store.rows import select
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite.renumbering import former_ids
+from souvenir.store.sqlite.schema import has_table
 
 _REPLAY = "replay"
 _UNCLEARED = "uncleared"
@@ -37,7 +36,7 @@ class Tombstone(NamedTuple):
         return Target(Removable(self.kind), self.owner_id)
 
 
-def create(connection: apsw.Connection, targets: Iterable[Target], now: datetime) -> None:
+def create(connection: Connection, targets: Iterable[Target], now: datetime) -> None:
     """Write tombstones, so that a restored backup does not bring these back, also under an id from before a repair."""
     wanted = list(targets)
     former = former_ids(connection, [target.id for target in wanted if target.kind is Removable.MEMORY])
@@ -45,19 +44,19 @@ def create(connection: apsw.Connection, targets: Iterable[Target], now: datetime
     add(connection, [Tombstone(target.kind.value, target.id, to_us(now)) for target in wanted])
 
 
-def read(connection: apsw.Connection) -> list[Tombstone]:
+def read(connection: Connection) -> list[Tombstone]:
     """Return all tombstones; the database may have an older schema."""
     if not has_table(connection, "tombstones"):
         return []
     return list(select(connection, Tombstone, "SELECT kind, owner_id, erased_at FROM tombstones"))
 
 
-def add(connection: apsw.Connection, rows: Iterable[Tombstone]) -> None:
+def add(connection: Connection, rows: Iterable[Tombstone]) -> None:
     """Add tombstones of another copy of the same store."""
     connection.executemany("INSERT OR IGNORE INTO tombstones (kind, owner_id, erased_at) VALUES (?, ?, ?)", rows)
 
 
-def replay(connection: apsw.Connection, now: datetime) -> RemovedRows:
+def replay(connection: Connection, now: datetime) -> RemovedRows:
     """Remove everything that has a tombstone, from a database that is not in use yet."""
     with connection:
         targets = [row.target for row in read(connection)]
@@ -71,19 +70,19 @@ def replay(connection: apsw.Connection, now: datetime) -> RemovedRows:
 # --- namespaces whose erased bytes may still be in the files ---------------------------------------------------------
 
 
-def mark_uncleared(connection: apsw.Connection, work: str, namespaces: Iterable[int]) -> None:
+def mark_uncleared(connection: Connection, work: str, namespaces: Iterable[int]) -> None:
     """Record that the bytes which an erasure removed from these namespaces are not yet cleared from the files."""
     marked = uncleared(connection)
-    note(connection, _UNCLEARED, to_json({**marked, work: sorted({*marked.get(work, ()), *namespaces})}))
+    meta.put(connection, _UNCLEARED, to_json({**marked, work: sorted({*marked.get(work, ()), *namespaces})}))
 
 
-def uncleared(connection: apsw.Connection) -> dict[str, list[int]]:
+def uncleared(connection: Connection) -> dict[str, list[int]]:
     """Return the namespaces with erased bytes that may still be in the files, by erasure."""
-    row = first(connection, str, "SELECT value FROM meta WHERE key = ?", (_UNCLEARED,))
+    row = meta.get(connection, _UNCLEARED)
     found: dict[str, list[int]] = {} if row is None else json.loads(row)
     return found
 
 
-def mark_cleared(connection: apsw.Connection, works: Collection[str]) -> None:
+def mark_cleared(connection: Connection, works: Collection[str]) -> None:
     marked = uncleared(connection)
-    note(connection, _UNCLEARED, to_json({work: ids for work, ids in marked.items() if work not in works}))
+    meta.put(connection, _UNCLEARED, to_json({work: ids for work, ids in marked.items() if work not in works}))

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.core.errors import (
     InvalidRequest,
     KeyTaken,
@@ -54,6 +52,7 @@ from souvenir.store.memories import facts, memories, reads
 from souvenir.store.memories.memories import metadata_after, written_state
 from souvenir.store.passages import PassageWriter, VectorModels
 from souvenir.store.rows import ids_parameter, only
+from souvenir.store.sql import Connection
 
 UNDONE = "undo"
 """The action, in the history, of a memory that was restored or deleted because a job was undone."""
@@ -85,7 +84,7 @@ class NewFacts(NamedTuple):
 class Transaction:
     """:param job_id: Recorded with every change, if a job makes it."""
 
-    connection: apsw.Connection
+    connection: Connection
     namespace: namespaces.Namespace
     scope: Scope
     passages: PassageWriter
@@ -93,7 +92,7 @@ class Transaction:
     job_id: str | None = None
 
     @classmethod
-    def begin(cls, connection: apsw.Connection, scope: Scope, models: VectorModels, now: datetime) -> Transaction:
+    def begin(cls, connection: Connection, scope: Scope, models: VectorModels, now: datetime) -> Transaction:
         """Start a write to the scope's namespace; create the namespace if it is new."""
         now_us = to_us(now)
         namespace = only(

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from threading import Lock
 
-import apsw
 import structlog
 
 from souvenir.core.service_warnings import ServiceWarnings
+from souvenir.store.sql import Connection
 
 WARNING = "rows_unreadable"
 MAX_REMEMBERED = 10_000
@@ -51,7 +51,7 @@ class UnreadableRows:
             log.error("row_unreadable", table=table, id=row_id)
             self._warn()
 
-    def forget_deleted(self, connection: apsw.Connection) -> None:
+    def forget_deleted(self, connection: Connection) -> None:
         """Drop the rows that are deleted by now."""
         with self._lock:
             for table in {table for table, _ in self.rows}:
@@ -87,22 +87,21 @@ class UnreadableRows:
             self._warn()
 
 
-class ReportingConnection(apsw.Connection):
-    """A connection whose unreadable rows are reported; those of other connections are only logged."""
-
-    unreadable: UnreadableRows | None = None
-
-
-def left_out(connection: apsw.Connection) -> frozenset[tuple[str, int]]:
+def left_out(connection: Connection) -> frozenset[tuple[str, int]]:
     """Return the rows, by table and id, that reads of the database have left out so far."""
-    rows = connection.unreadable if isinstance(connection, ReportingConnection) else None
+    rows = _rows_of(connection)
     return frozenset() if rows is None else rows.all()
 
 
-def report(connection: apsw.Connection, table: str, row_id: int) -> None:
+def report(connection: Connection, table: str, row_id: int) -> None:
     """Report a row that a read leaves out."""
-    rows = connection.unreadable if isinstance(connection, ReportingConnection) else None
+    rows = _rows_of(connection)
     if rows is None:
         log.error("row_unreadable", table=table, id=row_id)
     else:
         rows.add(table, row_id)
+
+
+def _rows_of(connection: Connection) -> UnreadableRows | None:
+    rows: UnreadableRows | None = getattr(connection, "unreadable", None)
+    return rows

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import apsw
-
 from souvenir.core.passages import LATE_PROFILES, Embeddable, Passage, TokenCodes
-from souvenir.store.rows import PASSAGE_COLUMNS, first, ids_parameter, readable, select
+from souvenir.store import meta
+from souvenir.store.rows import PASSAGE_COLUMNS, ids_parameter, readable, select
+from souvenir.store.sql import Connection, SqlValue
 
 MODEL = "model_id"
 """The key in `meta` of the model whose vectors are searched."""
@@ -23,7 +23,7 @@ OTHER_MODEL = "other_model_id"
 """The key of another model that may have vectors: the next one during re-embedding, the previous one until cleanup."""
 
 
-def missing(connection: apsw.Connection, model_id: str, *, after: int, limit: int) -> list[tuple[int, Embeddable]]:
+def missing(connection: Connection, model_id: str, *, after: int, limit: int) -> list[tuple[int, Embeddable]]:
     """Return the next passages after an id without a vector of the model: ids in order, and what to embed."""
     lacks = "NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage_id = p.id AND v.model_id = ?)"
     found = _following(connection, lacks, (model_id,), after=after, limit=limit)
@@ -31,7 +31,7 @@ def missing(connection: apsw.Connection, model_id: str, *, after: int, limit: in
 
 
 def without_tokens(
-    connection: apsw.Connection, model_id: str, space: str, *, after: int, limit: int
+    connection: Connection, model_id: str, space: str, *, after: int, limit: int
 ) -> list[tuple[int, Passage]]:
     """Return the next passages after an id that lack token vectors of a space, with the ids of their namespaces."""
     lacks = (
@@ -43,7 +43,7 @@ def without_tokens(
 
 
 def _following(
-    connection: apsw.Connection, condition: str, parameters: Sequence[apsw.SQLiteValue], *, after: int, limit: int
+    connection: Connection, condition: str, parameters: Sequence[SqlValue], *, after: int, limit: int
 ) -> list[tuple[int, Passage]]:
     """Return passages that fulfil a condition; of unreadable ones, which are left out, any number may precede them."""
     query = f"SELECT id FROM passages p WHERE id > ? AND {condition} ORDER BY id LIMIT ?"
@@ -54,7 +54,7 @@ def _following(
     return []
 
 
-def add_tokens(connection: apsw.Connection, model_id: str, tokens: Mapping[int, TokenCodes]) -> None:
+def add_tokens(connection: Connection, model_id: str, tokens: Mapping[int, TokenCodes]) -> None:
     """Store token vectors by passage id; passages that were deleted meanwhile are skipped."""
     connection.executemany(
         "UPDATE vectors SET tokens = ? WHERE passage_id = ? AND model_id = ?",
@@ -62,7 +62,7 @@ def add_tokens(connection: apsw.Connection, model_id: str, tokens: Mapping[int, 
     )
 
 
-def passages(connection: apsw.Connection, ids: Iterable[int]) -> list[tuple[int, Passage]]:
+def passages(connection: Connection, ids: Iterable[int]) -> list[tuple[int, Passage]]:
     """Return those of the passages that can be read, with the ids of their namespaces."""
     rows = readable(
         connection,
@@ -75,11 +75,11 @@ def passages(connection: apsw.Connection, ids: Iterable[int]) -> list[tuple[int,
     return [(namespace_id, passage) for _, namespace_id, passage in rows]
 
 
-def count_passages(connection: apsw.Connection) -> int:
+def count_passages(connection: Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM passages").get)
 
 
-def remove_others(connection: apsw.Connection, *, after: int, limit: int) -> int | None:
+def remove_others(connection: Connection, *, after: int, limit: int) -> int | None:
     """Delete a batch of vectors of unused models, after a passage id; return the last id, or None at the end."""
     last = connection.execute(
         "SELECT max(passage_id) FROM (SELECT DISTINCT passage_id FROM vectors WHERE passage_id > ? "
@@ -96,20 +96,12 @@ def remove_others(connection: apsw.Connection, *, after: int, limit: int) -> int
 _PRESENT = f"SELECT value FROM meta WHERE key = '{MODEL}'"
 
 
-def other_model(connection: apsw.Connection) -> str | None:
+def other_model(connection: Connection) -> str | None:
     """Return the id of another model that may have vectors, in addition to the current one."""
-    return first(connection, str, "SELECT value FROM meta WHERE key = ?", (OTHER_MODEL,))
+    return meta.get(connection, OTHER_MODEL)
 
 
-def remove_all_others(connection: apsw.Connection) -> None:
+def remove_all_others(connection: Connection) -> None:
     """Delete the vectors of all other models from a database that is not in use yet."""
     connection.execute(f"DELETE FROM vectors WHERE model_id <> ({_PRESENT})")
-    forget(connection, OTHER_MODEL)
-
-
-def note(connection: apsw.Connection, key: str, value: str) -> None:
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-
-
-def forget(connection: apsw.Connection, key: str) -> None:
-    connection.execute("DELETE FROM meta WHERE key = ?", (key,))
+    meta.forget(connection, OTHER_MODEL)

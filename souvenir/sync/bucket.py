@@ -21,7 +21,7 @@ import structlog
 from souvenir.core.errors import RemoteBackupNotFound, RemoteBackupUnusable, SyncUnavailable, Unavailable
 from souvenir.core.settings import Settings
 from souvenir.core.stored_json import StoredJson
-from souvenir.store.backups import DATABASE_FILE, MANIFEST_FILE, Backup
+from souvenir.store.sqlite.backups import DATABASE_FILE, MANIFEST_FILE, Backup
 from souvenir.sync.encryption import Readable
 
 ENCRYPTED = ".enc"

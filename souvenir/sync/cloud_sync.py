@@ -29,7 +29,7 @@ from souvenir.memories.backup_schedule import BackupSchedule
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import namespaces
 from souvenir.store.admin.jobs import SYNC
-from souvenir.store.backups import SYNCED, Backup
+from souvenir.store.sqlite.backups import SYNCED, Backup
 from souvenir.sync.bucket import Bucket, RemoteBackup
 from souvenir.sync.transfer import Advance, BackupTransfer
 

@@ -20,8 +20,8 @@ from souvenir.core.errors import (
     Unavailable,
 )
 from souvenir.core.settings import Settings
-from souvenir.store.backups import Backup, Backups
-from souvenir.store.disk_space import disk_errors, space_in
+from souvenir.store.sqlite.backups import Backup, Backups
+from souvenir.store.sqlite.disk_space import disk_errors, space_in
 from souvenir.sync.bucket import Bucket, Manifest, context_of
 from souvenir.sync.encryption import NotAuthentic, Readable, WrongPassphrase, decrypted, encrypted
 

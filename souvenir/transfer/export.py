@@ -15,7 +15,6 @@ from tempfile import TemporaryFile
 from threading import Condition, Semaphore, Thread
 from weakref import WeakSet, finalize
 
-import apsw
 import structlog
 
 from souvenir.core.errors import Overloaded, SouvenirError, Unavailable
@@ -23,6 +22,7 @@ from souvenir.core.types import Filters, HistoryEntry, Memory, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import transfers
 from souvenir.store.namespaces import Namespace
+from souvenir.store.sql import Connection
 from souvenir.transfer.lines import ExportFormat
 
 PAGE_SIZE = 200
@@ -93,7 +93,7 @@ class Exports:
 
 
 def memory_lines(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace: Namespace,
     filters: Filters,
     write: Callable[[Memory, Sequence[HistoryEntry] | None], bytes],

@@ -27,6 +27,7 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import Embedded, Embedder, FloatVector, PlainEmbedder, Scope
 from souvenir.jobs.worker import Jobs
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store import meta
 from souvenir.store import vectors as vector_rows
 from souvenir.store.admin import transfers
 from souvenir.store.admin.jobs import IMPORT_FOLDER
@@ -240,7 +241,7 @@ def _run(
 ) -> None:
     spools = Spools(engine, settings.import_dir, max_bytes=MAX_BYTES)
     # Until the service has completed them; it looks for missing ones only then.
-    engine.write_rows(lambda connection: vector_rows.forget(connection, vector_rows.TOKEN_SPACE))
+    engine.write_rows(lambda connection: meta.forget(connection, vector_rows.TOKEN_SPACE))
     scope = Scope(order.namespace, ACTOR)
     handler = FolderImportHandler(engine, spools, read_as)
     days = settings.job_retention_days

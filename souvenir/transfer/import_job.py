@@ -18,8 +18,6 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-import apsw
-
 from souvenir.core.errors import (
     Conflict,
     ExtractionNotConfigured,
@@ -39,6 +37,7 @@ from souvenir.models.llm.provider import LLMProvider
 from souvenir.store.admin import transfers
 from souvenir.store.admin.transfers import IMPORT_ID, ChangedId, StoredLine
 from souvenir.store.memories.reads import MERGED_FROM
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction, require_writable
 from souvenir.transfer.lines import ImportFormat, ImportLine, LineLink, SourceRemap
 from souvenir.transfer.smart_import import Decision, Verdict, decide, decide_in
@@ -234,7 +233,7 @@ class _Run:
         if self.state.phase is Phase.DONE:
             return
 
-        def work(connection: apsw.Connection) -> _State:
+        def work(connection: Connection) -> _State:
             count, changed = transfers.changed_ids(connection, self._job.id, limit=MAX_IDS_SHOWN)
             state = replace(self.state, phase=Phase.DONE, changed_id_count=count, changed_ids=changed)
             transfers.forget_ids(connection, self._job.id)

@@ -16,7 +16,7 @@ import yaml
 
 from souvenir.core.errors import StoreUnusable
 from souvenir.core.settings import Settings
-from souvenir.store.restore import restore_offline
+from souvenir.store.sqlite.restore import restore_offline
 from tests.api.conftest import KEY, Start, start
 from tests.api.test_app import ROOT, START_TIMEOUT_S, served, stop
 

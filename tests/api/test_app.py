@@ -17,7 +17,7 @@ import pytest
 
 import app as program
 from souvenir import VERSION
-from souvenir.store.locks import lock_folder
+from souvenir.store.sqlite.locks import lock_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = [sys.executable, "app.py"]

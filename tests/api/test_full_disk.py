@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.store import disk_space
-from souvenir.store.disk_space import RESERVE_BYTES
+from souvenir.store.sqlite import disk_space
+from souvenir.store.sqlite.disk_space import RESERVE_BYTES
 from tests.api.conftest import Start, loaded
 from tests.api.test_erase import erase
 from tests.api.test_removals import say, service_in

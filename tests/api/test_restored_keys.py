@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 import app as program
 from souvenir.core.settings import Settings
-from souvenir.store.restore import restore_offline
+from souvenir.store.sqlite.restore import restore_offline
 from tests.api.conftest import KEY, Start
 from tests.api.test_keys import ADMIN, ENV, READER, bearing, listed, make
 

@@ -218,7 +218,7 @@ def test_sources_and_sessions_of_an_unknown_namespace_are_not_stored(engine: Mem
 def test_calls_that_could_not_be_written_are_written_later(engine: MemoryEngine):
     counted = Usage(engine, clock=lambda: NOW)
     with engine.namespace(Scope()) as (connection, _):
-        path = connection.filename
+        path = str(connection.execute("SELECT file FROM pragma_database_list").get)
     holder = apsw.Connection(path)
     counted.count("default", "search", {"": ""})
     holder.execute("BEGIN IMMEDIATE")

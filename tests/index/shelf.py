@@ -20,10 +20,11 @@ from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.retrieval.preparation import PassageAnalyser, prepare
 from souvenir.retrieval.profiles import PROFILES
 from souvenir.retrieval.serving_model import word_rules
-from souvenir.store import generations, namespaces
-from souvenir.store.database import Database
+from souvenir.store import namespaces
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.namespace_view import NamespaceView
+from souvenir.store.sqlite import generations
+from souvenir.store.sqlite.database import Database
 from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
 

@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 from threading import Event
 
-import apsw
 import numpy as np
 import pytest
 
@@ -16,7 +15,8 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MemoryPatch, Scope, SearchQuery
 from souvenir.index.cross_check import NEWEST_SHARE, SAMPLED_ROWS, sample_of
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.connections import open_writer
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite.connections import open_writer
 from tests.fake_embedder import FakeEmbedder
 
 PATIENCE_S = 60.0
@@ -45,31 +45,31 @@ def found(engine: MemoryEngine, text: str) -> int:
     return engine.search(Scope(), SearchQuery(text)).hits[0].memory.id
 
 
-def give_other_texts(connection: apsw.Connection) -> None:
+def give_other_texts(connection: Connection) -> None:
     connection.execute("UPDATE passages SET text = 'another history told ' || id")
 
 
-def change_a_vector_of_all(connection: apsw.Connection) -> None:
+def change_a_vector_of_all(connection: Connection) -> None:
     vector = np.zeros(FakeEmbedder.dim, dtype=np.float32)
     vector[3] = 1.0
     connection.execute("UPDATE vectors SET vector = ?", (vector.tobytes(),))
 
 
-def change_sources(connection: apsw.Connection) -> None:
+def change_sources(connection: Connection) -> None:
     connection.execute("UPDATE passages SET source = 'elsewhere'")
     connection.execute("UPDATE memories SET source = 'elsewhere'")
 
 
-def archive(connection: apsw.Connection) -> None:
+def archive(connection: Connection) -> None:
     connection.execute("UPDATE passages SET archived = 1")
     connection.execute("UPDATE memories SET archived = 1")
 
 
-def delete_one(connection: apsw.Connection) -> None:
+def delete_one(connection: Connection) -> None:
     connection.execute("DELETE FROM passages WHERE id = (SELECT min(id) FROM passages)")
 
 
-def insert_one(connection: apsw.Connection) -> None:
+def insert_one(connection: Connection) -> None:
     columns = "namespace_id, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, dated"
     connection.execute(
         f"INSERT INTO passages ({columns}) SELECT namespace_id, kind, owner_id, 9, 'an extra one', profile, source, "
@@ -81,7 +81,7 @@ def insert_one(connection: apsw.Connection) -> None:
     )
 
 
-DIFFERENCES: dict[Callable[[apsw.Connection], None], str] = {
+DIFFERENCES: dict[Callable[[Connection], None], str] = {
     give_other_texts: "other terms",
     change_a_vector_of_all: "another vector",
     change_sources: "other attributes",
@@ -93,7 +93,7 @@ DIFFERENCES: dict[Callable[[apsw.Connection], None], str] = {
 
 @pytest.mark.parametrize("change", DIFFERENCES, ids=lambda change: change.__name__)
 def test_a_loaded_index_that_disagrees_is_rebuilt_and_reported(
-    engine: MemoryEngine, tmp_path: Path, change: Callable[[apsw.Connection], None]
+    engine: MemoryEngine, tmp_path: Path, change: Callable[[Connection], None]
 ):
     engine.snapshot()
     engine.models.cross_check()
@@ -113,7 +113,7 @@ def test_a_loaded_index_that_disagrees_is_rebuilt_and_reported(
 
 @pytest.mark.parametrize("change", [give_other_texts, change_a_vector_of_all], ids=lambda change: change.__name__)
 def test_a_snapshot_that_disagrees_is_deleted_and_rebuilt_when_it_is_loaded(
-    engine: MemoryEngine, tmp_path: Path, change: Callable[[apsw.Connection], None]
+    engine: MemoryEngine, tmp_path: Path, change: Callable[[Connection], None]
 ):
     engine.close()
     assert len(list((tmp_path / "index").iterdir())) == 1

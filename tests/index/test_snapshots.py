@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from souvenir.core.settings import Settings
 from souvenir.core.types import Filters
 from souvenir.index.snapshot import Origin
-from souvenir.store.database import Database
+from souvenir.store.sqlite.database import Database
 from tests.fake_embedder import FakeEmbedder
 from tests.index.access import failing_reads, replaced_by_a_file, unreadable
 from tests.index.shelf import Shelf

@@ -9,7 +9,7 @@ from souvenir.core.types import JsonObject, MemoryDraft, Scope
 from souvenir.jobs.handler import RunningJob
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin.jobs import JobStatus
-from souvenir.store.restore import restore_offline
+from souvenir.store.sqlite.restore import restore_offline
 from tests.fake_embedder import FakeEmbedder
 from tests.jobs.conftest import OpenJobs
 from tests.jobs.handlers import PATIENCE_S, Counting, Gate, Storing

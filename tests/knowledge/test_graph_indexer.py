@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import apsw
 import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -35,6 +34,7 @@ from souvenir.store.graph import claims, concepts, mentions
 from souvenir.store.graph.claims import ClaimDraft
 from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.selection import Chooses
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
 
@@ -102,7 +102,7 @@ def whole(engine: MemoryEngine) -> dict[str, Any]:
         return {name: sorted(connection.execute(query), key=repr) for name, query in queries.items()}
 
 
-def concepts_named(connection: apsw.Connection) -> dict[str, int]:
+def concepts_named(connection: Connection) -> dict[str, int]:
     rows: Any = connection.execute("SELECT key, id FROM concepts")
     return dict(rows.fetchall())
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-import apsw
-
 from souvenir.core.ledger import Category, DecidedBy, Decision, FactRow, FactStage, LedgerFact, Phase, Seen, Verdict
 from souvenir.core.settings import Settings
 from souvenir.core.types import JsonObject, OriginClass, Scope
@@ -22,6 +20,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin.jobs import EXTRACT, Job
 from souvenir.store.learning import extractions
 from souvenir.store.learning.extractions import ExtractionRecord
+from souvenir.store.sql import Connection
 from tests.memories.engine.verbs import stored
 
 PATIENCE_S = 30.0
@@ -92,7 +91,7 @@ def submit(
 ) -> Job:
     """Queue a job whose ledger holds these rows in this order."""
 
-    def write(connection: apsw.Connection, job_id: str) -> None:
+    def write(connection: Connection, job_id: str) -> None:
         length = len(transcript or "")
         extractions.insert(
             connection,

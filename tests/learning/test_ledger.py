@@ -281,10 +281,11 @@ def test_a_ledger_is_read_once_for_many_chosen_facts(learning: Extraction, engin
     planned = done(learning, submit(learning.jobs, rows, dry_run=True, **OPTIONS))
     read: list[str] = []
     with engine.namespace(ANN) as (connection, _):
-        connection.exec_trace = lambda _, sql, __: not read.append(sql)  # type: ignore[func-returns-value]  # True
+        tracing: Any = connection
+        tracing.exec_trace = lambda _, sql, __: not read.append(sql)  # type: ignore[func-returns-value]  # True
         actions = [ChosenAction(Verdict.ADD, job_id=planned.id, ordinal=number) for number in range(1, 201)]
         assert len(chosen(connection, ANN, SOURCE, actions).rows) == 200
-        connection.exec_trace = None
+        tracing.exec_trace = None
     assert len([sql for sql in read if "extraction_facts" in sql]) == 1
 
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 import pytest
 
 from souvenir.core.settings import Settings
-from souvenir.store.database import Database
+from souvenir.store.sqlite.database import Database
 from tests.store.stored import MODEL_ID
 
 OpenDatabase = Callable[..., Database]

@@ -20,7 +20,7 @@ from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.idempotency import Once
 from souvenir.store.messages.messages import MessageDraft
-from souvenir.store.schema import SCHEMA_VERSION
+from souvenir.store.sqlite.schema import SCHEMA_VERSION
 from tests.fake_embedder import FakeEmbedder
 
 DATABASES = Path(__file__).parent / "databases"

@@ -10,9 +10,9 @@ from souvenir.index.analyser import Analyser
 from souvenir.retrieval.preparation import PassageAnalyser, prepare
 from souvenir.retrieval.profiles import PROFILES
 from souvenir.store import check, namespaces
-from souvenir.store.database import Database
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.memories import reads
+from souvenir.store.sqlite.database import Database
 from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
 

@@ -17,8 +17,8 @@ import pytest
 from souvenir.core.errors import BackupDamaged, BackupNotFound, InvalidRequest, Unavailable
 from souvenir.core.files import sha256_of
 from souvenir.core.settings import Settings
-from souvenir.store.database import Database
-from souvenir.store.schema import SCHEMA_VERSION
+from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.schema import SCHEMA_VERSION
 from tests.store.conftest import OpenDatabase
 from tests.store.stored import NOW, insert, problems, texts_of
 

@@ -15,12 +15,12 @@ from souvenir.core.errors import StoreUnusable
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MemoryPatch, MessageRole, Scope
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store import checksums
-from souvenir.store.checksums import COVERED, Covered, Difference, State
-from souvenir.store.connections import open_writer
 from souvenir.store.messages.messages import MessageDraft, MessageFilter
-from souvenir.store.restore import open_copy
-from souvenir.store.schema import migrate
+from souvenir.store.sqlite import checksums
+from souvenir.store.sqlite.checksums import COVERED, Covered, Difference, State
+from souvenir.store.sqlite.connections import open_writer
+from souvenir.store.sqlite.restore import open_copy
+from souvenir.store.sqlite.schema import migrate
 from tests.fake_embedder import FakeEmbedder
 from tests.store.damage import behind_the_back, overwrite, overwrite_bytes
 from tests.store.make_database import DATABASES

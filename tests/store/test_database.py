@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import Any
 
 import apsw
 import pytest
@@ -15,9 +16,10 @@ from souvenir.core.passages import PassageAdded
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MemoryPatch, Scope
 from souvenir.store import namespaces
-from souvenir.store.database import READERS, Database
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.memories import reads
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite.database import READERS, Database
 from souvenir.store.transaction import Transaction
 from tests.store.conftest import OpenDatabase
 from tests.store.stored import NOW, insert, nothing, problems, texts_of
@@ -25,7 +27,7 @@ from tests.store.stored import NOW, insert, nothing, problems, texts_of
 LONG = "a long text that takes some pages of the database. " * 400
 
 
-def on_the_writer(database: Database, work: Callable[[apsw.Connection], object]) -> object:
+def on_the_writer(database: Database, work: Callable[[Any], object]) -> object:
     return database.write(Scope(), NOW, lambda tx: work(tx.connection), nothing)
 
 
@@ -59,7 +61,7 @@ def test_a_reader_sees_one_snapshot(database: Database):
 
 
 def test_reads_beyond_the_pool_are_refused_with_a_bounded_wait(database: Database, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("souvenir.store.reading.READER_WAIT_S", 0.01)
+    monkeypatch.setattr("souvenir.store.sqlite.reading.READER_WAIT_S", 0.01)
     with database.read(), database.read(), database.read(), database.read(), pytest.raises(Overloaded):
         texts_of(database)
     assert texts_of(database) == []
@@ -77,7 +79,7 @@ def test_a_read_ends_soon_after_its_deadline_and_its_connection_is_usable_afterw
 
 
 def test_one_caller_leaves_a_connection_for_others(database: Database, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("souvenir.store.reading.READER_WAIT_S", 0.01)
+    monkeypatch.setattr("souvenir.store.sqlite.reading.READER_WAIT_S", 0.01)
     with ExitStack() as held:
         held.enter_context(deadline(1_000.0, caller="greedy"))
         for _ in range(READERS - 1):
@@ -125,7 +127,7 @@ def test_a_write_that_violates_a_constraint_is_rolled_back(database: Database):
     insert(database, "kept")
     told: list[IndexUpdate] = []
 
-    def work(connection: apsw.Connection) -> None:
+    def work(connection: Connection) -> None:
         connection.execute("UPDATE memories SET text = 'changed'")
         connection.execute("INSERT INTO vectors (passage_id, model_id, vector) VALUES (999, 'm', x'00')")
 

@@ -7,7 +7,6 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import apsw
 import pytest
 
 from souvenir.conversations.blocks import BlockChange, Blocks
@@ -23,6 +22,7 @@ from souvenir.store.admin.jobs import JobStatus
 from souvenir.store.messages.blocks import BlockDraft
 from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.pending_removals import Removable, Target, advance, begin
+from souvenir.store.sql import Connection
 from tests.fake_embedder import FakeEmbedder
 
 ANN = Scope("ann", "tester")
@@ -105,7 +105,7 @@ def test_changes_of_messages_and_blocks_are_events(engine: MemoryEngine):
 
 
 def test_jobs_are_queued_started_and_ended_once_however_often_they_report_progress(engine: MemoryEngine):
-    def run(connection: apsw.Connection) -> None:
+    def run(connection: Connection) -> None:
         for kind, status in (("dedup", JobStatus.FAILED), ("extract", JobStatus.COMPLETED)):
             jobs.insert(connection, kind, kind, ANN, {}, NOW)
             jobs.claim(connection, NOW, jobs.lane_of(kind))
@@ -240,7 +240,7 @@ def test_events_of_a_removed_namespace_are_deleted_in_parts(engine: MemoryEngine
         add(engine, f"text {number}", SECRET)
     engine.add(Scope("ben"), MemoryDraft("tea", "team/a"))
 
-    def remove(connection: apsw.Connection) -> None:
+    def remove(connection: Connection) -> None:
         namespace_id = int(connection.execute("SELECT id FROM namespaces WHERE name = 'ann'").get)
         begin(connection, [Target(Removable.NAMESPACE, namespace_id)], "work")
         while advance(connection, "work", NOW, at_once=2) is not None:

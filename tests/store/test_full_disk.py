@@ -10,10 +10,10 @@ import pytest
 
 from souvenir.core.errors import BackupDamaged, DiskFull, StoreUnusable
 from souvenir.core.settings import Settings
-from souvenir.store import disk_space
-from souvenir.store.database import Database
-from souvenir.store.disk_space import RESERVE_BYTES
-from souvenir.store.restore import restore_offline
+from souvenir.store.sqlite import disk_space
+from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.disk_space import RESERVE_BYTES
+from souvenir.store.sqlite.restore import restore_offline
 from tests.small_disk import fill, small_disk
 from tests.store.stored import MODEL_ID, NOW, insert, problems, texts_of
 

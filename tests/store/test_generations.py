@@ -16,8 +16,8 @@ from souvenir.core.errors import StoreUnusable
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, Scope, SearchQuery
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.generations import marker_path, read_marker
-from souvenir.store.restore import restore_offline
+from souvenir.store.sqlite.generations import marker_path, read_marker
+from souvenir.store.sqlite.restore import restore_offline
 from tests.fake_embedder import FakeEmbedder
 
 SCOPE = Scope()

@@ -19,11 +19,11 @@ from souvenir.core.types import Filters, MemoryDraft, PassageKind, Scope, Search
 from souvenir.index.analyser import Analyser
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.backups import DATABASE_FILE, MANIFEST_FILE
 from souvenir.store.messages.messages import MessageFilter
 from souvenir.store.messages.sessions import SessionFilter
-from souvenir.store.restore import restore_offline
-from souvenir.store.schema import MIGRATIONS, SCHEMA_VERSION, migrate, schema_version
+from souvenir.store.sqlite.backups import DATABASE_FILE, MANIFEST_FILE
+from souvenir.store.sqlite.restore import restore_offline
+from souvenir.store.sqlite.schema import MIGRATIONS, SCHEMA_VERSION, migrate, schema_version
 from tests.fake_embedder import FakeEmbedder
 from tests.reference.agreement import TOLERANCE
 from tests.reference.search import ReferenceSearch

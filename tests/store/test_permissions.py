@@ -16,8 +16,8 @@ from souvenir.core.errors import StoreUnusable
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, Scope
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.locks import StoreLock
-from souvenir.store.permissions import make_private
+from souvenir.store.sqlite.locks import StoreLock
+from souvenir.store.sqlite.permissions import make_private
 from tests.api.test_app import served, stop
 from tests.fake_embedder import FakeEmbedder
 

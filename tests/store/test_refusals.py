@@ -15,10 +15,10 @@ from structlog.testing import capture_logs
 
 from souvenir.core.errors import BackupNotFound, StoreUnusable, Unavailable
 from souvenir.core.settings import Settings
-from souvenir.store import database as database_module
-from souvenir.store.database import Database
-from souvenir.store.restore import restore_offline
-from souvenir.store.schema import SCHEMA_VERSION
+from souvenir.store.sqlite import database as database_module
+from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.restore import restore_offline
+from souvenir.store.sqlite.schema import SCHEMA_VERSION
 from tests.store.conftest import OpenDatabase
 from tests.store.stored import MODEL_ID, NOW, insert, problems, texts_of
 
@@ -250,7 +250,7 @@ def test_a_second_service_on_the_same_folder_is_refused(database: Database, sett
     else:
         program = (
             "import sys; from pathlib import Path; from souvenir.core.settings import Settings; "
-            "from souvenir.store.database import Database; "
+            "from souvenir.store.sqlite.database import Database; "
             "Database.open(Settings(data_dir=Path(sys.argv[1])), 'fake@1')"
         )
         other = subprocess.run(

@@ -22,9 +22,9 @@ from souvenir.learning.undo import undo
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin.jobs import EXTRACT
 from souvenir.store.idempotency import Once
-from souvenir.store.renumbering import ID_GAP, MAX_COUNTED_ID
-from souvenir.store.restore import repair_ids, restore_offline
 from souvenir.store.selection import Chooses
+from souvenir.store.sqlite.renumbering import ID_GAP, MAX_COUNTED_ID
+from souvenir.store.sqlite.restore import repair_ids, restore_offline
 from tests.conversations.talk import draft
 from tests.fake_embedder import FakeEmbedder
 from tests.learning.ledgers import ANN, Applier, applied, decided, outcome, seen

@@ -15,9 +15,9 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MemoryPatch, MessageRole, Scope, SearchQuery
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import chosen_model
-from souvenir.store import checksums
 from souvenir.store.messages.messages import MessageDraft
-from souvenir.store.repair import most_similar_part, rebuild_indexes
+from souvenir.store.sqlite import checksums
+from souvenir.store.sqlite.repair import most_similar_part, rebuild_indexes
 from tests.fake_embedder import FakeTokenEmbedder
 from tests.store.damage import behind_the_back, overwrite
 

@@ -23,9 +23,9 @@ from souvenir.core.types import Role, Scope
 from souvenir.store import tombstones
 from souvenir.store.admin import keys
 from souvenir.store.admin.keys import ApiKey
-from souvenir.store.database import Database
 from souvenir.store.pending_removals import Removable, Target
-from souvenir.store.restore import INTENT, STAGED, restore_offline, sibling
+from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.restore import INTENT, STAGED, restore_offline, sibling
 from tests.store.stored import MODEL_ID, NOW, insert, problems, texts_of
 
 CALLS = ("replace", "rename", "link", "unlink", "fsync")

@@ -13,9 +13,9 @@ import apsw
 import pytest
 
 from souvenir.core.settings import Settings
-from souvenir.store import scrubbing
-from souvenir.store.connections import open_writer
-from souvenir.store.database import Database
+from souvenir.store.sqlite import scrubbing
+from souvenir.store.sqlite.connections import open_writer
+from souvenir.store.sqlite.database import Database
 from tests.store.stored import MODEL_ID, insert, problems, texts_of
 
 PATIENCE_S = 60.0
@@ -177,7 +177,7 @@ def test_reads_and_writes_run_during_scrubbing(database: Database):
 
 
 def test_scrubbing_waits_a_limited_time_for_a_long_read(database: Database, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("souvenir.store.database.LOG_WAIT_S", 0.5)
+    monkeypatch.setattr("souvenir.store.sqlite.database.LOG_WAIT_S", 0.5)
     insert(database, "before")
     with database.read() as connection:
         assert connection.execute("SELECT count(*) FROM memories").get == 1

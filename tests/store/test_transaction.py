@@ -17,10 +17,10 @@ from souvenir.index.analyser import Analyser
 from souvenir.retrieval.preparation import PassageAnalyser, prepare
 from souvenir.retrieval.profiles import PROFILES
 from souvenir.store import namespaces
-from souvenir.store.database import Database
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.memories import facts, reads
 from souvenir.store.namespace_view import NamespaceView
+from souvenir.store.sqlite.database import Database
 from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
 from tests.store.stored import MODEL_ID, NOW, insert, nothing, problems, texts_of

@@ -15,11 +15,11 @@ import pytest
 
 from souvenir.core.errors import Conflict, DiskFull, Overloaded, ServiceClosing, Unavailable
 from souvenir.core.service_warnings import ServiceWarnings
-from souvenir.store.connections import open_writer
-from souvenir.store.disk_space import Reserve
-from souvenir.store.generations import CommitLog
-from souvenir.store.schema import migrate
-from souvenir.store.writer import Writer
+from souvenir.store.sqlite.connections import open_writer
+from souvenir.store.sqlite.disk_space import Reserve
+from souvenir.store.sqlite.generations import CommitLog
+from souvenir.store.sqlite.schema import migrate
+from souvenir.store.sqlite.writer import Writer
 
 PATIENCE_S = 20.0
 

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from starlette.testclient import TestClient
 
 from souvenir.core.settings import Settings
-from souvenir.store.backups import Backups
+from souvenir.store.sqlite.backups import Backups
 from tests.api.conftest import Start, start  # noqa: F401
 from tests.sync.conftest import PASSPHRASE
 from tests.vendors.s3 import BUCKET, CuttingProxy, S3Server, free_port

@@ -20,7 +20,7 @@ from souvenir.core.files import sha256_of
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, Scope
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.backups import Backup, Backups
+from souvenir.store.sqlite.backups import Backup, Backups
 from souvenir.sync.bucket import PART_BYTES, Bucket
 from souvenir.sync.transfer import BackupTransfer
 from tests.api.conftest import BASE_URL

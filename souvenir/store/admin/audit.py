@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-import apsw
-
 from souvenir.core.timestamps import to_us
 from souvenir.store.rows import select
+from souvenir.store.sql import Connection, SqlValue
 
 PURGED_AT_ONCE = 5_000
 """Rows deleted in one transaction: other writes wait for some tens of milliseconds."""
@@ -70,7 +69,7 @@ class AuditFilter:
     until: datetime | None = None
 
 
-def record(connection: apsw.Connection, events: Iterable[AuditEvent]) -> None:
+def record(connection: Connection, events: Iterable[AuditEvent]) -> None:
     """Write events in the caller's transaction."""
     connection.executemany(
         f"INSERT INTO audit_events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -93,7 +92,7 @@ def record(connection: apsw.Connection, events: Iterable[AuditEvent]) -> None:
     )
 
 
-def page(connection: apsw.Connection, chosen: AuditFilter, *, limit: int, offset: int) -> list[AuditEntry]:
+def page(connection: Connection, chosen: AuditFilter, *, limit: int, offset: int) -> list[AuditEntry]:
     """Return a page of events and changes together, newest first."""
     conditions, parameters = _conditions(chosen)
     # Both halves are read in index order on `at` and merged by SQLite without sorting.
@@ -111,7 +110,7 @@ def page(connection: apsw.Connection, chosen: AuditFilter, *, limit: int, offset
     return [AuditEntry(f"{kind}-{row_id}", event) for kind, row_id, event in rows]
 
 
-def purge(connection: apsw.Connection, before: datetime) -> int:
+def purge(connection: Connection, before: datetime) -> int:
     """Delete the oldest events before a time, at most `PURGED_AT_ONCE`; return how many there were."""
     connection.execute(
         "DELETE FROM audit_events WHERE id IN (SELECT id FROM audit_events WHERE at < ? ORDER BY at LIMIT ?)",
@@ -120,10 +119,10 @@ def purge(connection: apsw.Connection, before: datetime) -> int:
     return connection.changes()
 
 
-def _conditions(chosen: AuditFilter) -> tuple[dict[str, str], dict[str, list[apsw.SQLiteValue]]]:
+def _conditions(chosen: AuditFilter) -> tuple[dict[str, str], dict[str, list[SqlValue]]]:
     """Return the conditions on both tables, and their parameters."""
     parts: dict[str, list[str]] = {"event": ["TRUE"], "change": ["TRUE"]}
-    values: dict[str, list[apsw.SQLiteValue]] = {"event": [], "change": []}
+    values: dict[str, list[SqlValue]] = {"event": [], "change": []}
     if chosen.action is not None:
         of_memory = chosen.action.startswith(OF_MEMORY)
         holder, other = ("change", "event") if of_memory else ("event", "change")

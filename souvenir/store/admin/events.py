@@ -5,7 +5,7 @@ exactly once. An event contains ids; sources, labels and the names of sessions a
 nothing of a deleted object is left in it. Ids are never used twice, also not after a restore of a backup.
 
 A key that is limited to sources sees the events of the memories that are in them, and by digests of paths
-(`souvenir.store.place_digests`) the deletion of a memory that was, and its move to another source.
+(`souvenir.core.labels.place_digests`) the deletion of a memory that was, and its move to another source.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-import apsw
-
-from souvenir.core.labels import PARENT, is_visible
+from souvenir.core.labels import PARENT, is_visible, place_digest, split_digests
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject
 from souvenir.store.namespaces import visible_condition
-from souvenir.store.place_digests import digest, split
 from souvenir.store.rows import first, ids_parameter, readable, select
+from souvenir.store.sql import Connection, SqlValue
 
 TYPES = (
     "memory.added",
@@ -118,13 +116,14 @@ class EventFilter:
             return event if both else None
         if is_visible(event.data.get(SOURCE, PARENT), self.sources):
             return event
-        was_visible = event.places is not None and not split(event.places).isdisjoint(map(digest, self.sources))
+        left = set() if event.places is None else split_digests(event.places)
+        was_visible = not left.isdisjoint(map(place_digest, self.sources))
         return _without_source(event, self.sources) if was_visible else None
 
-    def condition(self) -> tuple[str, list[apsw.SQLiteValue]]:
+    def condition(self) -> tuple[str, list[SqlValue]]:
         """Return an SQL condition that is true of every visible event, and of few others, and its parameters."""
         conditions = ["substr(type, 1, instr(type, '.') - 1) IN (SELECT value FROM json_each(?))"]
-        parameters: list[apsw.SQLiteValue] = [to_json(sorted(self.nouns))]
+        parameters: list[SqlValue] = [to_json(sorted(self.nouns))]
         if self.type is not None:
             conditions.append("type = ?")
             parameters.append(self.type)
@@ -136,7 +135,7 @@ class EventFilter:
             present = f"EXISTS (SELECT 1 FROM memories m WHERE m.id = e.memory_id AND {visible})"
             former = ("instr(places, ?) > 0" for _ in self.sources)
             conditions.append(f"({' OR '.join(['memory_id IS NULL', present, *former])})")
-            parameters += [*values, *map(digest, self.sources)]
+            parameters += [*values, *map(place_digest, self.sources)]
         return " AND ".join(conditions), parameters
 
 
@@ -191,12 +190,12 @@ _LOOKUPS: Mapping[str, str] = {
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def last_id(connection: apsw.Connection) -> int:
+def last_id(connection: Connection) -> int:
     """Return the id of the last event that was ever written; 0 before the first one."""
     return int(connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").get or 0)
 
 
-def is_complete(connection: apsw.Connection, namespace: str, after: int) -> bool:
+def is_complete(connection: Connection, namespace: str, after: int) -> bool:
     """Return whether all later events of a namespace are kept, so that a reader who knows that one missed none."""
     known = (
         "SELECT coalesce(f.last_id, 0) FROM namespaces n LEFT JOIN forgotten_events f ON f.namespace_id = n.id "
@@ -207,7 +206,7 @@ def is_complete(connection: apsw.Connection, namespace: str, after: int) -> bool
 
 
 def events_after(
-    connection: apsw.Connection, namespace: str | None, after: int, *, limit: int, chosen: EventFilter = EVERYTHING
+    connection: Connection, namespace: str | None, after: int, *, limit: int, chosen: EventFilter = EVERYTHING
 ) -> EventPage:
     """Read the first events with greater ids.
 
@@ -222,7 +221,7 @@ def events_after(
 
 
 def recent_events(
-    connection: apsw.Connection, namespace: str, *, limit: int, chosen: EventFilter = EVERYTHING
+    connection: Connection, namespace: str, *, limit: int, chosen: EventFilter = EVERYTHING
 ) -> list[Event]:
     """Return the last visible events, in the order of the commits."""
     condition, parameters = chosen.condition()
@@ -238,7 +237,7 @@ def recent_events(
     return found[-limit:]
 
 
-def _rows(connection: apsw.Connection, rest: str, parameters: Sequence[apsw.SQLiteValue]) -> list[Event]:
+def _rows(connection: Connection, rest: str, parameters: Sequence[SqlValue]) -> list[Event]:
     query = (
         "SELECT e.id, n.name, e.type, e.at, e.memory_id, coalesce(e.data, json_object('id', e.memory_id)), e.places, "
         f"e.actor FROM events e JOIN namespaces n ON n.id = e.namespace_id WHERE {rest}"
@@ -246,7 +245,7 @@ def _rows(connection: apsw.Connection, rest: str, parameters: Sequence[apsw.SQLi
     return list(readable(connection, Event, query, parameters, table="events"))
 
 
-def _shown(connection: apsw.Connection, chosen: EventFilter, rows: Sequence[Event]) -> list[Event]:
+def _shown(connection: Connection, chosen: EventFilter, rows: Sequence[Event]) -> list[Event]:
     """Return the visible events with what is looked up of their objects, as these are now."""
     ids = (ids_parameter(row.id for row in rows),)
     found: dict[int, dict[str, Any]] = {row.id: dict(row.data) for row in rows}
@@ -258,7 +257,7 @@ def _shown(connection: apsw.Connection, chosen: EventFilter, rows: Sequence[Even
     return [shown for event in completed if (shown := chosen.shown(event)) is not None]
 
 
-def _ends(connection: apsw.Connection, ids: tuple[str]) -> Iterator[tuple[int, tuple[str, str]]]:
+def _ends(connection: Connection, ids: tuple[str]) -> Iterator[tuple[int, tuple[str, str]]]:
     """Yield the sources of the two memories that an event is about, if both still exist."""
     rows = readable(
         connection,
@@ -276,7 +275,7 @@ def _ends(connection: apsw.Connection, ids: tuple[str]) -> Iterator[tuple[int, t
 # --- forgetting ------------------------------------------------------------------------------------------------------
 
 
-def begin_again(connection: apsw.Connection) -> None:
+def begin_again(connection: Connection) -> None:
     """Forget all events, since the database is not what their readers saw: they must load everything again."""
     # Also readers of the very last event are to notice.
     begins_after = last_id(connection) + 1
@@ -286,7 +285,7 @@ def begin_again(connection: apsw.Connection) -> None:
     connection.execute("INSERT OR REPLACE INTO forgotten_events SELECT id, ? FROM namespaces", (begins_after,))
 
 
-def forget_before(connection: apsw.Connection, before: datetime) -> int:
+def forget_before(connection: Connection, before: datetime) -> int:
     """Delete the oldest events before a time, at most `FORGOTTEN_AT_ONCE`; return how many there were."""
     oldest = "SELECT id, namespace_id, at FROM events ORDER BY id LIMIT ?"
     rows = select(connection, tuple[int, int, int], oldest, (FORGOTTEN_AT_ONCE,))
@@ -294,7 +293,7 @@ def forget_before(connection: apsw.Connection, before: datetime) -> int:
     return _forget(connection, [(event_id, namespace_id) for event_id, namespace_id, _ in expired])
 
 
-def forget_beyond(connection: apsw.Connection, most: int) -> int:
+def forget_beyond(connection: Connection, most: int) -> int:
     """Delete the oldest events of namespaces with more than `most`, not all at once; return how many there were."""
     beyond = "SELECT id FROM events e WHERE e.namespace_id = n.id ORDER BY id DESC LIMIT 1 OFFSET ?"
     query = f"SELECT e.id, n.id FROM namespaces n JOIN events e ON e.namespace_id = n.id AND e.id <= ({beyond})"
@@ -302,7 +301,7 @@ def forget_beyond(connection: apsw.Connection, most: int) -> int:
     return _forget(connection, list(select(connection, tuple[int, int], f"{query} {rest}", (most, FORGOTTEN_AT_ONCE))))
 
 
-def _forget(connection: apsw.Connection, events: Sequence[tuple[int, int]]) -> int:
+def _forget(connection: Connection, events: Sequence[tuple[int, int]]) -> int:
     """:param events: Ids, with those of their namespaces, which have no older events."""
     chosen = ids_parameter(event_id for event_id, _ in events)
     connection.execute("DELETE FROM events WHERE id IN (SELECT value FROM json_each(?))", (chosen,))

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-import apsw
-
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject, Scope
 from souvenir.store.admin.keys import EXTRACT as EXTRACT
 from souvenir.store.admin.keys import KEY_ACTOR
 from souvenir.store.rows import first, select
+from souvenir.store.sql import Connection, Parameters, SqlValue
 
 MAX_FINISHED = 1_000
 """Maximum number of finished jobs of one queue to keep, regardless of age."""
@@ -120,7 +119,7 @@ _COLUMNS = (
 
 
 def insert(
-    connection: apsw.Connection,
+    connection: Connection,
     job_id: str,
     kind: str,
     scope: Scope,
@@ -155,11 +154,11 @@ def insert(
     return job
 
 
-def find(connection: apsw.Connection, job_id: str) -> Job | None:
+def find(connection: Connection, job_id: str) -> Job | None:
     return next(iter(_jobs(connection, "id = ?", (job_id,))), None)
 
 
-def count_queued(connection: apsw.Connection, lane: str | None = None, *, actor: str | None = None) -> int:
+def count_queued(connection: Connection, lane: str | None = None, *, actor: str | None = None) -> int:
     """:param lane: A kind of `OWN_LANES`; None for all other kinds. :param actor: Count only the jobs of this actor."""
     where, parameters = _of_lane(lane)
     if actor is not None:
@@ -180,20 +179,20 @@ def has_place(actor: str, *, own: int, waiting: int, places: int) -> bool:
     return own == 0 or (waiting < places and own < max(1, places // SHARE))
 
 
-def count(connection: apsw.Connection, lane: str | None = None) -> int:
+def count(connection: Connection, lane: str | None = None) -> int:
     """Count jobs of a queue in any state."""
     where, parameters = _of_lane(lane)
     return int(connection.execute(f"SELECT count(*) FROM jobs WHERE {where}", parameters).get)
 
 
-def has_unfinished(connection: apsw.Connection, kind: str) -> bool:
+def has_unfinished(connection: Connection, kind: str) -> bool:
     row = connection.execute(
         "SELECT 1 FROM jobs WHERE kind = ? AND status IN ('queued', 'running') LIMIT 1", (kind,)
     ).fetchone()
     return row is not None
 
 
-def may_be_queued(connection: apsw.Connection, kind: str, namespace: str, *, none_failed_since: datetime) -> bool:
+def may_be_queued(connection: Connection, kind: str, namespace: str, *, none_failed_since: datetime) -> bool:
     """Return whether no job of this kind is unfinished in a namespace, and the last one did not fail since then."""
     row = first(
         connection,
@@ -210,13 +209,13 @@ def may_be_queued(connection: apsw.Connection, kind: str, namespace: str, *, non
     return status not in (JobStatus.QUEUED, JobStatus.RUNNING)
 
 
-def unfinished(connection: apsw.Connection) -> dict[str, str]:
+def unfinished(connection: Connection) -> dict[str, str]:
     """The actors of the jobs that are queued or running, by the ids of these."""
     query = "SELECT id, actor FROM jobs WHERE status IN ('queued', 'running')"
     return dict(select(connection, tuple[str, str], query))
 
 
-def page(connection: apsw.Connection, chosen: JobFilter, *, limit: int, offset: int) -> tuple[list[Job], int]:
+def page(connection: Connection, chosen: JobFilter, *, limit: int, offset: int) -> tuple[list[Job], int]:
     """Return jobs, newest first, and the total."""
     where, parameters = _where(chosen)
     total = int(connection.execute(f"SELECT count(*) FROM jobs WHERE {where}", parameters).get)
@@ -225,7 +224,7 @@ def page(connection: apsw.Connection, chosen: JobFilter, *, limit: int, offset: 
 
 
 def claim(
-    connection: apsw.Connection, now: datetime, lane: str | None = None, *, resting: Collection[str] = ()
+    connection: Connection, now: datetime, lane: str | None = None, *, resting: Collection[str] = ()
 ) -> Job | None:
     """Start the next job of a queue: the callers (namespace and actor) take turns, each with its oldest job first.
 
@@ -251,7 +250,7 @@ def claim(
 
 
 def others_wait(
-    connection: apsw.Connection, scope: Scope, lane: str | None = None, *, resting: Collection[str] = ()
+    connection: Connection, scope: Scope, lane: str | None = None, *, resting: Collection[str] = ()
 ) -> bool:
     """Return whether a job of another caller (namespace and actor) could start now."""
     startable, values = _startable(lane, resting)
@@ -262,7 +261,7 @@ def others_wait(
     return row is not None
 
 
-def requeue(connection: apsw.Connection, job_id: str, *, waits_for: str | None = None) -> None:
+def requeue(connection: Connection, job_id: str, *, waits_for: str | None = None) -> None:
     """Queue a running job again, to resume from its last state.
 
     :param waits_for: The temporary failure because of which it is queued again; its next progress clears it.
@@ -272,7 +271,7 @@ def requeue(connection: apsw.Connection, job_id: str, *, waits_for: str | None =
     )
 
 
-def kept(connection: apsw.Connection, job_id: str) -> tuple[JsonObject, JsonObject] | None:
+def kept(connection: Connection, job_id: str) -> tuple[JsonObject, JsonObject] | None:
     """Return parameters and last state of a running job."""
     return first(
         connection,
@@ -282,7 +281,7 @@ def kept(connection: apsw.Connection, job_id: str) -> tuple[JsonObject, JsonObje
     )
 
 
-def advance(connection: apsw.Connection, job_id: str, *, done: int, total: int | None, state: JsonObject) -> bool:
+def advance(connection: Connection, job_id: str, *, done: int, total: int | None, state: JsonObject) -> bool:
     """Write the progress of a running job; return False if it must stop: it was cancelled or deleted."""
     row = connection.execute(
         "UPDATE jobs SET done = ?, total = ?, state = ?, error = NULL "
@@ -293,7 +292,7 @@ def advance(connection: apsw.Connection, job_id: str, *, done: int, total: int |
 
 
 def finish(
-    connection: apsw.Connection,
+    connection: Connection,
     job_id: str,
     status: JobStatus,
     now: datetime,
@@ -309,7 +308,7 @@ def finish(
     )
 
 
-def reopen(connection: apsw.Connection, job_id: str) -> None:
+def reopen(connection: Connection, job_id: str) -> None:
     """Queue a completed job again, before all later ones; its handler resumes from what it stored elsewhere."""
     connection.execute(
         "UPDATE jobs SET status = 'queued', result = NULL, finished_at = NULL, cancel_requested = 0 "
@@ -318,7 +317,7 @@ def reopen(connection: apsw.Connection, job_id: str) -> None:
     )
 
 
-def request_cancel(connection: apsw.Connection, job_id: str, now: datetime) -> None:
+def request_cancel(connection: Connection, job_id: str, now: datetime) -> None:
     """Cancel a job that has not begun; ask a running one to stop, so that it can clean up."""
     connection.execute(
         "UPDATE jobs SET cancel_requested = 1, finished_at = CASE WHEN started_at IS NULL THEN ? END, "
@@ -328,20 +327,20 @@ def request_cancel(connection: apsw.Connection, job_id: str, now: datetime) -> N
     )
 
 
-def request_cancel_of(connection: apsw.Connection, actor: str) -> None:
+def request_cancel_of(connection: Connection, actor: str) -> None:
     """Ask every unfinished job of an actor to stop; a queued one ends when its turn comes."""
     connection.execute(
         "UPDATE jobs SET cancel_requested = 1 WHERE actor = ? AND status IN ('queued', 'running')", (actor,)
     )
 
 
-def requeue_running(connection: apsw.Connection, lane: str | None = None) -> None:
+def requeue_running(connection: Connection, lane: str | None = None) -> None:
     """Queue the jobs that were running before a restart; they resume from their last state."""
     where, parameters = _of_lane(lane)
     connection.execute(f"UPDATE jobs SET status = 'queued' WHERE status = 'running' AND {where}", parameters)
 
 
-def delete_of(connection: apsw.Connection, namespace: str) -> int:
+def delete_of(connection: Connection, namespace: str) -> int:
     """Delete all jobs of a namespace; return how many there were."""
     connection.execute(
         "DELETE FROM jobs WHERE namespace = ? AND kind NOT IN (SELECT value FROM json_each(?))",
@@ -350,7 +349,7 @@ def delete_of(connection: apsw.Connection, namespace: str) -> int:
     return connection.changes()
 
 
-def cancel_unfinished(connection: apsw.Connection, now: datetime, *, reason: str) -> None:
+def cancel_unfinished(connection: Connection, now: datetime, *, reason: str) -> None:
     connection.execute(
         "UPDATE jobs SET status = 'cancelled', cancel_requested = 1, error = ?, finished_at = ?, state = '{}' "
         "WHERE status IN ('queued', 'running')",
@@ -358,7 +357,7 @@ def cancel_unfinished(connection: apsw.Connection, now: datetime, *, reason: str
     )
 
 
-def prune(connection: apsw.Connection, now: datetime, *, retention_days: float, lane: str | None = None) -> None:
+def prune(connection: Connection, now: datetime, *, retention_days: float, lane: str | None = None) -> None:
     """Delete finished jobs of a queue that are older than that, and those beyond `MAX_FINISHED`."""
     where, parameters = _of_lane(lane)
     expired_at = to_us(now - timedelta(days=retention_days))
@@ -366,7 +365,7 @@ def prune(connection: apsw.Connection, now: datetime, *, retention_days: float, 
     prune_excess(connection, lane)
 
 
-def prune_excess(connection: apsw.Connection, lane: str | None = None) -> None:
+def prune_excess(connection: Connection, lane: str | None = None) -> None:
     """Delete finished jobs of a queue beyond `MAX_FINISHED`: the oldest ones of the actors that have most."""
     where, parameters = _of_lane(lane)
     ranked = (
@@ -415,9 +414,9 @@ def _sources(scope: Scope) -> str | None:
     return None if scope.sources is None else to_json(list(scope.sources))
 
 
-def _where(chosen: JobFilter) -> tuple[str, list[apsw.SQLiteValue]]:
+def _where(chosen: JobFilter) -> tuple[str, list[SqlValue]]:
     conditions: list[str] = ["namespace = ?"]
-    parameters: list[apsw.SQLiteValue] = [chosen.namespace]
+    parameters: list[SqlValue] = [chosen.namespace]
     if chosen.owner is not None:
         conditions += ["actor = ?", "sources IS ?"]
         parameters += [chosen.owner.actor, _sources(chosen.owner)]
@@ -432,5 +431,5 @@ def _where(chosen: JobFilter) -> tuple[str, list[apsw.SQLiteValue]]:
     return " AND ".join(conditions), parameters
 
 
-def _jobs(connection: apsw.Connection, rest: str, parameters: apsw.Bindings) -> list[Job]:
+def _jobs(connection: Connection, rest: str, parameters: Parameters) -> list[Job]:
     return list(select(connection, Job, f"SELECT {_COLUMNS} FROM jobs WHERE {rest}", parameters))

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from datetime import datetime
 
-import apsw
-
 from souvenir.core.errors import (
     ExtractionQuotaExceeded,
     JobQuotaExceeded,
@@ -24,6 +22,7 @@ from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Role
 from souvenir.store.rows import first, select
+from souvenir.store.sql import Connection
 
 _COLUMNS = (
     "id, name, principal_id, key_hash, key_prefix, role, namespace, prefixes, created_at, last_used_at, usage_count, "
@@ -78,12 +77,12 @@ class Usage:
     last_used_at: datetime
 
 
-def all_keys(connection: apsw.Connection) -> list[ApiKey]:
+def all_keys(connection: Connection) -> list[ApiKey]:
     """Return all keys, oldest first, including revoked ones."""
     return list(select(connection, ApiKey, f"SELECT {_COLUMNS} FROM api_keys ORDER BY created_at, id"))
 
 
-def active_key(connection: apsw.Connection, key_id: str) -> ApiKey | None:
+def active_key(connection: Connection, key_id: str) -> ApiKey | None:
     """Return the key if it exists and was not revoked."""
     rows = list(
         select(connection, ApiKey, f"SELECT {_COLUMNS} FROM api_keys WHERE id = ? AND revoked_at IS NULL", (key_id,))
@@ -91,7 +90,7 @@ def active_key(connection: apsw.Connection, key_id: str) -> ApiKey | None:
     return rows[0] if rows else None
 
 
-def other_admin_exists(connection: apsw.Connection, key_id: str) -> bool:
+def other_admin_exists(connection: Connection, key_id: str) -> bool:
     """Return whether another admin key is not revoked."""
     row = connection.execute(
         "SELECT 1 FROM api_keys WHERE role = ? AND revoked_at IS NULL AND id <> ?", (Role.ADMIN.value, key_id)
@@ -99,7 +98,7 @@ def other_admin_exists(connection: apsw.Connection, key_id: str) -> bool:
     return row is not None
 
 
-def put(connection: apsw.Connection, key: ApiKey) -> None:
+def put(connection: Connection, key: ApiKey) -> None:
     """Upsert a key; its usage counters are not overwritten."""
     connection.execute(
         f"INSERT INTO api_keys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
@@ -128,7 +127,7 @@ def put(connection: apsw.Connection, key: ApiKey) -> None:
     )
 
 
-def add_usage(connection: apsw.Connection, used: Mapping[str, Usage]) -> None:
+def add_usage(connection: Connection, used: Mapping[str, Usage]) -> None:
     """Add usage counts by key id."""
     connection.executemany(
         "UPDATE api_keys SET usage_count = usage_count + ?, last_used_at = max(coalesce(last_used_at, 0), ?) "
@@ -158,19 +157,19 @@ class DailyUsage:
     extractions: int = 0
 
 
-def stored_usage(connection: apsw.Connection, actor: str) -> StoredUsage:
+def stored_usage(connection: Connection, actor: str) -> StoredUsage:
     """Return the present usage of storage by the key of an actor."""
     query = "SELECT memories, stored_bytes FROM key_usage WHERE key_id = ?"
     return first(connection, StoredUsage, query, (key_id_of(actor),)) or StoredUsage()
 
 
-def daily_usage(connection: apsw.Connection, actor: str, now: datetime) -> DailyUsage:
+def daily_usage(connection: Connection, actor: str, now: datetime) -> DailyUsage:
     """Return the jobs and extractions that the key of an actor has submitted today."""
     query = "SELECT jobs, extractions FROM key_days WHERE key_id = ? AND day = ?"
     return first(connection, DailyUsage, query, (key_id_of(actor), to_us(now) // _DAY_US)) or DailyUsage()
 
 
-def require_storable(connection: apsw.Connection, actor: str, before: StoredUsage, quotas: Quotas) -> None:
+def require_storable(connection: Connection, actor: str, before: StoredUsage, quotas: Quotas) -> None:
     """Refuse a write that stored more than the quotas allow; one that does not grow is allowed above them too.
 
     :param before: The usage when the transaction began.
@@ -183,7 +182,7 @@ def require_storable(connection: apsw.Connection, actor: str, before: StoredUsag
         raise StorageQuotaExceeded(quotas.stored_bytes, before.stored_bytes)
 
 
-def require_submittable(connection: apsw.Connection, actor: str, quotas: Quotas, kind: str, now: datetime) -> None:
+def require_submittable(connection: Connection, actor: str, quotas: Quotas, kind: str, now: datetime) -> None:
     """:raises JobQuotaExceeded: If no job may be submitted today. :raises ExtractionQuotaExceeded: If no extraction."""
     used, is_extraction = daily_usage(connection, actor, now), kind == EXTRACT
     retry_after_s = DAY_S - to_us(now) % _DAY_US // 1_000_000
@@ -193,7 +192,7 @@ def require_submittable(connection: apsw.Connection, actor: str, quotas: Quotas,
         raise JobQuotaExceeded(quotas.jobs_per_day, retry_after_s=retry_after_s)
 
 
-def count_submission(connection: apsw.Connection, actor: str, quotas: Quotas, kind: str, now: datetime) -> None:
+def count_submission(connection: Connection, actor: str, quotas: Quotas, kind: str, now: datetime) -> None:
     """Count a job or an extraction of the day, if the actor is a key.
 
     :raises JobQuotaExceeded: If no job may be submitted today. :raises ExtractionQuotaExceeded: If no extraction.

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 
-import apsw
-
 from souvenir.core.labels import is_visible
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
@@ -20,6 +18,7 @@ from souvenir.store.memories import reads
 from souvenir.store.memories.reads import MERGED_FROM
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
 from souvenir.store.rows import UNREADABLE, ids_parameter, readable, select
+from souvenir.store.sql import Connection, SqlValue
 from souvenir.store.unreadable import report
 
 
@@ -39,14 +38,14 @@ class ChangedId:
     new: int
 
 
-def count_selected(connection: apsw.Connection, namespace: Namespace, filters: Filters) -> int:
+def count_selected(connection: Connection, namespace: Namespace, filters: Filters) -> int:
     """Count the memories on all pages of `selected`."""
     where, parameters = _where(namespace, filters)
     return int(connection.execute(f"SELECT count(*) FROM memories WHERE {where}", parameters).get)
 
 
 def selected(
-    connection: apsw.Connection, namespace: Namespace, filters: Filters, *, after_id: int, limit: int
+    connection: Connection, namespace: Namespace, filters: Filters, *, after_id: int, limit: int
 ) -> list[Memory]:
     """Return the next visible memories in id order, including archived ones; empty at the end."""
     where, parameters = _where(namespace, filters)
@@ -60,7 +59,7 @@ def selected(
     return []
 
 
-def _where(namespace: Namespace, filters: Filters) -> tuple[str, list[apsw.SQLiteValue]]:
+def _where(namespace: Namespace, filters: Filters) -> tuple[str, list[SqlValue]]:
     visible, values = visible_condition(namespace.sources)
     conditions, parameters = ["namespace_id = ?", visible], [namespace.id, *values]
     if filters.sources:
@@ -74,7 +73,7 @@ def _where(namespace: Namespace, filters: Filters) -> tuple[str, list[apsw.SQLit
     return " AND ".join(conditions), parameters
 
 
-def keyed_memories(connection: apsw.Connection, namespace: Namespace, source: str) -> dict[str, Memory]:
+def keyed_memories(connection: Connection, namespace: Namespace, source: str) -> dict[str, Memory]:
     """Return the active memories of a source that have a key, by key."""
     rows = select(
         connection,
@@ -86,9 +85,7 @@ def keyed_memories(connection: apsw.Connection, namespace: Namespace, source: st
     return {memory.key: memory for memory in found.values() if memory.key is not None}
 
 
-def histories(
-    connection: apsw.Connection, namespace: Namespace, memory_ids: Iterable[int]
-) -> dict[int, list[HistoryEntry]]:
+def histories(connection: Connection, namespace: Namespace, memory_ids: Iterable[int]) -> dict[int, list[HistoryEntry]]:
     """Return every change of these visible memories, oldest first; states in invisible sources are omitted."""
     found: dict[int, list[HistoryEntry]] = {memory_id: [] for memory_id in memory_ids}
     rows = readable(
@@ -109,7 +106,7 @@ def histories(
     return found
 
 
-def shown_state(connection: apsw.Connection, namespace: Namespace, state: JsonObject | None) -> JsonObject | None:
+def shown_state(connection: Connection, namespace: Namespace, state: JsonObject | None) -> JsonObject | None:
     """Return the visible part of a state in a history; None if it was in an invisible source."""
     if state is None or namespace.sources is None:
         return state
@@ -123,7 +120,7 @@ def shown_state(connection: apsw.Connection, namespace: Namespace, state: JsonOb
 
 
 def insert_history(
-    connection: apsw.Connection, namespace_id: int, memory_id: int, entries: Sequence[HistoryEntry], now: datetime
+    connection: Connection, namespace_id: int, memory_id: int, entries: Sequence[HistoryEntry], now: datetime
 ) -> None:
     """Insert the history that an import brought, marked as imported; a time in the future becomes the present.
 
@@ -149,7 +146,7 @@ def insert_history(
     )
 
 
-def insert_link(connection: apsw.Connection, link: Link) -> bool:
+def insert_link(connection: Connection, link: Link) -> bool:
     """Insert a link; return whether it is new."""
     connection.execute(
         "INSERT INTO links (from_id, to_id, type, created_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -162,7 +159,7 @@ IMPORT_ID = "import_id"
 """Metadata key of a memory: its identity in the store that it was imported from."""
 
 
-def imported_ids(connection: apsw.Connection, namespace_id: int) -> dict[str, int]:
+def imported_ids(connection: Connection, namespace_id: int) -> dict[str, int]:
     """Return the memories with an identity of an import; of several with one, the newest."""
     query = (
         f"SELECT metadata ->> '{IMPORT_ID}', id FROM memories WHERE namespace_id = ? "
@@ -171,19 +168,19 @@ def imported_ids(connection: apsw.Connection, namespace_id: int) -> dict[str, in
     return dict(select(connection, tuple[str, int], query, (namespace_id,)))
 
 
-def has_link(connection: apsw.Connection, from_id: int, to_id: int, link_type: str) -> bool:
+def has_link(connection: Connection, from_id: int, to_id: int, link_type: str) -> bool:
     query = "SELECT 1 FROM links WHERE from_id = ? AND to_id = ? AND type = ?"
     return connection.execute(query, (from_id, to_id, link_type)).fetchone() is not None
 
 
-def remember_ids(connection: apsw.Connection, job_id: str, stored: Mapping[int, StoredLine]) -> None:
+def remember_ids(connection: Connection, job_id: str, stored: Mapping[int, StoredLine]) -> None:
     connection.executemany(
         "INSERT OR REPLACE INTO import_ids (job_id, old_id, new_id, added) VALUES (?, ?, ?, ?)",
         [(job_id, old_id, line.memory_id, line.added) for old_id, line in stored.items()],
     )
 
 
-def remembered_ids(connection: apsw.Connection, job_id: str, old_ids: Iterable[int]) -> dict[int, StoredLine]:
+def remembered_ids(connection: Connection, job_id: str, old_ids: Iterable[int]) -> dict[int, StoredLine]:
     """Return the memory for each id of the import's file that was processed and not deleted since."""
     return dict(
         select(
@@ -196,7 +193,7 @@ def remembered_ids(connection: apsw.Connection, job_id: str, old_ids: Iterable[i
     )
 
 
-def changed_ids(connection: apsw.Connection, job_id: str, *, limit: int) -> tuple[int, list[ChangedId]]:
+def changed_ids(connection: Connection, job_id: str, *, limit: int) -> tuple[int, list[ChangedId]]:
     """The number of ids of the file that stand for a memory with another id here, and the first of them."""
     changed = "FROM import_ids WHERE job_id = ? AND new_id <> old_id"
     count = int(connection.execute(f"SELECT count(*) {changed}", (job_id,)).get)
@@ -204,5 +201,5 @@ def changed_ids(connection: apsw.Connection, job_id: str, *, limit: int) -> tupl
     return count, list(select(connection, ChangedId, query, (job_id, limit)))
 
 
-def forget_ids(connection: apsw.Connection, job_id: str) -> None:
+def forget_ids(connection: Connection, job_id: str) -> None:
     connection.execute("DELETE FROM import_ids WHERE job_id = ?", (job_id,))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import apsw
-
 from souvenir.store.rows import select
+from souvenir.store.sql import Connection
 
 MAX_ROWS = 500
 """Maximum number of rows of a day, namespace and dimension with a name of their own; more calls count as `OTHER`."""
@@ -40,7 +39,7 @@ class UsageRow:
     cost_usd: float | None = 0.0
 
 
-def add_usage(connection: apsw.Connection, rows: Iterable[UsageRow]) -> None:
+def add_usage(connection: Connection, rows: Iterable[UsageRow]) -> None:
     """Add calls to the stored ones.
 
     Sources and sessions of a namespace that does not exist, or no longer, are not stored.
@@ -60,9 +59,7 @@ def add_usage(connection: apsw.Connection, rows: Iterable[UsageRow]) -> None:
         )
 
 
-def _has_place(
-    connection: apsw.Connection, day: int, namespace: str, dimension: str, operation: str, name: str
-) -> bool:
+def _has_place(connection: Connection, day: int, namespace: str, dimension: str, operation: str, name: str) -> bool:
     """Return True if the name has a row, or may get one."""
     if dimension == "":
         return True
@@ -78,14 +75,14 @@ def _has_place(
     )
 
 
-def usage_since(connection: apsw.Connection, first_day: int, namespace: str | None = None) -> Iterator[UsageRow]:
+def usage_since(connection: Connection, first_day: int, namespace: str | None = None) -> Iterator[UsageRow]:
     """Yield the rows from that day on, of one namespace or of all."""
     rest = "" if namespace is None else " AND namespace = ?2"
     query = f"SELECT {_KEY}, calls, input_tokens, output_tokens, cost_usd FROM usage_days WHERE day >= ?1{rest}"
     return select(connection, UsageRow, query, (first_day,) if namespace is None else (first_day, namespace))
 
 
-def trim_usage(connection: apsw.Connection, today: int) -> None:
+def trim_usage(connection: Connection, today: int) -> None:
     """Delete rows that are older than `KEPT_DAYS`, and those of namespaces that a restore did not bring back."""
     connection.execute("DELETE FROM usage_days WHERE day < ?", (today - KEPT_DAYS,))
     connection.execute(
@@ -93,7 +90,7 @@ def trim_usage(connection: apsw.Connection, today: int) -> None:
     )
 
 
-def forget_source(connection: apsw.Connection, namespace: str, source: str) -> None:
+def forget_source(connection: Connection, namespace: str, source: str) -> None:
     """Delete the counts of a source."""
     connection.execute(
         "DELETE FROM usage_days WHERE namespace = ? AND dimension = 'source' AND name = ?",

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-import apsw
-
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.store.rows import first, select
+from souvenir.store.sql import Connection
 
 LOGGED = 100
 """Deliveries of a webhook that its log keeps."""
@@ -68,7 +67,7 @@ _DELIVERY = (
 )
 
 
-def insert(connection: apsw.Connection, namespace_id: int, hook: Webhook) -> None:
+def insert(connection: Connection, namespace_id: int, hook: Webhook) -> None:
     connection.execute(
         "INSERT INTO webhooks (id, namespace_id, url, events, secret, actor, created_at, last_event_id) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -85,44 +84,44 @@ def insert(connection: apsw.Connection, namespace_id: int, hook: Webhook) -> Non
     )
 
 
-def count(connection: apsw.Connection) -> int:
+def count(connection: Connection) -> int:
     """Count the webhooks of all namespaces."""
     return int(connection.execute("SELECT count(*) FROM webhooks").get)
 
 
-def find(connection: apsw.Connection, webhook_id: str) -> Webhook | None:
+def find(connection: Connection, webhook_id: str) -> Webhook | None:
     return first(connection, Webhook, f"SELECT {_COLUMNS} WHERE w.id = ?", (webhook_id,))
 
 
-def of_namespace(connection: apsw.Connection, namespace: str, actor: str | None) -> list[Webhook]:
+def of_namespace(connection: Connection, namespace: str, actor: str | None) -> list[Webhook]:
     """:param actor: None for those of all actors."""
     where = "n.name = ? AND (? IS NULL OR w.actor = ?) ORDER BY w.created_at, w.id"
     return list(select(connection, Webhook, f"SELECT {_COLUMNS} WHERE {where}", (namespace, actor, actor)))
 
 
-def active_ids(connection: apsw.Connection) -> list[str]:
+def active_ids(connection: Connection) -> list[str]:
     return list(select(connection, str, "SELECT id FROM webhooks WHERE disabled_at IS NULL", ()))
 
 
-def delete(connection: apsw.Connection, webhook_id: str) -> None:
+def delete(connection: Connection, webhook_id: str) -> None:
     connection.execute("DELETE FROM webhooks WHERE id = ?", (webhook_id,))
 
 
-def move_to(connection: apsw.Connection, webhook_id: str, event_id: int, failures: int) -> None:
+def move_to(connection: Connection, webhook_id: str, event_id: int, failures: int) -> None:
     """Go on after an event."""
     connection.execute(
         "UPDATE webhooks SET last_event_id = ?, failures = ? WHERE id = ?", (event_id, failures, webhook_id)
     )
 
 
-def disable(connection: apsw.Connection, webhook_id: str, at: datetime, reason: str) -> None:
+def disable(connection: Connection, webhook_id: str, at: datetime, reason: str) -> None:
     connection.execute(
         "UPDATE webhooks SET disabled_at = ?, reason = ? WHERE id = ? AND disabled_at IS NULL",
         (to_us(at), reason, webhook_id),
     )
 
 
-def forgotten_to(connection: apsw.Connection, namespace: str) -> int:
+def forgotten_to(connection: Connection, namespace: str) -> int:
     """Return the id of the last event of a namespace that the feed does not keep."""
     query = "SELECT f.last_id FROM forgotten_events f JOIN namespaces n ON n.id = f.namespace_id WHERE n.name = ?"
     return first(connection, int, query, (namespace,)) or 0
@@ -131,13 +130,13 @@ def forgotten_to(connection: apsw.Connection, namespace: str) -> int:
 # --- deliveries ------------------------------------------------------------------------------------------------------
 
 
-def waiting(connection: apsw.Connection, webhook_id: str) -> Delivery | None:
+def waiting(connection: Connection, webhook_id: str) -> Delivery | None:
     """Return the delivery that is tried again, of which a webhook has one at most."""
     where = "webhook_id = ? AND status = 'waiting' ORDER BY id LIMIT 1"
     return first(connection, Delivery, f"SELECT {_DELIVERY} WHERE {where}", (webhook_id,))
 
 
-def put(connection: apsw.Connection, webhook_id: str, delivery: Delivery) -> None:
+def put(connection: Connection, webhook_id: str, delivery: Delivery) -> None:
     """Write a delivery, which is new if its id is 0, and delete the oldest ones beyond `LOGGED`."""
     finished_at = None if delivery.finished_at is None else to_us(delivery.finished_at)
     next_at = None if delivery.next_attempt_at is None else to_us(delivery.next_attempt_at)
@@ -167,7 +166,7 @@ def put(connection: apsw.Connection, webhook_id: str, delivery: Delivery) -> Non
     )
 
 
-def deliveries(connection: apsw.Connection, webhook_id: str, *, limit: int) -> list[Delivery]:
+def deliveries(connection: Connection, webhook_id: str, *, limit: int) -> list[Delivery]:
     """Return the last deliveries, newest first."""
     where = "webhook_id = ? ORDER BY id DESC LIMIT ?"
     return list(select(connection, Delivery, f"SELECT {_DELIVERY} WHERE {where}", (webhook_id, limit)))

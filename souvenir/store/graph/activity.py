@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import MessageRole
 from souvenir.store.rows import ids_parameter, select
+from souvenir.store.sql import Connection
 
 _HOUR_US = 3_600_000_000
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
@@ -32,7 +31,7 @@ class Length(NamedTuple):
     minutes: float
 
 
-def hours(connection: apsw.Connection, namespace_id: int, since: datetime, until: datetime) -> list[Hour]:
+def hours(connection: Connection, namespace_id: int, since: datetime, until: datetime) -> list[Hour]:
     """Return message counts per hour, in UTC, without empty hours."""
     rows = select(
         connection,
@@ -45,7 +44,7 @@ def hours(connection: apsw.Connection, namespace_id: int, since: datetime, until
     return [Hour(epoch + timedelta(hours=hour), role, count) for hour, role, count in rows]
 
 
-def lengths(connection: apsw.Connection, namespace_id: int, since: datetime, until: datetime) -> list[Length]:
+def lengths(connection: Connection, namespace_id: int, since: datetime, until: datetime) -> list[Length]:
     """Return the full lengths of the sessions that began in that time."""
     return list(
         select(
@@ -60,7 +59,7 @@ def lengths(connection: apsw.Connection, namespace_id: int, since: datetime, unt
 
 
 def co_occurrence_counts(
-    connection: apsw.Connection, ids: Iterable[int], first: int, last: int
+    connection: Connection, ids: Iterable[int], first: int, last: int
 ) -> dict[tuple[int, int], dict[int, int]]:
     """Return monthly co-occurrence counts of pairs of these concepts; each pair once, the smaller id first.
 
@@ -81,7 +80,7 @@ def co_occurrence_counts(
     return found
 
 
-def around(connection: apsw.Connection, ids: Iterable[int], first: int, last: int) -> dict[int, Counter[int]]:
+def around(connection: Connection, ids: Iterable[int], first: int, last: int) -> dict[int, Counter[int]]:
     """Return, by month, how often concepts co-occur with one of these; spellings are not merged."""
     rows = select(
         connection,
@@ -96,7 +95,7 @@ def around(connection: apsw.Connection, ids: Iterable[int], first: int, last: in
     return found
 
 
-def mention_times(connection: apsw.Connection, ids: Iterable[int]) -> list[int]:
+def mention_times(connection: Connection, ids: Iterable[int]) -> list[int]:
     """Return the times at which one of these is mentioned, in microseconds, each message and memory once."""
     return list(
         select(

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import ClaimedBy, ClaimKind, MessageRole
 from souvenir.store.graph import mentions
 from souvenir.store.rows import first, ids_parameter, readable, select
+from souvenir.store.sql import Connection, SqlValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ _SELECT = (
 )
 
 
-def insert(connection: apsw.Connection, namespace_id: int, draft: ClaimDraft, now: datetime) -> Claim:
+def insert(connection: Connection, namespace_id: int, draft: ClaimDraft, now: datetime) -> Claim:
     """Insert a claim; its concepts must be in the namespace."""
     row = connection.execute(
         "INSERT INTO claims (namespace_id, kind, concept_id, other_id, text, confidence, made_by, message_id, job_id, "
@@ -84,18 +83,18 @@ def insert(connection: apsw.Connection, namespace_id: int, draft: ClaimDraft, no
     return claim
 
 
-def of_concepts(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[Claim]:
+def of_concepts(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
     """Return the claims of any kind about these concepts, oldest first."""
     return _claims(connection, "c.concept_id IN (SELECT value FROM json_each(?))", ids_parameter(concept_ids))
 
 
-def aliases_of(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[Claim]:
+def aliases_of(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
     """Return the claims that other concepts are aliases of these, oldest first."""
     chosen = ids_parameter(concept_ids)
     return _claims(connection, "c.other_id IN (SELECT value FROM json_each(?)) AND c.kind = 'alias'", chosen)
 
 
-def relations(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[Claim]:
+def relations(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
     """Return the relations from or to these concepts, oldest first."""
     chosen = ids_parameter(concept_ids)
     return _claims(
@@ -107,16 +106,16 @@ def relations(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[C
     )
 
 
-def of_job(connection: apsw.Connection, namespace_id: int, job_id: str) -> list[Claim]:
+def of_job(connection: Connection, namespace_id: int, job_id: str) -> list[Claim]:
     """Return a job's remaining claims, oldest first."""
     return _claims(connection, "c.job_id = ? AND c.namespace_id = ?", job_id, namespace_id)
 
 
-def of_namespace(connection: apsw.Connection, namespace_id: int) -> list[Claim]:
+def of_namespace(connection: Connection, namespace_id: int) -> list[Claim]:
     return _claims(connection, "c.namespace_id = ?", namespace_id)
 
 
-def delete(connection: apsw.Connection, claim_ids: Iterable[int]) -> int:
+def delete(connection: Connection, claim_ids: Iterable[int]) -> int:
     """Delete claims; return how many there were."""
     rows = list(
         select(
@@ -130,7 +129,7 @@ def delete(connection: apsw.Connection, claim_ids: Iterable[int]) -> int:
     return len(rows)
 
 
-def _claims(connection: apsw.Connection, where: str, *parameters: apsw.SQLiteValue) -> list[Claim]:
+def _claims(connection: Connection, where: str, *parameters: SqlValue) -> list[Claim]:
     return list(readable(connection, Claim, f"{_SELECT} WHERE {where} ORDER BY c.id", parameters, table="claims"))
 
 
@@ -162,7 +161,7 @@ _WAITS = (
 
 
 def following_session(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace_id: int,
     *,
     after: tuple[int, int],
@@ -186,7 +185,7 @@ def following_session(
     )
 
 
-def following_messages(connection: apsw.Connection, session_id: int, *, after_position: int) -> list[Undescribed]:
+def following_messages(connection: Connection, session_id: int, *, after_position: int) -> list[Undescribed]:
     """Return the undescribed messages of a session after this position, in order."""
     return _messages(
         connection,
@@ -197,7 +196,7 @@ def following_messages(connection: apsw.Connection, session_id: int, *, after_po
     )
 
 
-def before(connection: apsw.Connection, session_id: int, position: int, *, limit: int) -> list[Undescribed]:
+def before(connection: Connection, session_id: int, position: int, *, limit: int) -> list[Undescribed]:
     """Return the last messages of a session before this position, in order, including described ones."""
     found = _messages(
         connection,
@@ -209,7 +208,7 @@ def before(connection: apsw.Connection, session_id: int, position: int, *, limit
     return found[::-1]
 
 
-def still_undescribed(connection: apsw.Connection, namespace_id: int, message_ids: Iterable[int]) -> list[Undescribed]:
+def still_undescribed(connection: Connection, namespace_id: int, message_ids: Iterable[int]) -> list[Undescribed]:
     """Return those of these messages that still exist and are undescribed, with their mentions extracted."""
     return _messages(
         connection,
@@ -219,13 +218,13 @@ def still_undescribed(connection: apsw.Connection, namespace_id: int, message_id
     )
 
 
-def has_queued_messages(connection: apsw.Connection, namespace_id: int) -> bool:
+def has_queued_messages(connection: Connection, namespace_id: int) -> bool:
     """Return whether messages are still queued for the extraction of mentions."""
     query = "SELECT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ? AND kind = 'message')"
     return bool(connection.execute(query, (namespace_id,)).get)
 
 
-def names_in(connection: apsw.Connection, session_id: int) -> list[tuple[str, str]]:
+def names_in(connection: Connection, session_id: int) -> list[tuple[str, str]]:
     """Return key and form of each concept mentioned in a session, the most mentioned first."""
     return list(
         select(
@@ -239,7 +238,7 @@ def names_in(connection: apsw.Connection, session_id: int) -> list[tuple[str, st
     )
 
 
-def keys_by_message(connection: apsw.Connection, message_ids: Iterable[int]) -> dict[int, set[str]]:
+def keys_by_message(connection: Connection, message_ids: Iterable[int]) -> dict[int, set[str]]:
     """Return the keys of the concepts that each of these messages mentions."""
     rows = select(
         connection,
@@ -254,7 +253,7 @@ def keys_by_message(connection: apsw.Connection, message_ids: Iterable[int]) -> 
     return found
 
 
-def mark(connection: apsw.Connection, namespace_id: int, message_ids: Iterable[int], job_id: str) -> None:
+def mark(connection: Connection, namespace_id: int, message_ids: Iterable[int], job_id: str) -> None:
     """Mark messages as described."""
     connection.executemany(
         "INSERT OR REPLACE INTO described (message_id, namespace_id, job_id) VALUES (?, ?, ?)",
@@ -262,13 +261,13 @@ def mark(connection: apsw.Connection, namespace_id: int, message_ids: Iterable[i
     )
 
 
-def unmark(connection: apsw.Connection, namespace_id: int, job_id: str) -> int:
+def unmark(connection: Connection, namespace_id: int, job_id: str) -> int:
     """Queue the messages that a job described again; return how many there are."""
     connection.execute("DELETE FROM described WHERE job_id = ? AND namespace_id = ?", (job_id, namespace_id))
     return connection.changes()
 
 
-def _messages(connection: apsw.Connection, rest: str, *parameters: apsw.SQLiteValue) -> list[Undescribed]:
+def _messages(connection: Connection, rest: str, *parameters: SqlValue) -> list[Undescribed]:
     return list(
         select(
             connection,

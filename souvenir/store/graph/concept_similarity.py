@@ -6,9 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.store.rows import ids_parameter, select
+from souvenir.store.sql import Connection
 
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
 
@@ -20,7 +19,7 @@ class Near(NamedTuple):
     similarity: float
 
 
-def following_unmatched(connection: apsw.Connection, namespace_id: int, *, limit: int) -> list[int]:
+def following_unmatched(connection: Connection, namespace_id: int, *, limit: int) -> list[int]:
     return list(
         select(
             connection,
@@ -31,11 +30,11 @@ def following_unmatched(connection: apsw.Connection, namespace_id: int, *, limit
     )
 
 
-def matched(connection: apsw.Connection, ids: Iterable[int]) -> None:
+def matched(connection: Connection, ids: Iterable[int]) -> None:
     connection.execute(f"DELETE FROM unmatched WHERE concept_id {_CHOSEN}", (ids_parameter(ids),))
 
 
-def replace(connection: apsw.Connection, found: Mapping[int, Sequence[Near]]) -> set[int]:
+def replace(connection: Connection, found: Mapping[int, Sequence[Near]]) -> set[int]:
     """Replace the similar concepts of these; return the ids of all concepts that were or are similar to one."""
     chosen = ids_parameter(found)
     gone = select(
@@ -51,7 +50,7 @@ def replace(connection: apsw.Connection, found: Mapping[int, Sequence[Near]]) ->
     return touched | {other for _, other, _ in pairs}
 
 
-def near(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, list[Near]]:
+def near(connection: Connection, ids: Iterable[int]) -> dict[int, list[Near]]:
     """Return the concepts similar to each of these, most similar first; ties by key."""
     rows = select(
         connection,
@@ -66,7 +65,7 @@ def near(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, list[Near
     return found
 
 
-def stated(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int]:
+def stated(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
     """Return the stated alias target of each concept; callers take precedence over models, then the newest."""
     return dict(
         select(
@@ -79,13 +78,13 @@ def stated(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int]:
     )
 
 
-def keys(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
+def keys(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
     return dict(
         select(connection, tuple[int, str], f"SELECT id, key FROM concepts WHERE id {_CHOSEN}", (ids_parameter(ids),))
     )
 
 
-def same_as(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int | None]:
+def same_as(connection: Connection, ids: Iterable[int]) -> dict[int, int | None]:
     return dict(
         select(
             connection,
@@ -96,16 +95,16 @@ def same_as(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int | 
     )
 
 
-def set_same(connection: apsw.Connection, concept_id: int, same: int | None) -> None:
+def set_same(connection: Connection, concept_id: int, same: int | None) -> None:
     connection.execute("UPDATE concepts SET same_as = ? WHERE id = ?", (same, concept_id))
 
 
-def spellings(connection: apsw.Connection, ids: Iterable[int]) -> list[int]:
+def spellings(connection: Connection, ids: Iterable[int]) -> list[int]:
     """Return the concepts that are another spelling of one of these."""
     return list(select(connection, int, f"SELECT id FROM concepts WHERE same_as {_CHOSEN}", (ids_parameter(ids),)))
 
 
-def forget_all(connection: apsw.Connection) -> None:
+def forget_all(connection: Connection) -> None:
     """Delete all similarities and queue every concept for matching."""
     connection.execute("DELETE FROM near_concepts")
     connection.execute(

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import RecordKind
 from souvenir.store.rows import first, ids_parameter, readable, select
+from souvenir.store.sql import Connection
 
 MAX_ALIASES = 20
 """Limit per concept; stated aliases come first, then the most used forms."""
@@ -81,7 +80,7 @@ class _Member(NamedTuple):
 # --- roots and spellings -------------------------------------------------------------------------------------------
 
 
-def roots(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int]:
+def roots(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
     """Return the root of each of these concepts that exist."""
     return dict(
         select(
@@ -93,19 +92,19 @@ def roots(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int]:
     )
 
 
-def members(connection: apsw.Connection, root: int) -> list[int]:
+def members(connection: Connection, root: int) -> list[int]:
     """Return a root and its other spellings, the root first."""
     rows = select(connection, int, "SELECT id FROM concepts WHERE same_as = ? ORDER BY id", (root,))
     return [root, *rows]
 
 
-def spellings(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int, int]:
+def spellings(connection: Connection, root_ids: Iterable[int]) -> dict[int, int]:
     """Return the roots and their other spellings, each with its root."""
     found = _members(connection, root_ids)
     return {one.id: root for root, of_root in found.items() for one in of_root}
 
 
-def _members(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int, list[_Member]]:
+def _members(connection: Connection, root_ids: Iterable[int]) -> dict[int, list[_Member]]:
     """Return the spellings of each root that exists, the root first."""
     chosen = ids_parameter(root_ids)
     rows = readable(
@@ -127,7 +126,7 @@ def _members(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int, 
 # --- concepts with all of their spellings --------------------------------------------------------------------------
 
 
-def by_ids(connection: apsw.Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Concept]:
+def by_ids(connection: Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Concept]:
     """Return the namespace's concepts among these ids, each as its root, by the given ids; none that is unreadable."""
     rows = select(
         connection,
@@ -152,7 +151,7 @@ class _Known:
     times: Mapping[int, tuple[int, int]]
 
     @classmethod
-    def of(cls, connection: apsw.Connection, ids: Sequence[int]) -> _Known:
+    def of(cls, connection: Connection, ids: Sequence[int]) -> _Known:
         chosen = ids_parameter(ids)
         forms: defaultdict[int, Counter[str]] = defaultdict(Counter)
         kinds: defaultdict[int, Counter[str]] = defaultdict(Counter)
@@ -202,7 +201,7 @@ class _Known:
         )
 
 
-def _stated(connection: apsw.Connection, chosen: str) -> dict[int, list[_Stated]]:
+def _stated(connection: Connection, chosen: str) -> dict[int, list[_Stated]]:
     """Return the claims about each concept; an alias claim belongs to the concept that it is an alias of."""
     rows = readable(
         connection,
@@ -231,7 +230,7 @@ def _most_used(counted: Counter[str]) -> str | None:
 # --- counts --------------------------------------------------------------------------------------------------------
 
 
-def count(connection: apsw.Connection, namespace_id: int) -> int:
+def count(connection: Connection, namespace_id: int) -> int:
     """Count the concepts without further spellings."""
     counted = connection.execute("SELECT count(*) FROM concepts WHERE namespace_id = ?", (namespace_id,)).get
     other = connection.execute(
@@ -241,12 +240,12 @@ def count(connection: apsw.Connection, namespace_id: int) -> int:
     return int(counted) - int(other)
 
 
-def owners_read(connection: apsw.Connection, namespace_id: int) -> int:
+def owners_read(connection: Connection, namespace_id: int) -> int:
     """Count the messages and memories that mention anything."""
     return int(connection.execute("SELECT owners FROM graphs WHERE namespace_id = ?", (namespace_id,)).get or 0)
 
 
-def most_used(connection: apsw.Connection, namespace_id: int, *, limit: int) -> dict[int, int]:
+def most_used(connection: Connection, namespace_id: int, *, limit: int) -> dict[int, int]:
     """Return mention counts of the most mentioned roots without other spellings, and of all roots with some."""
     rows = select(
         connection,
@@ -267,7 +266,7 @@ def most_used(connection: apsw.Connection, namespace_id: int, *, limit: int) -> 
     return found | dict(others)
 
 
-def owners_of(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int, int]:
+def owners_of(connection: Connection, root_ids: Iterable[int]) -> dict[int, int]:
     """Return how many messages and memories mention each root, in all spellings."""
     return dict(
         select(
@@ -281,7 +280,7 @@ def owners_of(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int,
 
 
 def mentioned_between(
-    connection: apsw.Connection, namespace_id: int, since: datetime, until: datetime, *, messages: int, limit: int
+    connection: Connection, namespace_id: int, since: datetime, until: datetime, *, messages: int, limit: int
 ) -> list[int]:
     """Return the concepts that the latest messages of a period mention, the most mentioned first.
 
@@ -300,7 +299,7 @@ def mentioned_between(
     )
 
 
-def counts_between(connection: apsw.Connection, ids: Iterable[int], since: datetime, until: datetime) -> dict[int, int]:
+def counts_between(connection: Connection, ids: Iterable[int], since: datetime, until: datetime) -> dict[int, int]:
     """Return how many messages and memories of a period mention each concept; spellings are not merged."""
     return dict(
         select(
@@ -313,7 +312,7 @@ def counts_between(connection: apsw.Connection, ids: Iterable[int], since: datet
     )
 
 
-def together(connection: apsw.Connection, ids: Iterable[int], *, limit: int) -> dict[int, dict[int, int]]:
+def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[int, dict[int, int]]:
     """Return monthly counts of the concepts that co-occur with one of these; spellings are not merged.
 
     :param limit: Only the most frequent ones.
@@ -335,9 +334,7 @@ def together(connection: apsw.Connection, ids: Iterable[int], *, limit: int) -> 
 # --- mentions and claims -------------------------------------------------------------------------------------------
 
 
-def mentions_of(
-    connection: apsw.Connection, ids: Iterable[int], *, limit: int, oldest_first: bool = False
-) -> list[Mention]:
+def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int, oldest_first: bool = False) -> list[Mention]:
     """Return one mention for each of the latest, or first, messages and memories that mention one of these."""
     order = "ASC" if oldest_first else "DESC"
     found: dict[tuple[str, int], Mention] = {}
@@ -356,7 +353,7 @@ def mentions_of(
     return ordered[:limit]
 
 
-def described_by(connection: apsw.Connection, ids: Iterable[int]) -> str | None:
+def described_by(connection: Connection, ids: Iterable[int]) -> str | None:
     """Return the author of the displayed description of these: `caller` or `model`."""
     return first(
         connection,
@@ -367,7 +364,7 @@ def described_by(connection: apsw.Connection, ids: Iterable[int]) -> str | None:
     )
 
 
-def stated_names(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[str, int]]:
+def stated_names(connection: Connection, namespace_id: int) -> Iterator[tuple[str, int]]:
     """Yield stated names and aliases with their concepts; callers take precedence over models."""
     rows = readable(
         connection,
@@ -380,7 +377,7 @@ def stated_names(connection: apsw.Connection, namespace_id: int) -> Iterator[tup
     yield from ((text, concept_id) for _, text, concept_id in rows)
 
 
-def relations(connection: apsw.Connection, ids: Iterable[int]) -> list[ClaimedRelation]:
+def relations(connection: Connection, ids: Iterable[int]) -> list[ClaimedRelation]:
     """Return the stated relations of these concepts; callers take precedence over models, then the newest."""
     chosen = ids_parameter(ids)
     rows = readable(

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import apsw
 import numpy as np
 
 from souvenir.core.types import ClaimKind, FloatVector, MessageRole
 from souvenir.store.graph.concepts import Concept, by_ids, spellings
 from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
 
 PAGE = 200
@@ -81,7 +81,7 @@ class SessionTopic(NamedTuple):
     is_primary: bool
 
 
-def said(connection: apsw.Connection, namespace_id: int) -> Iterator[Said]:
+def said(connection: Connection, namespace_id: int) -> Iterator[Said]:
     """Yield the places of all messages, session by session."""
     return readable(
         connection,
@@ -93,7 +93,7 @@ def said(connection: apsw.Connection, namespace_id: int) -> Iterator[Said]:
     )
 
 
-def owner_counts(connection: apsw.Connection, namespace_id: int) -> dict[int, int]:
+def owner_counts(connection: Connection, namespace_id: int) -> dict[int, int]:
     """Return the number of messages and memories that mention each concept. Two spellings in one count twice."""
     return dict(
         select(
@@ -105,7 +105,7 @@ def owner_counts(connection: apsw.Connection, namespace_id: int) -> dict[int, in
     )
 
 
-def concepts(connection: apsw.Connection, namespace_id: int) -> Iterator[ConceptRow]:
+def concepts(connection: Connection, namespace_id: int) -> Iterator[ConceptRow]:
     """Yield every root in id order."""
     after_id = 0
     while True:
@@ -122,7 +122,7 @@ def concepts(connection: apsw.Connection, namespace_id: int) -> Iterator[Concept
         after_id = ids[-1]
 
 
-def _concepts(connection: apsw.Connection, namespace_id: int, ids: Sequence[int]) -> Iterator[ConceptRow]:
+def _concepts(connection: Connection, namespace_id: int, ids: Sequence[int]) -> Iterator[ConceptRow]:
     shown, root_of = by_ids(connection, namespace_id, ids), spellings(connection, ids)
     chosen = ids_parameter(root_of)
     stated: defaultdict[int, dict[str, None]] = defaultdict(dict)
@@ -155,7 +155,7 @@ def _concepts(connection: apsw.Connection, namespace_id: int, ids: Sequence[int]
         yield ConceptRow(shown[id_], tuple(sorted(stated[id_])), tuple(aliases[id_]), sure)
 
 
-def message_mentions(connection: apsw.Connection, namespace_id: int) -> Iterator[ExportedMention]:
+def message_mentions(connection: Connection, namespace_id: int) -> Iterator[ExportedMention]:
     """Yield the mentions in messages, oldest message first; each concept once per message."""
     return _mentions(
         connection,
@@ -165,14 +165,14 @@ def message_mentions(connection: apsw.Connection, namespace_id: int) -> Iterator
     )
 
 
-def memory_mentions(connection: apsw.Connection, namespace_id: int) -> Iterator[ExportedMention]:
+def memory_mentions(connection: Connection, namespace_id: int) -> Iterator[ExportedMention]:
     """Yield the mentions in memories in id order; each concept once per memory."""
     return _mentions(
         connection, "memories o CROSS JOIN mentions m ON m.kind = 'memory' AND m.owner_id = o.id", "o.id", namespace_id
     )
 
 
-def _mentions(connection: apsw.Connection, owners: str, order: str, namespace_id: int) -> Iterator[ExportedMention]:
+def _mentions(connection: Connection, owners: str, order: str, namespace_id: int) -> Iterator[ExportedMention]:
     rows = readable(
         connection,
         tuple[int, ExportedMention],
@@ -190,7 +190,7 @@ def _mentions(connection: apsw.Connection, owners: str, order: str, namespace_id
             yield one
 
 
-def co_occurrences(connection: apsw.Connection, concept: int) -> list[CoOccurrence]:
+def co_occurrences(connection: Connection, concept: int) -> list[CoOccurrence]:
     """Return the concepts that co-occur with this one or its spellings."""
     return list(
         select(
@@ -204,7 +204,7 @@ def co_occurrences(connection: apsw.Connection, concept: int) -> list[CoOccurren
     )
 
 
-def claimed_relations(connection: apsw.Connection, namespace_id: int) -> Iterator[Related]:
+def claimed_relations(connection: Connection, namespace_id: int) -> Iterator[Related]:
     """Yield the stated relations between concepts without duplicates."""
     rows = readable(
         connection,
@@ -218,7 +218,7 @@ def claimed_relations(connection: apsw.Connection, namespace_id: int) -> Iterato
     return (related for _, related in rows)
 
 
-def session_topics(connection: apsw.Connection, namespace_id: int) -> Iterator[SessionTopic]:
+def session_topics(connection: Connection, namespace_id: int) -> Iterator[SessionTopic]:
     return select(
         connection,
         SessionTopic,
@@ -228,7 +228,7 @@ def session_topics(connection: apsw.Connection, namespace_id: int) -> Iterator[S
     )
 
 
-def discussed(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[int, int, float]]:
+def discussed(connection: Connection, namespace_id: int) -> Iterator[tuple[int, int, float]]:
     """Yield the messages that mention concepts of their session's topic, with the share of the topic's weight."""
     rows = select(
         connection,
@@ -245,7 +245,7 @@ def discussed(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[
     yield from rows
 
 
-def learned_in_sessions(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[int, list[int]]]:
+def learned_in_sessions(connection: Connection, namespace_id: int) -> Iterator[tuple[int, list[int]]]:
     """Yield the active memories learned from existing sessions, with the rows of these sessions."""
     rows = select(
         connection,
@@ -266,7 +266,7 @@ def learned_in_sessions(connection: apsw.Connection, namespace_id: int) -> Itera
         yield memory_id, found
 
 
-def concepts_of_memory(connection: apsw.Connection, memory_id: int) -> set[int]:
+def concepts_of_memory(connection: Connection, memory_id: int) -> set[int]:
     return set(
         select(
             connection,
@@ -279,7 +279,7 @@ def concepts_of_memory(connection: apsw.Connection, memory_id: int) -> set[int]:
 
 
 def messages_mentioning(
-    connection: apsw.Connection, session_rows: Sequence[int], concepts: Iterable[int]
+    connection: Connection, session_rows: Sequence[int], concepts: Iterable[int]
 ) -> dict[int, set[int]]:
     """Return the messages of these sessions that mention these concepts, each with the mentioned ones."""
     rows = select(
@@ -295,7 +295,7 @@ def messages_mentioning(
     return found
 
 
-def message_vector(connection: apsw.Connection, message_id: int) -> FloatVector | None:
+def message_vector(connection: Connection, message_id: int) -> FloatVector | None:
     """Return the vector of the current model; None if the message is not indexed yet."""
     found = connection.execute(
         "SELECT v.vector FROM passages p JOIN vectors v ON v.passage_id = p.id "

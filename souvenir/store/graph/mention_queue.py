@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.core.types import MessageRole, RecordKind
 from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.sql import Connection
 
 
 class Unread(NamedTuple):
@@ -30,7 +29,7 @@ class Unread(NamedTuple):
     role: MessageRole | None
 
 
-def put(connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Iterable[int]) -> None:
+def put(connection: Connection, namespace_id: int, kind: RecordKind, owner_ids: Iterable[int]) -> None:
     """Queue these if the namespace is an agent."""
     connection.execute(
         "INSERT OR REPLACE INTO unread (namespace_id, kind, owner_id) SELECT ?1, ?2, value FROM json_each(?3) "
@@ -39,7 +38,7 @@ def put(connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_
     )
 
 
-def put_all(connection: apsw.Connection, namespace_id: int) -> None:
+def put_all(connection: Connection, namespace_id: int) -> None:
     """Queue everything in the namespace again."""
     for kind, rows in (
         (RecordKind.MESSAGE, "messages WHERE namespace_id = ?1"),
@@ -52,20 +51,20 @@ def put_all(connection: apsw.Connection, namespace_id: int) -> None:
         )
 
 
-def take(connection: apsw.Connection, unread_id: int) -> bool:
+def take(connection: Connection, unread_id: int) -> bool:
     """Remove a row of the queue; return whether it was still queued."""
     connection.execute("DELETE FROM unread WHERE id = ?", (unread_id,))
     return connection.changes() > 0
 
 
-def forget(connection: apsw.Connection, kind: RecordKind, owner_ids: Iterable[int]) -> None:
+def forget(connection: Connection, kind: RecordKind, owner_ids: Iterable[int]) -> None:
     connection.execute(
         "DELETE FROM unread WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?))",
         (kind.value, ids_parameter(owner_ids)),
     )
 
 
-def following(connection: apsw.Connection, namespace_id: int, *, limit: int) -> tuple[list[Unread], list[int]]:
+def following(connection: Connection, namespace_id: int, *, limit: int) -> tuple[list[Unread], list[int]]:
     """Return the next items of a namespace, and the rows of the queue whose messages or memories cannot be read."""
     query = "SELECT id FROM unread WHERE namespace_id = ? ORDER BY id LIMIT ?"
     queued = list(select(connection, int, query, (namespace_id, limit)))
@@ -86,7 +85,7 @@ def following(connection: apsw.Connection, namespace_id: int, *, limit: int) -> 
     return found, [unread_id for unread_id in queued if unread_id not in known]
 
 
-def every_read(connection: apsw.Connection, namespace_id: int) -> Iterator[Unread]:
+def every_read(connection: Connection, namespace_id: int) -> Iterator[Unread]:
     """Yield lazily the messages and memories that are not queued; `id` is meaningless."""
     yield from readable(
         connection,
@@ -107,7 +106,7 @@ def every_read(connection: apsw.Connection, namespace_id: int) -> Iterator[Unrea
     )
 
 
-def namespaces(connection: apsw.Connection) -> list[tuple[int, str]]:
+def namespaces(connection: Connection) -> list[tuple[int, str]]:
     """Return ids and names of the namespaces with queued, unmatched or unmentioned items that are not being removed."""
     return list(
         select(
@@ -121,10 +120,10 @@ def namespaces(connection: apsw.Connection) -> list[tuple[int, str]]:
     )
 
 
-def count(connection: apsw.Connection, namespace_id: int) -> int:
+def count(connection: Connection, namespace_id: int) -> int:
     return int(connection.execute("SELECT count(*) FROM unread WHERE namespace_id = ?", (namespace_id,)).get)
 
 
-def count_all(connection: apsw.Connection) -> int:
+def count_all(connection: Connection) -> int:
     """Count the queue over all namespaces."""
     return int(connection.execute("SELECT count(*) FROM unread").get)

@@ -15,8 +15,6 @@ from datetime import UTC, datetime
 from itertools import groupby, permutations
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.core.passages import PassageOwner, PassageRemoved, PreparedPassage
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import from_us, to_us
@@ -27,6 +25,7 @@ from souvenir.store.messages.messages import MessageFilter
 from souvenir.store.namespaces import Namespace, visible_condition
 from souvenir.store.passages import PassageWriter, remove_passages
 from souvenir.store.rows import ids_parameter, select
+from souvenir.store.sql import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ def key_hash(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def known_keys(connection: apsw.Connection, namespace_id: int, keys: Iterable[str]) -> dict[str, int]:
+def known_keys(connection: Connection, namespace_id: int, keys: Iterable[str]) -> dict[str, int]:
     """Return the ids of the existing concepts by key."""
     return dict(
         select(
@@ -92,7 +91,7 @@ def known_keys(connection: apsw.Connection, namespace_id: int, keys: Iterable[st
     )
 
 
-def hidden_keys(connection: apsw.Connection, namespace_id: int, keys: Iterable[str]) -> set[str]:
+def hidden_keys(connection: Connection, namespace_id: int, keys: Iterable[str]) -> set[str]:
     """Return those of the keys whose concepts were deleted by a caller."""
     by_hash = {key_hash(key): key for key in keys}
     rows = select(
@@ -142,7 +141,7 @@ def write(
     return len(taken)
 
 
-def forget(connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> Forgotten:
+def forget(connection: Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> Forgotten:
     """Delete the mentions of these, while they still exist, and remove them from the queue."""
     mention_queue.forget(connection, kind, owner_ids)
     mentions, concepts = _forget(connection, namespace_id, kind, owner_ids)
@@ -171,14 +170,14 @@ def sweep(passages: PassageWriter) -> None:
     passages.tell(remove_concepts(passages.connection, _unmentioned(passages.connection, passages.namespace_id)))
 
 
-def hide_key(connection: apsw.Connection, namespace_id: int, key: str) -> None:
+def hide_key(connection: Connection, namespace_id: int, key: str) -> None:
     """Exclude a key from the extraction of concepts."""
     connection.execute(
         "INSERT OR IGNORE INTO hidden_concepts (namespace_id, key_hash) VALUES (?, ?)", (namespace_id, key_hash(key))
     )
 
 
-def hide(connection: apsw.Connection, namespace_id: int, concept_id: int, key: str) -> Forgotten:
+def hide(connection: Connection, namespace_id: int, concept_id: int, key: str) -> Forgotten:
     """Delete a concept with its mentions and exclude its key from extraction."""
     hide_key(connection, namespace_id, key)
     owners = list(
@@ -207,7 +206,7 @@ def hide(connection: apsw.Connection, namespace_id: int, concept_id: int, key: s
 _STILL_MENTIONING = "SELECT DISTINCT owner_id FROM mentions WHERE kind = '{}' AND owner_id"
 
 
-def remove_concepts(connection: apsw.Connection, ids: Sequence[int]) -> list[PassageRemoved]:
+def remove_concepts(connection: Connection, ids: Sequence[int]) -> list[PassageRemoved]:
     """Delete concepts without mentions; concepts similar to one are matched again."""
     near = _ids(connection, "SELECT DISTINCT other_id FROM near_concepts WHERE concept_id", ids)
     same = _ids(connection, "SELECT id FROM concepts WHERE same_as", ids)
@@ -218,7 +217,7 @@ def remove_concepts(connection: apsw.Connection, ids: Sequence[int]) -> list[Pas
     return [PassageRemoved(passage_id, PassageKind.CONCEPT) for passage_id, _ in gone]
 
 
-def queue_matching(connection: apsw.Connection, concept_ids: Iterable[int]) -> None:
+def queue_matching(connection: Connection, concept_ids: Iterable[int]) -> None:
     """Queue concepts for matching with their other spellings."""
     connection.execute(
         "INSERT OR IGNORE INTO unmatched (concept_id, namespace_id) "
@@ -227,7 +226,7 @@ def queue_matching(connection: apsw.Connection, concept_ids: Iterable[int]) -> N
     )
 
 
-def queue_sessions(connection: apsw.Connection, message_ids: Iterable[int]) -> None:
+def queue_sessions(connection: Connection, message_ids: Iterable[int]) -> None:
     """Queue the sessions of these messages for topic assignment."""
     connection.execute(
         "INSERT OR REPLACE INTO unsorted (session_id, namespace_id) "
@@ -237,7 +236,7 @@ def queue_sessions(connection: apsw.Connection, message_ids: Iterable[int]) -> N
 
 
 def _forget(
-    connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]
+    connection: Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]
 ) -> tuple[int, list[int]]:
     """Delete the mentions of these; return how many there were, and the concepts without mentions now."""
     if kind is RecordKind.MESSAGE:
@@ -248,7 +247,7 @@ def _forget(
     return counts.owners.total(), gone
 
 
-def _take_back(connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> _Counts:
+def _take_back(connection: Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> _Counts:
     rows = list(
         select(
             connection,
@@ -267,7 +266,7 @@ def _take_back(connection: apsw.Connection, namespace_id: int, kind: RecordKind,
     return counts
 
 
-def _unmentioned(connection: apsw.Connection, namespace_id: int) -> list[int]:
+def _unmentioned(connection: Connection, namespace_id: int) -> list[int]:
     """Return the concepts without mentions, if the queue is empty."""
     return list(
         select(
@@ -290,7 +289,7 @@ def _insert(passages: PassageWriter, key: str, prepared: Sequence[PreparedPassag
     return concept_id
 
 
-def _count(connection: apsw.Connection, namespace_id: int, counts: _Counts, owners: int, *, sign: int = 1) -> None:
+def _count(connection: Connection, namespace_id: int, counts: _Counts, owners: int, *, sign: int = 1) -> None:
     connection.execute(
         "INSERT INTO graphs (namespace_id, owners) VALUES (?, ?) "
         "ON CONFLICT DO UPDATE SET owners = owners + excluded.owners",
@@ -312,7 +311,7 @@ def _count(connection: apsw.Connection, namespace_id: int, counts: _Counts, owne
             connection.executemany(f"DELETE FROM {table} WHERE ({columns}) = (?, ?, ?) AND owners = 0", list(counted))
 
 
-def _forget_claims(connection: apsw.Connection, message_ids: Sequence[int]) -> None:
+def _forget_claims(connection: Connection, message_ids: Sequence[int]) -> None:
     """Delete the claims a model made from these messages, and that it analysed them; match renamed concepts again."""
     rows = _ids(connection, "SELECT concept_id FROM claims WHERE message_id", message_ids)
     queue_matching(connection, set(rows))
@@ -320,7 +319,7 @@ def _forget_claims(connection: apsw.Connection, message_ids: Sequence[int]) -> N
     _ids(connection, "DELETE FROM described WHERE message_id", message_ids)
 
 
-def _ids(connection: apsw.Connection, before_ids: str, ids: Iterable[int]) -> list[int]:
+def _ids(connection: Connection, before_ids: str, ids: Iterable[int]) -> list[int]:
     """Run a statement that ends with a column, for the rows whose column is among the ids."""
     return list(select(connection, int, f"{before_ids} IN (SELECT value FROM json_each(?))", (ids_parameter(ids),)))
 
@@ -347,7 +346,7 @@ _NAMED = (
 
 
 def messages_mentioning(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace_id: int,
     spellings: Iterable[Spelling],
     chosen: MessageFilter,
@@ -368,7 +367,7 @@ def messages_mentioning(
 
 
 def memories_mentioning(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace: Namespace,
     spellings: Iterable[Spelling],
     *,
@@ -394,7 +393,7 @@ def memories_mentioning(
 
 
 def mentioned_by(
-    connection: apsw.Connection, kind: RecordKind, owner_ids: Iterable[int], concept_ids: Iterable[int]
+    connection: Connection, kind: RecordKind, owner_ids: Iterable[int], concept_ids: Iterable[int]
 ) -> Mapping[int, set[int]]:
     """Return which of the concepts each of the messages or memories mentions."""
     rows = select(

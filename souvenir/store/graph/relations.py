@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import apsw
-
 from souvenir.core.stored_json import to_json
 from souvenir.store.rows import ids_parameter, select
+from souvenir.store.sql import Connection
 
 RELATION = "relation/"
 """Prefix of the link types that are relations; the relation's own type follows it."""
@@ -43,7 +42,7 @@ class EntityGraph:
     source: str
 
 
-def living(connection: apsw.Connection, place: EntityGraph, names: Iterable[str]) -> dict[str, int]:
+def living(connection: Connection, place: EntityGraph, names: Iterable[str]) -> dict[str, int]:
     """Return the ids of the active memories of these names."""
     return dict(
         select(
@@ -55,7 +54,7 @@ def living(connection: apsw.Connection, place: EntityGraph, names: Iterable[str]
     )
 
 
-def ids_of(connection: apsw.Connection, place: EntityGraph, names: Iterable[str]) -> list[int]:
+def ids_of(connection: Connection, place: EntityGraph, names: Iterable[str]) -> list[int]:
     """Return the ids of the memories of these names, including replaced ones."""
     return list(
         select(
@@ -67,7 +66,7 @@ def ids_of(connection: apsw.Connection, place: EntityGraph, names: Iterable[str]
     )
 
 
-def named_ids(connection: apsw.Connection, place: EntityGraph) -> list[int]:
+def named_ids(connection: Connection, place: EntityGraph) -> list[int]:
     """Return the ids of all active entities in insertion order."""
     return list(
         select(
@@ -79,7 +78,7 @@ def named_ids(connection: apsw.Connection, place: EntityGraph) -> list[int]:
     )
 
 
-def ids_saying(connection: apsw.Connection, place: EntityGraph, words: str, type_key: str) -> list[int]:
+def ids_saying(connection: Connection, place: EntityGraph, words: str, type_key: str) -> list[int]:
     """Return active memories whose name, type or facts (without facts: text) contain the words, ignoring case.
 
     :param type_key: The metadata key of the type.
@@ -97,7 +96,7 @@ def ids_saying(connection: apsw.Connection, place: EntityGraph, words: str, type
 
 
 def relations(
-    connection: apsw.Connection, place: EntityGraph, ids: Sequence[int], *, incoming: bool, limit: int | None
+    connection: Connection, place: EntityGraph, ids: Sequence[int], *, incoming: bool, limit: int | None
 ) -> list[EntityRelation]:
     """Return the relations from these memories, and with `incoming` to them, in creation order.
 
@@ -126,7 +125,7 @@ def relations(
     )
 
 
-def remove(connection: apsw.Connection, from_ids: Iterable[int], to_ids: Iterable[int], relation_type: str) -> int:
+def remove(connection: Connection, from_ids: Iterable[int], to_ids: Iterable[int], relation_type: str) -> int:
     """Delete relations; return how many links there were."""
     connection.execute(
         "DELETE FROM links WHERE from_id IN (SELECT value FROM json_each(?)) "
@@ -136,7 +135,7 @@ def remove(connection: apsw.Connection, from_ids: Iterable[int], to_ids: Iterabl
     return connection.changes()
 
 
-def related_to(connection: apsw.Connection, ids: Iterable[int]) -> set[int]:
+def related_to(connection: Connection, ids: Iterable[int]) -> set[int]:
     """Return the memories at the other ends of all relations of these."""
     rows = select(
         connection,
@@ -148,7 +147,7 @@ def related_to(connection: apsw.Connection, ids: Iterable[int]) -> set[int]:
     return {end for ends in rows for end in ends}
 
 
-def unmentioned(connection: apsw.Connection, ids: Iterable[int], *, without: Iterable[int] = ()) -> list[int]:
+def unmentioned(connection: Connection, ids: Iterable[int], *, without: Iterable[int] = ()) -> list[int]:
     """Return those placeholders among the memories that no relation names any more.
 
     :param without: Memories whose relations do not count, since they are about to be deleted.

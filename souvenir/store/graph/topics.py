@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.core.timestamps import to_us
-from souvenir.store.rows import first, ids_parameter, readable, select
+from souvenir.store.rows import first, ids_parameter, only, readable, select
+from souvenir.store.sql import Connection
 
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
 
@@ -82,7 +81,7 @@ class DiscussingMessage(NamedTuple):
 # --- the queue of sessions to assign -------------------------------------------------------------------------------
 
 
-def namespaces(connection: apsw.Connection) -> list[tuple[int, str]]:
+def namespaces(connection: Connection) -> list[tuple[int, str]]:
     """Return ids and names of the namespaces with queued sessions and an empty mention queue, unless being removed."""
     return list(
         select(
@@ -95,7 +94,7 @@ def namespaces(connection: apsw.Connection) -> list[tuple[int, str]]:
     )
 
 
-def unsorted(connection: apsw.Connection, namespace_id: int) -> dict[int, int]:
+def unsorted(connection: Connection, namespace_id: int) -> dict[int, int]:
     """Return the queued sessions, each with its place in the queue: a session that changes again gets a new place."""
     return dict(
         select(
@@ -104,15 +103,15 @@ def unsorted(connection: apsw.Connection, namespace_id: int) -> dict[int, int]:
     )
 
 
-def take(connection: apsw.Connection, places: Iterable[int]) -> None:
+def take(connection: Connection, places: Iterable[int]) -> None:
     connection.execute(f"DELETE FROM unsorted WHERE id {_CHOSEN}", (ids_parameter(places),))
 
 
-def session_ids(connection: apsw.Connection, namespace_id: int) -> list[int]:
+def session_ids(connection: Connection, namespace_id: int) -> list[int]:
     return list(select(connection, int, "SELECT id FROM sessions WHERE namespace_id = ? ORDER BY id", (namespace_id,)))
 
 
-def mentioned_in(connection: apsw.Connection, session_ids: Sequence[int]) -> Iterator[tuple[int, str]]:
+def mentioned_in(connection: Connection, session_ids: Sequence[int]) -> Iterator[tuple[int, str]]:
     """Yield the concept ids mentioned in each session, one per mention, separated by commas.
 
     Dates and quantities are excluded, since they do not characterise a subject.
@@ -129,7 +128,7 @@ def mentioned_in(connection: apsw.Connection, session_ids: Sequence[int]) -> Ite
         yield from rows
 
 
-def after_session_deletion(connection: apsw.Connection, namespace_id: int) -> None:
+def after_session_deletion(connection: Connection, namespace_id: int) -> None:
     """Delete topics without sessions, and queue a session: inverse frequencies changed for all other sessions."""
     remove_empty(connection, namespace_id)
     connection.execute(
@@ -142,7 +141,7 @@ def after_session_deletion(connection: apsw.Connection, namespace_id: int) -> No
 # --- assigned topics -----------------------------------------------------------------------------------------------
 
 
-def stored(connection: apsw.Connection, namespace_id: int) -> dict[int, TopicContents]:
+def stored(connection: Connection, namespace_id: int) -> dict[int, TopicContents]:
     sessions: defaultdict[int, dict[int, SessionRelevance]] = defaultdict(dict)
     rows = select(
         connection,
@@ -165,7 +164,7 @@ def stored(connection: apsw.Connection, namespace_id: int) -> dict[int, TopicCon
     return {topic: TopicContents(sessions[topic], terms[topic]) for topic in ids}
 
 
-def named_ids(connection: apsw.Connection, namespace_id: int) -> set[int]:
+def named_ids(connection: Connection, namespace_id: int) -> set[int]:
     """Return the topics with a stated name or summary."""
     return set(
         select(
@@ -177,15 +176,12 @@ def named_ids(connection: apsw.Connection, namespace_id: int) -> set[int]:
     )
 
 
-def insert(connection: apsw.Connection, namespace_id: int, now: datetime) -> int:
-    connection.execute(
-        "INSERT INTO topics (namespace_id, created_at, updated_at) VALUES (?, ?, ?)",
-        (namespace_id, to_us(now), to_us(now)),
-    )
-    return connection.last_insert_rowid()
+def insert(connection: Connection, namespace_id: int, now: datetime) -> int:
+    query = "INSERT INTO topics (namespace_id, created_at, updated_at) VALUES (?, ?, ?) RETURNING id"
+    return only(connection, int, query, (namespace_id, to_us(now), to_us(now)))
 
 
-def remove_empty(connection: apsw.Connection, namespace_id: int) -> None:
+def remove_empty(connection: Connection, namespace_id: int) -> None:
     connection.execute(
         "DELETE FROM topics WHERE namespace_id = ? AND NOT EXISTS "
         "(SELECT 1 FROM session_topics s WHERE s.topic_id = topics.id AND s.is_primary = 1)",
@@ -193,13 +189,11 @@ def remove_empty(connection: apsw.Connection, namespace_id: int) -> None:
     )
 
 
-def remove(connection: apsw.Connection, ids: Iterable[int]) -> None:
+def remove(connection: Connection, ids: Iterable[int]) -> None:
     connection.execute(f"DELETE FROM topics WHERE id {_CHOSEN}", (ids_parameter(ids),))
 
 
-def change(
-    connection: apsw.Connection, topic_id: int, before: TopicContents, after: TopicContents, now: datetime
-) -> None:
+def change(connection: Connection, topic_id: int, before: TopicContents, after: TopicContents, now: datetime) -> None:
     """Write the differences; sessions and concepts that were deleted meanwhile are skipped."""
     gone = [(topic_id, id_) for id_ in before.sessions.keys() - after.sessions.keys()]
     connection.executemany("DELETE FROM session_topics WHERE topic_id = ? AND session_id = ?", gone)
@@ -229,7 +223,7 @@ _SELECT = (
 )
 
 
-def page(connection: apsw.Connection, namespace_id: int, *, offset: int, limit: int) -> tuple[list[Topic], int]:
+def page(connection: Connection, namespace_id: int, *, offset: int, limit: int) -> tuple[list[Topic], int]:
     """Return topics with the most sessions first, ties by their last message; and the total."""
     rows = readable(
         connection,
@@ -245,13 +239,13 @@ def page(connection: apsw.Connection, namespace_id: int, *, offset: int, limit: 
     return list(rows), int(total)
 
 
-def find(connection: apsw.Connection, namespace_id: int, topic_id: int) -> Topic | None:
+def find(connection: Connection, namespace_id: int, topic_id: int) -> Topic | None:
     return first(
         connection, Topic, f"{_SELECT} WHERE t.namespace_id = ? AND t.id = ? GROUP BY t.id", (namespace_id, topic_id)
     )
 
 
-def terms(connection: apsw.Connection, topic_ids: Iterable[int]) -> dict[int, list[tuple[int, float]]]:
+def terms(connection: Connection, topic_ids: Iterable[int]) -> dict[int, list[tuple[int, float]]]:
     """Return the characteristic concepts of each topic with their weights, heaviest first."""
     rows = select(
         connection,
@@ -266,7 +260,7 @@ def terms(connection: apsw.Connection, topic_ids: Iterable[int]) -> dict[int, li
     return found
 
 
-def sessions(connection: apsw.Connection, topic_id: int, *, limit: int) -> list[AssignedSession]:
+def sessions(connection: Connection, topic_id: int, *, limit: int) -> list[AssignedSession]:
     """Return primary sessions, then related ones; most relevant first."""
     rows = readable(
         connection,
@@ -281,7 +275,7 @@ def sessions(connection: apsw.Connection, topic_id: int, *, limit: int) -> list[
     return [session for _, session in rows]
 
 
-def primary_topics(connection: apsw.Connection, session_ids: Iterable[int]) -> dict[int, int]:
+def primary_topics(connection: Connection, session_ids: Iterable[int]) -> dict[int, int]:
     """Return the primary topic of each of these sessions that has one."""
     return dict(
         select(
@@ -293,7 +287,7 @@ def primary_topics(connection: apsw.Connection, session_ids: Iterable[int]) -> d
     )
 
 
-def discussing(connection: apsw.Connection, topic_id: int, *, looked_at: int, limit: int) -> list[DiscussingMessage]:
+def discussing(connection: Connection, topic_id: int, *, looked_at: int, limit: int) -> list[DiscussingMessage]:
     """Return the messages of its sessions that mention most of its characteristic concepts, ties newest first.
 
     :param looked_at: The number of latest messages to consider for each concept.
@@ -317,7 +311,7 @@ def discussing(connection: apsw.Connection, topic_id: int, *, looked_at: int, li
 
 
 def describe(
-    connection: apsw.Connection, topic_id: int, name: str | None, summary: str | None, by: str, now: datetime
+    connection: Connection, topic_id: int, name: str | None, summary: str | None, by: str, now: datetime
 ) -> None:
     """Set the stated name and summary; without either, the topic is named by its best terms again."""
     named_by = by if name is not None or summary is not None else None

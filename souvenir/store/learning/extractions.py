@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-import apsw
-
 from souvenir.core.ledger import DECISION_JSON, FACT_JSON, FactRow, FactStage, Phase
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
@@ -24,7 +22,8 @@ from souvenir.store.memories.facts import SPLIT
 from souvenir.store.messages import sessions
 from souvenir.store.namespaces import Namespace, visible_condition
 from souvenir.store.rows import first, ids_parameter, select
-from souvenir.store.schema import has_table
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite.schema import has_table
 
 
 class Party(StrEnum):
@@ -38,7 +37,7 @@ LearnedWith = Mapping[str, Sequence[str]]
 """Names by party, as in the JSON."""
 
 
-def provenance_of(connection: apsw.Connection, namespace: str, user: str | None, session: str | None) -> LearnedWith:
+def provenance_of(connection: Connection, namespace: str, user: str | None, session: str | None) -> LearnedWith:
     """Return a conversation's user and session; without a named user, the session's user."""
     if user is None and session is not None:
         row = first(connection, int, "SELECT id FROM namespaces WHERE name = ?", (namespace,))
@@ -57,7 +56,7 @@ def together(several: Iterable[LearnedWith]) -> LearnedWith:
     return {party: list(of_party) for party, of_party in names.items()}
 
 
-def note(connection: apsw.Connection, memory_id: int, learned_with: LearnedWith) -> None:
+def note(connection: Connection, memory_id: int, learned_with: LearnedWith) -> None:
     """Add to the provenance of a memory."""
     connection.executemany(
         "INSERT OR IGNORE INTO learned_with (kind, name, memory_id) VALUES (?, ?, ?)",
@@ -65,7 +64,7 @@ def note(connection: apsw.Connection, memory_id: int, learned_with: LearnedWith)
     )
 
 
-def carry(connection: apsw.Connection, memory_ids: Iterable[int], new_id: int) -> None:
+def carry(connection: Connection, memory_ids: Iterable[int], new_id: int) -> None:
     """Copy the provenance of memories to the memory that replaces them."""
     connection.execute(
         "INSERT OR IGNORE INTO learned_with (kind, name, memory_id) "
@@ -74,7 +73,7 @@ def carry(connection: apsw.Connection, memory_ids: Iterable[int], new_id: int) -
     )
 
 
-def memories_of(connection: apsw.Connection, namespace_id: int, party: Party, name: str) -> list[int]:
+def memories_of(connection: Connection, namespace_id: int, party: Party, name: str) -> list[int]:
     """Return the memories learned with a user or session, including archived ones; the schema may be an older one."""
     if not has_table(connection, "learned_with"):
         return []
@@ -147,7 +146,7 @@ _UNFINISHED = "(SELECT id FROM jobs WHERE status IN ('queued', 'running'))"
 _COLUMNS = "job_id, namespace, source, context, message_length, transcript, document_at, options, phase, calls"
 
 
-def insert(connection: apsw.Connection, extraction: ExtractionRecord) -> None:
+def insert(connection: Connection, extraction: ExtractionRecord) -> None:
     connection.execute(
         f"INSERT INTO extractions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -165,11 +164,11 @@ def insert(connection: apsw.Connection, extraction: ExtractionRecord) -> None:
     )
 
 
-def find(connection: apsw.Connection, job_id: str) -> ExtractionRecord | None:
+def find(connection: Connection, job_id: str) -> ExtractionRecord | None:
     return first(connection, ExtractionRecord, f"SELECT {_COLUMNS} FROM extractions WHERE job_id = ?", (job_id,))
 
 
-def set_phase(connection: apsw.Connection, job_id: str, phase: Phase) -> None:
+def set_phase(connection: Connection, job_id: str, phase: Phase) -> None:
     """Also delete the transcript if it, or a memory in the ledger, was forgotten while it was still needed."""
     connection.execute("UPDATE extractions SET phase = ? WHERE job_id = ?", (phase.value, job_id))
     connection.execute(
@@ -180,18 +179,18 @@ def set_phase(connection: apsw.Connection, job_id: str, phase: Phase) -> None:
     )
 
 
-def blank_if_forgotten(connection: apsw.Connection, job_id: str) -> None:
+def blank_if_forgotten(connection: Connection, job_id: str) -> None:
     """Delete the transcript of a job that ends if it was forgotten meanwhile."""
     connection.execute(
         f"UPDATE extractions SET transcript = NULL WHERE job_id = ? AND options ->> '$.{FORGOTTEN}'", (job_id,)
     )
 
 
-def set_options(connection: apsw.Connection, job_id: str, options: JsonObject) -> None:
+def set_options(connection: Connection, job_id: str, options: JsonObject) -> None:
     connection.execute("UPDATE extractions SET options = ? WHERE job_id = ?", (to_json(dict(options)), job_id))
 
 
-def add_calls(connection: apsw.Connection, job_id: str, calls: Iterable[JsonObject]) -> None:
+def add_calls(connection: Connection, job_id: str, calls: Iterable[JsonObject]) -> None:
     """Append calls of the model."""
     for call in calls:
         connection.execute(
@@ -200,7 +199,7 @@ def add_calls(connection: apsw.Connection, job_id: str, calls: Iterable[JsonObje
         )
 
 
-def facts(connection: apsw.Connection, job_id: str) -> list[FactRow]:
+def facts(connection: Connection, job_id: str) -> list[FactRow]:
     """Return the job's ledger in order."""
     rows = select(
         connection,
@@ -222,7 +221,7 @@ def facts(connection: apsw.Connection, job_id: str) -> list[FactRow]:
     ]
 
 
-def save_facts(connection: apsw.Connection, job_id: str, rows: Sequence[FactRow]) -> None:
+def save_facts(connection: Connection, job_id: str, rows: Sequence[FactRow]) -> None:
     """Upsert rows of the ledger."""
     connection.executemany(
         "INSERT OR REPLACE INTO extraction_facts "
@@ -258,7 +257,7 @@ class ExtractionSummary:
     model: str | None
 
 
-def summaries(connection: apsw.Connection, job_ids: Iterable[str]) -> dict[str, ExtractionSummary]:
+def summaries(connection: Connection, job_ids: Iterable[str]) -> dict[str, ExtractionSummary]:
     """Return the existing ones of these extractions, without their transcripts."""
     rows = select(
         connection,
@@ -270,7 +269,7 @@ def summaries(connection: apsw.Connection, job_ids: Iterable[str]) -> dict[str, 
     return {row.job_id: row for row in rows}
 
 
-def ordinal_of(connection: apsw.Connection, job_id: str, memory_id: int) -> int | None:
+def ordinal_of(connection: Connection, job_id: str, memory_id: int) -> int | None:
     """Return the ordinal of the fact that a job stored as a memory; None if it is not kept."""
     return first(
         connection,
@@ -281,7 +280,7 @@ def ordinal_of(connection: apsw.Connection, job_id: str, memory_id: int) -> int 
     )
 
 
-def parties_of(connection: apsw.Connection, memory_id: int) -> LearnedWith:
+def parties_of(connection: Connection, memory_id: int) -> LearnedWith:
     """Return the users and sessions that a memory was learned with, by name."""
     rows = select(
         connection,
@@ -295,7 +294,7 @@ def parties_of(connection: apsw.Connection, memory_id: int) -> LearnedWith:
     return found
 
 
-def versions(connection: apsw.Connection, namespace: Namespace, memory_ids: Iterable[int]) -> dict[int, int]:
+def versions(connection: Connection, namespace: Namespace, memory_ids: Iterable[int]) -> dict[int, int]:
     """Return the version of each visible memory: the id of its last history row.
 
     Later splits into facts do not count, since they do not change the text.
@@ -311,7 +310,7 @@ def versions(connection: apsw.Connection, namespace: Namespace, memory_ids: Iter
     return {memory_id: version or 0 for memory_id, version in rows}
 
 
-def gone(connection: apsw.Connection, memory_ids: Iterable[int]) -> set[int]:
+def gone(connection: Connection, memory_ids: Iterable[int]) -> set[int]:
     """Return those of the ids that no memory of any namespace has: they were deleted, since ids are never reused."""
     return set(
         select(
@@ -323,7 +322,7 @@ def gone(connection: apsw.Connection, memory_ids: Iterable[int]) -> set[int]:
     )
 
 
-def forget_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
+def forget_memories(connection: Connection, memory_ids: Iterable[int]) -> None:
     """Blank forgotten memories in ledgers, and the transcripts that they were learned from.
 
     This includes the dry run that a fact was taken from, and what reruns found in the same words.
@@ -353,7 +352,7 @@ def forget_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> N
     )
 
 
-def forget_said(connection: apsw.Connection, namespace_id: int, message_ids: Iterable[int]) -> None:
+def forget_said(connection: Connection, namespace_id: int, message_ids: Iterable[int]) -> None:
     """Blank the transcripts of the sessions that contain these messages, before a message is deleted or changed."""
     session = f"json_each(options, '$.{LEARNED_WITH}.{Party.SESSION.value}')"
     found = select(
@@ -368,13 +367,13 @@ def forget_said(connection: apsw.Connection, namespace_id: int, message_ids: Ite
     blank_transcripts(connection, list(found))
 
 
-def with_transcripts(connection: apsw.Connection, namespace: str) -> list[str]:
+def with_transcripts(connection: Connection, namespace: str) -> list[str]:
     """Return the extractions of a namespace that still have their transcripts."""
     query = "SELECT job_id FROM extractions WHERE namespace = ? AND transcript IS NOT NULL ORDER BY job_id"
     return list(select(connection, str, query, (namespace,)))
 
 
-def blank_transcripts(connection: apsw.Connection, job_ids: Sequence[str]) -> None:
+def blank_transcripts(connection: Connection, job_ids: Sequence[str]) -> None:
     """Blank transcripts; one that a job still needs is blanked when the job has read it, and shown no more."""
     chosen = (to_json(list(job_ids)),)
     of_these = "job_id IN (SELECT value FROM json_each(?))"
@@ -390,7 +389,7 @@ def blank_transcripts(connection: apsw.Connection, job_ids: Sequence[str]) -> No
     )
 
 
-def _same_facts(connection: apsw.Connection, facts: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+def _same_facts(connection: Connection, facts: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
     """Return the facts that these were taken from, and what other runs over the transcript found and did not apply."""
     named = to_json(sorted(facts))
     taken = select(
@@ -420,12 +419,12 @@ def _same_facts(connection: apsw.Connection, facts: Iterable[tuple[str, int]]) -
     return origins | set(overlapping)
 
 
-def forget_transcripts(connection: apsw.Connection, namespace: str) -> None:
+def forget_transcripts(connection: Connection, namespace: str) -> None:
     """Blank every transcript and ledger of a namespace, and cancel its unfinished extractions."""
     _forget(connection, "SELECT job_id FROM extractions WHERE namespace = ?", namespace)
 
 
-def forget_learned_with(connection: apsw.Connection, namespace: str, party: Party, name: str) -> None:
+def forget_learned_with(connection: Connection, namespace: str, party: Party, name: str) -> None:
     """Blank transcripts and ledgers of conversations with a user or session, and cancel unfinished ones."""
     _forget(
         connection,
@@ -436,7 +435,7 @@ def forget_learned_with(connection: apsw.Connection, namespace: str, party: Part
     )
 
 
-def _forget(connection: apsw.Connection, query: str, *parameters: str) -> None:
+def _forget(connection: Connection, query: str, *parameters: str) -> None:
     rows = select(connection, str, query, parameters)
     chosen = to_json(list(rows))
     of_these = "IN (SELECT value FROM json_each(?))"

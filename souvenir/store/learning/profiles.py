@@ -13,8 +13,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-import apsw
-
 from souvenir.core.errors import Conflict
 from souvenir.core.labels import SEPARATOR
 from souvenir.core.stored_json import StoredJson, to_json
@@ -22,6 +20,7 @@ from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject
 from souvenir.store.namespaces import Namespace
 from souvenir.store.rows import first, select
+from souvenir.store.sql import Connection
 
 RULES = "rules"
 
@@ -88,7 +87,7 @@ class ExtractionProfile:
 _PROFILE_JSON = StoredJson(ExtractionProfile, unknown="ignore")
 
 
-def profile_for(connection: apsw.Connection, namespace: Namespace | None, source: str) -> ExtractionProfile:
+def profile_for(connection: Connection, namespace: Namespace | None, source: str) -> ExtractionProfile:
     """Return the profile of a source; the default profile if none applies.
 
     :param namespace: None if it was never written to.
@@ -106,12 +105,12 @@ def profile_for(connection: apsw.Connection, namespace: Namespace | None, source
     return ExtractionProfile() if row is None else ExtractionProfile.of(*row)
 
 
-def find(connection: apsw.Connection, namespace: Namespace, prefix: str) -> ExtractionProfile | None:
+def find(connection: Connection, namespace: Namespace, prefix: str) -> ExtractionProfile | None:
     fields = _fields(connection, namespace.id, prefix)
     return None if fields is None else ExtractionProfile.of(prefix, fields)
 
 
-def every(connection: apsw.Connection, namespace: Namespace) -> Sequence[ExtractionProfile]:
+def every(connection: Connection, namespace: Namespace) -> Sequence[ExtractionProfile]:
     """Return the profiles of a namespace by prefix."""
     rows = select(
         connection,
@@ -122,7 +121,7 @@ def every(connection: apsw.Connection, namespace: Namespace) -> Sequence[Extract
     return [ExtractionProfile.of(prefix, fields) for prefix, fields in rows]
 
 
-def merge(connection: apsw.Connection, namespace_id: int, prefix: str, changes: JsonObject, now: datetime) -> None:
+def merge(connection: Connection, namespace_id: int, prefix: str, changes: JsonObject, now: datetime) -> None:
     """Set fields of a profile, which is created if new; a field given as None is unset."""
     before = _fields(connection, namespace_id, prefix) or {}
     after = _merged(before, changes)
@@ -135,13 +134,13 @@ def merge(connection: apsw.Connection, namespace_id: int, prefix: str, changes: 
     )
 
 
-def delete(connection: apsw.Connection, namespace_id: int, prefix: str) -> bool:
+def delete(connection: Connection, namespace_id: int, prefix: str) -> bool:
     """Delete a profile; return whether it existed."""
     connection.execute("DELETE FROM extraction_profiles WHERE namespace_id = ? AND prefix = ?", (namespace_id, prefix))
     return connection.changes() > 0
 
 
-def _fields(connection: apsw.Connection, namespace_id: int, prefix: str) -> JsonObject | None:
+def _fields(connection: Connection, namespace_id: int, prefix: str) -> JsonObject | None:
     found = connection.execute(
         "SELECT fields FROM extraction_profiles WHERE namespace_id = ? AND prefix = ?", (namespace_id, prefix)
     ).get

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.store.memories import reads
 from souvenir.store.memories.facts import SPLIT
 from souvenir.store.rows import select
+from souvenir.store.sql import Connection
 
 _OWN_LINK = "l.created_at = t.at AND l.from_id IN (SELECT id FROM touched WHERE added)"
 """Links of an apply have its time, and start at a memory that it added."""
@@ -22,7 +21,7 @@ class Newer(NamedTuple):
     happened: str
 
 
-def added_by(connection: apsw.Connection, job_id: str) -> list[int]:
+def added_by(connection: Connection, job_id: str) -> list[int]:
     """Return the memories that a job stored."""
     return list(
         select(
@@ -35,7 +34,7 @@ def added_by(connection: apsw.Connection, job_id: str) -> list[int]:
     )
 
 
-def archived_by(connection: apsw.Connection, job_id: str) -> set[int]:
+def archived_by(connection: Connection, job_id: str) -> set[int]:
     """Return the memories that a job archived."""
     return set(
         select(
@@ -47,14 +46,14 @@ def archived_by(connection: apsw.Connection, job_id: str) -> set[int]:
     )
 
 
-def newer(connection: apsw.Connection, namespace_id: int, job_id: str) -> list[Newer]:
+def newer(connection: Connection, namespace_id: int, job_id: str) -> list[Newer]:
     """Return every later change that depends on a job's writes, by memory id."""
     return sorted(
         {*_later(connection, job_id), *_linked(connection, job_id), *_taken(connection, namespace_id, job_id)}
     )
 
 
-def _later(connection: apsw.Connection, job_id: str) -> Iterator[Newer]:
+def _later(connection: Connection, job_id: str) -> Iterator[Newer]:
     """Yield memories of the job whose last change is not the job's, and those that were erased.
 
     A later split changes no text and is ignored, as are changes of another job that was undone.
@@ -76,7 +75,7 @@ def _later(connection: apsw.Connection, job_id: str) -> Iterator[Newer]:
             yield Newer(memory_id, "erased")
 
 
-def _linked(connection: apsw.Connection, job_id: str) -> Iterator[Newer]:
+def _linked(connection: Connection, job_id: str) -> Iterator[Newer]:
     """Yield memories of the job that were linked since: added ones by any link, others by later links."""
     of_each_end = " UNION ".join(
         f"SELECT t.id, l.type FROM touched t JOIN links l ON l.{end} = t.id "
@@ -94,7 +93,7 @@ def _linked(connection: apsw.Connection, job_id: str) -> Iterator[Newer]:
         yield Newer(memory_id, f"linked by {link_type}")
 
 
-def _taken(connection: apsw.Connection, namespace_id: int, job_id: str) -> Iterator[Newer]:
+def _taken(connection: Connection, namespace_id: int, job_id: str) -> Iterator[Newer]:
     """Yield archived memories of the job whose key now belongs to a memory that the job did not store."""
     rows = list(
         select(

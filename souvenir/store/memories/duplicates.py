@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +13,7 @@ from souvenir.core.types import FloatVector
 from souvenir.store.memories.reads import CONFLICTS_WITH
 from souvenir.store.namespaces import Namespace, visible_condition
 from souvenir.store.rows import ids_parameter, select
+from souvenir.store.sql import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,7 @@ class DuplicateCandidates:
     dim: int
 
 
-def next_source(
-    connection: apsw.Connection, namespace: Namespace, after: str | None, *, prefix: str = ""
-) -> str | None:
+def next_source(connection: Connection, namespace: Namespace, after: str | None, *, prefix: str = "") -> str | None:
     """Return the first visible source that begins with the prefix, or the next one after a source."""
     visible, parameters = visible_condition(namespace.sources)
     row = connection.execute(
@@ -56,7 +54,7 @@ _MERGEABLE = (
 
 
 def candidates(
-    connection: apsw.Connection, namespace_id: int, source: str, *, mergeable_only: bool = False
+    connection: Connection, namespace_id: int, source: str, *, mergeable_only: bool = False
 ) -> DuplicateCandidates:
     """:param mergeable_only: Exclude memories that are pinned, have a key, or are part of a conflict."""
     model_id = str(connection.execute("SELECT value FROM meta WHERE key = 'model_id'").get)
@@ -77,7 +75,7 @@ def candidates(
     return DuplicateCandidates(memories, model_id, width // np.dtype(np.float32).itemsize)
 
 
-def mean_vectors(connection: apsw.Connection, ids: NDArray[np.int64], *, model_id: str, dim: int) -> FloatVector:
+def mean_vectors(connection: Connection, ids: NDArray[np.int64], *, model_id: str, dim: int) -> FloatVector:
     """Return the unit mean vector of the passages of each memory's text, shape (n, dim); zeros for a deleted one.
 
     :param ids: Ascending.
@@ -105,7 +103,7 @@ def mean_vectors(connection: apsw.Connection, ids: NDArray[np.int64], *, model_i
 
 
 def unchanged(
-    connection: apsw.Connection, namespace_id: int, pairs: Sequence[tuple[DuplicateCandidate, DuplicateCandidate]]
+    connection: Connection, namespace_id: int, pairs: Sequence[tuple[DuplicateCandidate, DuplicateCandidate]]
 ) -> list[int]:
     """Return the duplicates that may be deleted: both memories of the pair are unchanged since the comparison."""
     compared = [(kept.id, kept.updated_at, found.id, found.updated_at) for kept, found in pairs]

@@ -8,19 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-import apsw
-
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Fact, FactsBy, SourceFilter
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
 from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.sql import Connection
 
 SPLIT = "split"
 """The action, in the history, of a later split of a memory into facts; it does not change the text."""
 
 
 def insert(
-    connection: apsw.Connection, namespace_id: int, memory_id: int, ordinal: int, text: str, by: FactsBy, now: datetime
+    connection: Connection, namespace_id: int, memory_id: int, ordinal: int, text: str, by: FactsBy, now: datetime
 ) -> Fact:
     fact_id = connection.execute(
         "INSERT INTO facts (namespace_id, memory_id, ordinal, text, made_by, created_at) VALUES (?, ?, ?, ?, ?, ?) "
@@ -30,19 +29,19 @@ def insert(
     return Fact(int(fact_id), text, by, now)
 
 
-def place(connection: apsw.Connection, fact_id: int, ordinal: int) -> None:
+def place(connection: Connection, fact_id: int, ordinal: int) -> None:
     """Change the position of a fact among those of its memory."""
     connection.execute("UPDATE facts SET ordinal = ? WHERE id = ?", (ordinal, fact_id))
 
 
-def delete(connection: apsw.Connection, fact_ids: Iterable[int]) -> None:
+def delete(connection: Connection, fact_ids: Iterable[int]) -> None:
     connection.execute("DELETE FROM facts WHERE id IN (SELECT value FROM json_each(?))", (ids_parameter(fact_ids),))
 
 
 # --- the split queue -------------------------------------------------------------------------------------------------
 
 
-def enqueue(connection: apsw.Connection, namespace_id: int, memory_id: int, now: datetime) -> None:
+def enqueue(connection: Connection, namespace_id: int, memory_id: int, now: datetime) -> None:
     """Queue a memory for splitting."""
     connection.execute(
         "INSERT INTO unsplit (memory_id, namespace_id, since) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -50,7 +49,7 @@ def enqueue(connection: apsw.Connection, namespace_id: int, memory_id: int, now:
     )
 
 
-def dequeue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
+def dequeue(connection: Connection, memory_ids: Iterable[int]) -> None:
     connection.execute(
         "DELETE FROM unsplit WHERE memory_id IN (SELECT value FROM json_each(?))", (ids_parameter(memory_ids),)
     )
@@ -60,7 +59,7 @@ def dequeue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
 
 
 def page(
-    connection: apsw.Connection, namespace: Namespace, *, memory_id: int | None, offset: int, limit: int
+    connection: Connection, namespace: Namespace, *, memory_id: int | None, offset: int, limit: int
 ) -> tuple[list[tuple[int, Fact]], int]:
     """Return facts with the ids of their memories, by memory and position, and the total."""
     visible, parameters = visible_condition(namespace.sources, "m.source")
@@ -90,7 +89,7 @@ _HAS_NONE = "(archived = 0 AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.memory_
 
 
 def next_to_split(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace: Namespace,
     *,
     source: SourceFilter | None,
@@ -116,11 +115,11 @@ def next_to_split(
     )
 
 
-def is_queued(connection: apsw.Connection, memory_id: int) -> bool:
+def is_queued(connection: Connection, memory_id: int) -> bool:
     return connection.execute("SELECT 1 FROM unsplit WHERE memory_id = ?", (memory_id,)).fetchone() is not None
 
 
-def namespaces_to_split(connection: apsw.Connection) -> list[str]:
+def namespaces_to_split(connection: Connection) -> list[str]:
     """Return the namespaces that have queued memories."""
     return list(
         select(

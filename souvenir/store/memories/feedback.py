@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import apsw
-
 from souvenir.core.timestamps import to_us
 from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.sql import Connection
 
 KEPT = 50
 """Judgements and reports kept per caller and memory; a search reads all judgements of the memories that it found."""
@@ -43,7 +42,7 @@ class NewFeedback:
     search_id: str
 
 
-def insert(connection: apsw.Connection, namespace_id: int, new: NewFeedback, actor: str, now: datetime) -> None:
+def insert(connection: Connection, namespace_id: int, new: NewFeedback, actor: str, now: datetime) -> None:
     """Store a judgement, and delete the oldest of the same caller on the same memory if there are too many."""
     connection.execute(
         "INSERT INTO feedback (namespace_id, memory_id, useful, query, search_id, actor, created_at) "
@@ -57,7 +56,7 @@ def insert(connection: apsw.Connection, namespace_id: int, new: NewFeedback, act
     )
 
 
-def of_memory(connection: apsw.Connection, memory_id: int, *, limit: int) -> list[FeedbackEntry]:
+def of_memory(connection: Connection, memory_id: int, *, limit: int) -> list[FeedbackEntry]:
     """Return the latest judgements of a memory, newest first."""
     return list(
         readable(
@@ -71,7 +70,7 @@ def of_memory(connection: apsw.Connection, memory_id: int, *, limit: int) -> lis
     )
 
 
-def delete(connection: apsw.Connection, namespace_id: int, feedback_id: int) -> int | None:
+def delete(connection: Connection, namespace_id: int, feedback_id: int) -> int | None:
     """Delete a judgement; return the id of its memory, or None if the namespace has no such judgement."""
     found: int | None = connection.execute(
         "DELETE FROM feedback WHERE id = ? AND namespace_id = ? RETURNING memory_id", (feedback_id, namespace_id)
@@ -79,7 +78,7 @@ def delete(connection: apsw.Connection, namespace_id: int, feedback_id: int) -> 
     return found
 
 
-def balances(connection: apsw.Connection, memory_ids: Sequence[int]) -> dict[int, float]:
+def balances(connection: Connection, memory_ids: Sequence[int]) -> dict[int, float]:
     """Return ``(useful - not useful) / (votes + PRIOR)``, in (-1, 1), of those memories that have feedback.
 
     A caller has one vote on a memory: the latest judgement.
@@ -99,7 +98,7 @@ def balances(connection: apsw.Connection, memory_ids: Sequence[int]) -> dict[int
 
 
 def insert_missed(
-    connection: apsw.Connection, namespace_id: int, memory_id: int, context: str | None, actor: str, now: datetime
+    connection: Connection, namespace_id: int, memory_id: int, context: str | None, actor: str, now: datetime
 ) -> int:
     """Store a report, and delete the oldest of the same caller on the same memory if there are too many.
 
@@ -117,9 +116,7 @@ def insert_missed(
     return int(connection.execute("SELECT count(*) FROM missed_memories WHERE memory_id = ?", (memory_id,)).get)
 
 
-def identical(
-    connection: apsw.Connection, namespace_id: int, source: str, text: str, *, first_id: int = 0
-) -> int | None:
+def identical(connection: Connection, namespace_id: int, source: str, text: str, *, first_id: int = 0) -> int | None:
     """Return the first active memory of a source with exactly this text, from an id on; reads all of the source."""
     found: int | None = connection.execute(
         "SELECT id FROM memories WHERE namespace_id = ? AND source = ? AND id >= ? AND text = ? AND archived = 0 "
@@ -129,6 +126,6 @@ def identical(
     return found
 
 
-def next_id(connection: apsw.Connection) -> int:
+def next_id(connection: Connection) -> int:
     """Return an id that no memory has yet, and below which none will be added."""
     return 1 + int(connection.execute("SELECT coalesce(max(id), 0) FROM memories").get)

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import apsw
-
 from souvenir.core.types import SourceFilter, SourceMatch
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
 from souvenir.store.rows import select
+from souvenir.store.sql import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class SourceNode:
 
 
 def count_below(
-    connection: apsw.Connection, namespace: Namespace, prefix: str, *, include_archived: bool, offset: int, limit: int
+    connection: Connection, namespace: Namespace, prefix: str, *, include_archived: bool, offset: int, limit: int
 ) -> tuple[list[SourceNode], int]:
     """Return the nodes of the next level in the order of their names, and their number on all pages.
 
@@ -67,7 +66,7 @@ def count_below(
     return [SourceNode(name, count, own) for name, count, own, _ in found], found[0][3] if found else 0
 
 
-def count_each(connection: apsw.Connection, namespace: Namespace, *, include_archived: bool) -> list[Folder]:
+def count_each(connection: Connection, namespace: Namespace, *, include_archived: bool) -> list[Folder]:
     """Return the folders of the visible memories, in the order of their names."""
     visible, parameters = visible_condition(namespace.sources)
     shown = "" if include_archived else "AND archived = 0"
@@ -83,7 +82,7 @@ def count_each(connection: apsw.Connection, namespace: Namespace, *, include_arc
 
 
 def next_in(
-    connection: apsw.Connection, namespace: Namespace, folder: str, *, after: int, limit: int
+    connection: Connection, namespace: Namespace, folder: str, *, after: int, limit: int
 ) -> Sequence[tuple[int, str]]:
     """Return id and source of the next visible memories in a folder, archived ones too, in the order of their ids."""
     visible, parameters = visible_condition(namespace.sources)

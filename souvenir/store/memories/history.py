@@ -13,8 +13,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import apsw
-
 from souvenir.core.stored_json import same_json
 from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import Fact, HistoryEntry, JsonObject, Listing, Memory
@@ -23,6 +21,7 @@ from souvenir.store.memories import links, reads
 from souvenir.store.memories.memories import MEMORY_STATE
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
 from souvenir.store.rows import UNREADABLE, ids_parameter, readable, select
+from souvenir.store.sql import Connection, SqlValue
 from souvenir.store.unreadable import report
 
 _LAST_ROW = "SELECT id FROM history WHERE memory_id = m.id AND at <= :at ORDER BY id DESC LIMIT 1"
@@ -60,7 +59,7 @@ class PastMemory(NamedTuple):
     fits: bool
 
 
-def stored_at(connection: apsw.Connection, namespace: Namespace, at: datetime, wanted: JsonObject) -> list[PastMemory]:
+def stored_at(connection: Connection, namespace: Namespace, at: datetime, wanted: JsonObject) -> list[PastMemory]:
     """Return every memory that was stored then, in id order.
 
     :param wanted: Metadata keys with the exact JSON values that a memory must have had to fit.
@@ -79,7 +78,7 @@ def _fits(metadata: JsonObject, wanted: JsonObject) -> bool:
 
 
 def ids_at(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace: Namespace,
     at: datetime,
     listing: Listing = reads.ALL,
@@ -90,9 +89,7 @@ def ids_at(
     return list(select(connection, int, f"{_STOOD} SELECT id FROM stood WHERE {where} ORDER BY id {order}", parameters))
 
 
-def memories_at(
-    connection: apsw.Connection, namespace: Namespace, at: datetime, ids: Iterable[int]
-) -> dict[int, Memory]:
+def memories_at(connection: Connection, namespace: Namespace, at: datetime, ids: Iterable[int]) -> dict[int, Memory]:
     """Return those of the memories that were stored then, as they were, by id; with links that still exist."""
     found = _without_links(connection, namespace, at, ids)
     now = reads.memories(connection, namespace, found)
@@ -114,7 +111,7 @@ def memories_at(
     return found
 
 
-def was_stored(connection: apsw.Connection, namespace: Namespace, at: datetime, memory_id: int) -> bool:
+def was_stored(connection: Connection, namespace: Namespace, at: datetime, memory_id: int) -> bool:
     """Return whether a memory was stored and visible then; one that `memories_at` leaves out is damaged."""
     visible, values = visible_condition(namespace.sources, "m.source")
     visible_then, values_then = visible_condition(namespace.sources, f"({_AFTER} ->> 'source')")
@@ -128,13 +125,13 @@ def was_stored(connection: apsw.Connection, namespace: Namespace, at: datetime, 
     return row.get is not None
 
 
-def _newer(connection: apsw.Connection, namespace: Namespace, at: datetime, memory_id: int) -> list[int]:
+def _newer(connection: Connection, namespace: Namespace, at: datetime, memory_id: int) -> list[int]:
     """Return the memories that had superseded it by then."""
     found = links.links_of(connection, namespace, memory_id, link_type=reads.SUPERSEDES, incoming=True)
     return [one.from_id for one in found if one.to_id == memory_id and one.created_at <= at]
 
 
-def history(connection: apsw.Connection, namespace: Namespace, memory_id: int) -> list[HistoryEntry] | None:
+def history(connection: Connection, namespace: Namespace, memory_id: int) -> list[HistoryEntry] | None:
     """Return every change of a memory, oldest first; of a deleted one, the remaining rows. None if it is not visible.
 
     The source of a deleted memory is gone, so only callers that see the whole namespace get its history.
@@ -145,7 +142,7 @@ def history(connection: apsw.Connection, namespace: Namespace, memory_id: int) -
     return transfers.histories(connection, namespace, [memory_id])[memory_id]
 
 
-def _had(connection: apsw.Connection, namespace: Namespace, memory_id: int) -> bool:
+def _had(connection: Connection, namespace: Namespace, memory_id: int) -> bool:
     row = "SELECT 1 FROM history WHERE memory_id = ? AND namespace_id = ? LIMIT 1"
     return connection.execute(row, (memory_id, namespace.id)).get is not None
 
@@ -153,9 +150,9 @@ def _had(connection: apsw.Connection, namespace: Namespace, memory_id: int) -> b
 def _where(namespace: Namespace, at: datetime, listing: Listing = reads.ALL) -> tuple[str, Mapping[str, Any]]:
     """Return the condition on `stood`, with named parameters."""
     conditions: list[str] = []
-    parameters: dict[str, apsw.SQLiteValue] = {"at": to_us(at), "namespace": namespace.id}
+    parameters: dict[str, SqlValue] = {"at": to_us(at), "namespace": namespace.id}
 
-    def add(condition: str, values: list[apsw.SQLiteValue]) -> None:
+    def add(condition: str, values: list[SqlValue]) -> None:
         for value in values:
             name = f"p{len(parameters)}"
             condition = condition.replace("?", f":{name}", 1)
@@ -176,9 +173,7 @@ def _where(namespace: Namespace, at: datetime, listing: Listing = reads.ALL) -> 
     return " AND ".join(f"({condition})" for condition in conditions), parameters
 
 
-def _without_links(
-    connection: apsw.Connection, namespace: Namespace, at: datetime, ids: Iterable[int]
-) -> dict[int, Memory]:
+def _without_links(connection: Connection, namespace: Namespace, at: datetime, ids: Iterable[int]) -> dict[int, Memory]:
     visible, values = visible_condition(namespace.sources, "m.source")
     rows = readable(
         connection,

@@ -10,19 +10,18 @@ from collections.abc import Iterable
 from datetime import datetime
 from itertools import islice
 
-import apsw
-
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Link, LinkType
 from souvenir.store.memories.reads import CONFLICTS_WITH
 from souvenir.store.namespaces import Namespace, visible_condition
 from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.sql import Connection, SqlValue
 
 _COLUMNS = "l.from_id, l.to_id, l.type, l.created_at"
 
 
 def links_of(
-    connection: apsw.Connection, namespace: Namespace, memory_id: int, *, link_type: str | None, incoming: bool
+    connection: Connection, namespace: Namespace, memory_id: int, *, link_type: str | None, incoming: bool
 ) -> list[Link]:
     """Return the outgoing links of a memory, then with `incoming` the incoming ones, by the id of the other end."""
     found = _links(connection, namespace, "from_id", "to_id", memory_id, link_type)
@@ -30,7 +29,7 @@ def links_of(
 
 
 def _links(
-    connection: apsw.Connection, namespace: Namespace, here: str, there: str, memory_id: int, link_type: str | None
+    connection: Connection, namespace: Namespace, here: str, there: str, memory_id: int, link_type: str | None
 ) -> list[Link]:
     visible, parameters = visible_condition(namespace.sources, "m.source")
     return list(
@@ -50,7 +49,7 @@ USER_TYPES = tuple(one.value for one in LinkType if one is not LinkType.SUPERSED
 
 
 def linked_with(
-    connection: apsw.Connection, sources: tuple[str, ...] | None, ids: Iterable[int], *, at: datetime | None, limit: int
+    connection: Connection, sources: tuple[str, ...] | None, ids: Iterable[int], *, at: datetime | None, limit: int
 ) -> list[tuple[int, int]]:
     """Return pairs of one of the memories and a visible one that a user linked with it in any direction.
 
@@ -80,7 +79,7 @@ def linked_with(
     return list(dict.fromkeys(islice(found, limit)))
 
 
-def remove_link(connection: apsw.Connection, from_id: int, to_id: int, link_type: str) -> bool:
+def remove_link(connection: Connection, from_id: int, to_id: int, link_type: str) -> bool:
     """Delete a link; return whether it existed."""
     connection.execute("DELETE FROM links WHERE from_id = ? AND to_id = ? AND type = ?", (from_id, to_id, link_type))
     return connection.changes() > 0
@@ -96,13 +95,13 @@ _FROM = "FROM links l JOIN memories f ON f.id = l.from_id JOIN memories o ON o.i
 _OPEN = "f.archived = 0 AND o.archived = 0"
 
 
-def count_open_conflicts(connection: apsw.Connection, namespace: Namespace) -> int:
+def count_open_conflicts(connection: Connection, namespace: Namespace) -> int:
     """Count the conflicts between two active memories."""
     where, parameters = _conflicts_where(namespace)
     return int(connection.execute(f"SELECT count(*) {_FROM} WHERE {where} AND {_OPEN}", parameters).get)
 
 
-def open_conflicts(connection: apsw.Connection, namespace: Namespace, *, limit: int, offset: int) -> list[ConflictPair]:
+def open_conflicts(connection: Connection, namespace: Namespace, *, limit: int, offset: int) -> list[ConflictPair]:
     """Return the conflicts between two active memories, newest first."""
     where, parameters = _conflicts_where(namespace)
     return list(
@@ -116,7 +115,7 @@ def open_conflicts(connection: apsw.Connection, namespace: Namespace, *, limit: 
     )
 
 
-def conflicts(connection: apsw.Connection, namespace: Namespace, *, limit: int) -> list[ConflictPair]:
+def conflicts(connection: Connection, namespace: Namespace, *, limit: int) -> list[ConflictPair]:
     """Return the oldest conflicts, including those with an archived end."""
     where, parameters = _conflicts_where(namespace)
     return list(
@@ -129,7 +128,7 @@ def conflicts(connection: apsw.Connection, namespace: Namespace, *, limit: int) 
     )
 
 
-def _conflicts_where(namespace: Namespace) -> tuple[str, list[apsw.SQLiteValue]]:
+def _conflicts_where(namespace: Namespace) -> tuple[str, list[SqlValue]]:
     of_flagger, parameters = visible_condition(namespace.sources, "f.source")
     of_other, others = visible_condition(namespace.sources, "o.source")
     where = f"l.type = ? AND f.namespace_id = ? AND o.namespace_id = f.namespace_id AND {of_flagger} AND {of_other}"

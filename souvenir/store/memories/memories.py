@@ -12,7 +12,6 @@ from datetime import datetime
 from operator import not_
 from typing import Annotated, Any
 
-import apsw
 from pydantic import Field
 
 from souvenir.core.labels import fold, joined_notes, without_notes, without_origin
@@ -21,6 +20,7 @@ from souvenir.core.timestamps import to_us
 from souvenir.core.types import Fact, FactsBy, JsonObject, Memory, MemoryDraft, MemoryPatch, Origin, OriginClass
 from souvenir.store.admin.keys import key_id_of
 from souvenir.store.rows import ids_parameter
+from souvenir.store.sql import Connection
 
 MAX_KEPT_ID = 2**40
 """An import keeps no id above this. The ids of MCP hold 2**46, and those of JSON clients 2**53: counting on from here
@@ -47,7 +47,7 @@ def metadata_after(memory: Memory, patch: MemoryPatch) -> JsonObject:
 
 
 def insert(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace_id: int,
     draft: MemoryDraft,
     origin: Origin,
@@ -83,7 +83,7 @@ def insert(
     return int(memory_id)
 
 
-def update(connection: apsw.Connection, after: Memory) -> None:
+def update(connection: Connection, after: Memory) -> None:
     connection.execute(
         "UPDATE memories SET text = ?, source = ?, metadata = ?, document_at = ?, created_at = ?, updated_at = ?, "
         "pinned = ?, archived = ?, origin_class = ?, valid_to = ? WHERE id = ?",
@@ -167,12 +167,12 @@ def written_state(memory: Memory) -> str:
     return to_json(MEMORY_STATE.dump(state))
 
 
-def last_memory_id(connection: apsw.Connection) -> int:
+def last_memory_id(connection: Connection) -> int:
     """Return the highest id that was ever issued."""
     return int(connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'memories'").get or 0)
 
 
-def kept_id(connection: apsw.Connection, wanted: int | None) -> int | None:
+def kept_id(connection: Connection, wanted: int | None) -> int | None:
     """Return the id if neither it nor a later one was ever issued and it is no leap, else None, for a new one."""
     if wanted is None:
         return None
@@ -181,7 +181,7 @@ def kept_id(connection: apsw.Connection, wanted: int | None) -> int | None:
 
 
 def put_tags(
-    connection: apsw.Connection, namespace_id: int, memory_id: int, tags: Sequence[str], now: datetime
+    connection: Connection, namespace_id: int, memory_id: int, tags: Sequence[str], now: datetime
 ) -> tuple[str, ...]:
     """Set the tags of a memory; existing ones keep their times. Returns them in the order of `reads.with_tags`."""
     of_folded = {fold(tag): tag for tag in tags}
@@ -197,7 +197,7 @@ def put_tags(
     return tuple(of_folded[folded] for folded in sorted(of_folded))
 
 
-def carry_tag_times(connection: apsw.Connection, memory_ids: Iterable[int], new_id: int) -> None:
+def carry_tag_times(connection: Connection, memory_ids: Iterable[int], new_id: int) -> None:
     """Backdate the tags of a memory to the times that they have at the memories which it replaces."""
     connection.execute(
         "UPDATE memory_tags SET added_at = min(added_at, coalesce((SELECT min(o.added_at) FROM memory_tags o "

@@ -10,19 +10,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-import apsw
-
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import LinkType, SourceFilter
 from souvenir.store.admin.jobs import EXTRACT
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
 from souvenir.store.rows import only, select
+from souvenir.store.sql import Connection, SqlValue
 
 _LATEST = "SELECT query, memory_id, namespace_id, useful, max(id) AS id, created_at FROM feedback"
 """Votes: with a GROUP BY that ends with the actor, `useful` is that of the caller's latest judgement."""
 
 
-def count_retrievals(connection: apsw.Connection, counts: Mapping[int, int], now: datetime) -> None:
+def count_retrievals(connection: Connection, counts: Mapping[int, int], now: datetime) -> None:
     """Add to the retrievals of memories; deleted ones are left out."""
     connection.executemany(
         "INSERT INTO retrievals (memory_id, count, last_at) SELECT ?1, ?2, ?3 "
@@ -43,7 +42,7 @@ class FeedbackCounts:
 
 
 def feedback_counts(
-    connection: apsw.Connection, namespace: Namespace, since: datetime, source: SourceFilter | None
+    connection: Connection, namespace: Namespace, since: datetime, source: SourceFilter | None
 ) -> FeedbackCounts:
     """Count judgements and reports from a time on, about visible memories of the source."""
     memories, parameters = _visible(namespace, source)
@@ -69,7 +68,7 @@ class MemoryCounts:
     dated: int
 
 
-def memory_counts(connection: apsw.Connection, namespace: Namespace) -> MemoryCounts:
+def memory_counts(connection: Connection, namespace: Namespace) -> MemoryCounts:
     """Count all memories of the namespace."""
     return only(
         connection,
@@ -82,7 +81,7 @@ def memory_counts(connection: apsw.Connection, namespace: Namespace) -> MemoryCo
     )
 
 
-def count_user_links(connection: apsw.Connection, namespace: Namespace) -> int:
+def count_user_links(connection: Connection, namespace: Namespace) -> int:
     """Count the links of the types that callers create."""
     marks = ", ".join("?" * len(LinkType))
     return only(
@@ -105,9 +104,7 @@ class ProblemQuery:
     last_at: datetime
 
 
-def problem_queries(
-    connection: apsw.Connection, namespace: Namespace, *, min_votes: int, limit: int
-) -> list[ProblemQuery]:
+def problem_queries(connection: Connection, namespace: Namespace, *, min_votes: int, limit: int) -> list[ProblemQuery]:
     """Return queries with results that were not useful, by the share of such votes, then by their number."""
     return list(
         select(
@@ -136,7 +133,7 @@ class StaleMemory:
 
 
 def stale_memories(
-    connection: apsw.Connection, namespace: Namespace, *, min_retrievals: int, limit: int
+    connection: Connection, namespace: Namespace, *, min_retrievals: int, limit: int
 ) -> list[StaleMemory]:
     """Return them by votes that they were not useful, then by retrievals, most first."""
     votes = (
@@ -172,7 +169,7 @@ class Failure:
     error: str | None
 
 
-def retrieval_failures(connection: apsw.Connection, namespace: Namespace, *, limit: int) -> list[Failure]:
+def retrieval_failures(connection: Connection, namespace: Namespace, *, limit: int) -> list[Failure]:
     """Return judgements that memories were not useful and reports of missed ones, newest first."""
     return list(
         select(
@@ -188,7 +185,7 @@ def retrieval_failures(connection: apsw.Connection, namespace: Namespace, *, lim
     )
 
 
-def extraction_failures(connection: apsw.Connection, namespace: str, *, limit: int) -> list[Failure]:
+def extraction_failures(connection: Connection, namespace: str, *, limit: int) -> list[Failure]:
     """Return failed extraction jobs, newest first."""
     return list(
         select(
@@ -211,7 +208,7 @@ class ExtractionCounts:
     verdicts: Mapping[str, int]
 
 
-def extraction_counts(connection: apsw.Connection, namespace: str, since: datetime) -> ExtractionCounts:
+def extraction_counts(connection: Connection, namespace: str, since: datetime) -> ExtractionCounts:
     """Count the extraction jobs that were submitted from a time on and are still stored."""
     jobs = (
         "FROM jobs j JOIN extractions e ON e.job_id = j.id WHERE j.kind = ? AND j.namespace = ? AND j.created_at >= ?"
@@ -232,11 +229,11 @@ def _by_name(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
     return {name: count for name, count in rows if name is not None}
 
 
-def _visible(namespace: Namespace, source: SourceFilter | None) -> tuple[str, list[apsw.SQLiteValue]]:
+def _visible(namespace: Namespace, source: SourceFilter | None) -> tuple[str, list[SqlValue]]:
     """Return an SQL query of the ids of visible memories, and its parameters."""
     visible, parameters = visible_condition(namespace.sources)
     query = f"SELECT id FROM memories WHERE namespace_id = ? AND {visible}"
-    values: list[apsw.SQLiteValue] = [namespace.id, *parameters]
+    values: list[SqlValue] = [namespace.id, *parameters]
     if source is not None:
         condition, of_source = source_condition(source)
         query, values = f"{query} AND {condition}", values + of_source

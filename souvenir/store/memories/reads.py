@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.core.errors import InvalidRequest, MemoryNotFound, MemoryUnreadable
 from souvenir.core.labels import fold
 from souvenir.core.passages import searched_text
@@ -31,6 +29,7 @@ from souvenir.core.types import (
 )
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
 from souvenir.store.rows import MEMORY_COLUMNS, first, ids_parameter, only, readable, select
+from souvenir.store.sql import Connection, SqlValue
 
 ALL = Listing()
 SUPERSEDES = LinkType.SUPERSEDES.value
@@ -41,7 +40,7 @@ MERGED_FROM = "source_memory_ids"
 """The metadata key of a merged memory with the ids of the memories that it was merged from."""
 
 
-def tag_condition(namespace_id: int, tags: Iterable[str], *, all_tags: bool) -> tuple[str, list[apsw.SQLiteValue]]:
+def tag_condition(namespace_id: int, tags: Iterable[str], *, all_tags: bool) -> tuple[str, list[SqlValue]]:
     """Return an SQL condition on the `id` of memories that have any, or all, of the tags, and its parameters."""
     folded = sorted({fold(tag) for tag in tags})
     having = "GROUP BY memory_id HAVING count(*) = ?" if all_tags else ""
@@ -52,7 +51,7 @@ def tag_condition(namespace_id: int, tags: Iterable[str], *, all_tags: bool) -> 
     )
 
 
-def _where(namespace: Namespace, listing: Listing = ALL) -> tuple[str, list[apsw.SQLiteValue]]:
+def _where(namespace: Namespace, listing: Listing = ALL) -> tuple[str, list[SqlValue]]:
     visible, values = visible_condition(namespace.sources)
     conditions, parameters = ["namespace_id = ?", visible], [namespace.id, *values]
     if listing.source is not None:
@@ -73,7 +72,7 @@ def _where(namespace: Namespace, listing: Listing = ALL) -> tuple[str, list[apsw
     return " AND ".join(conditions), parameters
 
 
-def memories(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> dict[int, Memory]:
+def memories(connection: Connection, namespace: Namespace, ids: Iterable[int]) -> dict[int, Memory]:
     """Return the visible memories of this namespace among `ids`, with their links, by id."""
     return _shown(connection, namespace, as_stored(connection, namespace, ids))
 
@@ -89,7 +88,7 @@ _HAS_NO_PARTS = " AND ".join(
 )
 
 
-def without_parts(connection: apsw.Connection, namespace: Namespace, ids: Sequence[int]) -> dict[int, Memory] | None:
+def without_parts(connection: Connection, namespace: Namespace, ids: Sequence[int]) -> dict[int, Memory] | None:
     """Return what `memories` returns, by a single statement.
 
     None if that takes several, because one of them has tags, facts or links, was merged, or is not there.
@@ -99,7 +98,7 @@ def without_parts(connection: apsw.Connection, namespace: Namespace, ids: Sequen
     return found if is_whole else None
 
 
-def required(connection: apsw.Connection, namespace: Namespace, found: Mapping[int, Memory], memory_id: int) -> Memory:
+def required(connection: Connection, namespace: Namespace, found: Mapping[int, Memory], memory_id: int) -> Memory:
     """Return one of the memories that were read.
 
     :raises MemoryNotFound: If there is no such memory, or it is not visible.
@@ -112,14 +111,12 @@ def required(connection: apsw.Connection, namespace: Namespace, found: Mapping[i
     raise MemoryNotFound(memory_id)
 
 
-def as_stored(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> dict[int, Memory]:
+def as_stored(connection: Connection, namespace: Namespace, ids: Iterable[int]) -> dict[int, Memory]:
     """Return them without links and with unfiltered metadata: for writing them back, not for display."""
     return whole(connection, _rows(connection, namespace, ids))
 
 
-def _rows(
-    connection: apsw.Connection, namespace: Namespace, ids: Iterable[int], condition: str = "1"
-) -> dict[int, Memory]:
+def _rows(connection: Connection, namespace: Namespace, ids: Iterable[int], condition: str = "1") -> dict[int, Memory]:
     """Return the memories without tags, facts and links."""
     where, parameters = _where(namespace)
     rows = readable(
@@ -133,12 +130,12 @@ def _rows(
     return {memory.id: memory for memory in rows}
 
 
-def whole(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
+def whole(connection: Connection, found: dict[int, Memory]) -> dict[int, Memory]:
     """Add tags and facts to the memories."""
     return with_facts(connection, with_tags(connection, found)) if found else found
 
 
-def with_tags(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
+def with_tags(connection: Connection, found: dict[int, Memory]) -> dict[int, Memory]:
     """Add tags to the memories, in alphabetical order."""
     rows = list(
         readable(
@@ -156,7 +153,7 @@ def with_tags(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int
     return {id_: replace(one, tags=tuple(of_each[id_])) if id_ in of_each else one for id_, one in found.items()}
 
 
-def with_facts(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
+def with_facts(connection: Connection, found: dict[int, Memory]) -> dict[int, Memory]:
     """Add facts to the memories, in order."""
     rows = list(
         readable(
@@ -174,7 +171,7 @@ def with_facts(connection: apsw.Connection, found: dict[int, Memory]) -> dict[in
     return {id_: replace(one, facts=tuple(of_each[id_])) if id_ in of_each else one for id_, one in found.items()}
 
 
-def _shown(connection: apsw.Connection, namespace: Namespace, found: dict[int, Memory]) -> dict[int, Memory]:
+def _shown(connection: Connection, namespace: Namespace, found: dict[int, Memory]) -> dict[int, Memory]:
     """Add links to the memories, and remove the ids of invisible merge sources."""
     found = _with_links(connection, namespace, found)
     if namespace.sources is None:
@@ -192,13 +189,13 @@ def _merged_from(memory: Memory) -> list[int]:
     return [one for one in ids if isinstance(one, int)] if isinstance(ids, list) else []
 
 
-def sources(connection: apsw.Connection, ids: Iterable[int]) -> set[str]:
+def sources(connection: Connection, ids: Iterable[int]) -> set[str]:
     """Return the sources of memories."""
     query = "SELECT DISTINCT source FROM memories WHERE id IN (SELECT value FROM json_each(?))"
     return set(select(connection, str, query, (ids_parameter(ids),)))
 
 
-def visible_ids(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> set[int]:
+def visible_ids(connection: Connection, namespace: Namespace, ids: Iterable[int]) -> set[int]:
     """Return those of the ids that are visible memories of this namespace."""
     where, parameters = _where(namespace)
     return set(
@@ -211,13 +208,13 @@ def visible_ids(connection: apsw.Connection, namespace: Namespace, ids: Iterable
     )
 
 
-def pinned_ids(connection: apsw.Connection, ids: Iterable[int]) -> set[int]:
+def pinned_ids(connection: Connection, ids: Iterable[int]) -> set[int]:
     """Return those of the memories that are pinned."""
     query = "SELECT id FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND pinned = 1"
     return set(select(connection, int, query, (ids_parameter(ids),)))
 
 
-def _with_links(connection: apsw.Connection, namespace: Namespace, found: dict[int, Memory]) -> dict[int, Memory]:
+def _with_links(connection: Connection, namespace: Namespace, found: dict[int, Memory]) -> dict[int, Memory]:
     """Add links to the memories: which they supersede, its text, and which superseded or contradicted them.
 
     A merged memory supersedes several and has no single previous text. Links with invisible memories are skipped.
@@ -258,7 +255,7 @@ def _with_links(connection: apsw.Connection, namespace: Namespace, found: dict[i
 
 
 def list_memories(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace: Namespace,
     listing: Listing = ALL,
     *,
@@ -278,19 +275,19 @@ def list_memories(
     return list(_shown(connection, namespace, found).values())
 
 
-def count_memories(connection: apsw.Connection, namespace: Namespace, listing: Listing = ALL) -> int:
+def count_memories(connection: Connection, namespace: Namespace, listing: Listing = ALL) -> int:
     where, parameters = _where(namespace, listing)
     return int(connection.execute(f"SELECT count(*) FROM memories WHERE {where}", parameters).get)
 
 
-def count_passages(connection: apsw.Connection, namespace: Namespace) -> int:
+def count_passages(connection: Connection, namespace: Namespace) -> int:
     """Count the passages of visible memories."""
     where, parameters = _where(namespace)
     where += f" AND kind = '{PassageKind.MEMORY}'"
     return int(connection.execute(f"SELECT count(*) FROM passages WHERE {where}", parameters).get)
 
 
-def memory_ids(connection: apsw.Connection, namespace: Namespace, listing: Listing = ALL) -> list[int]:
+def memory_ids(connection: Connection, namespace: Namespace, listing: Listing = ALL) -> list[int]:
     """Return ids in ascending order."""
     where, parameters = _where(namespace, listing)
     # Fetched as one array: one row per id is several times slower if many match, and a search waits for it.
@@ -299,7 +296,7 @@ def memory_ids(connection: apsw.Connection, namespace: Namespace, listing: Listi
 
 
 def newest_memories(
-    connection: apsw.Connection, namespace: Namespace, *, since: datetime | None, until: datetime | None, limit: int
+    connection: Connection, namespace: Namespace, *, since: datetime | None, until: datetime | None, limit: int
 ) -> list[Memory]:
     """Return active memories by the time of what they describe, latest first."""
     where, parameters = _where(namespace, Listing(archived=False))
@@ -318,7 +315,7 @@ def newest_memories(
     return [found[id_] for id_ in ids if id_ in found]
 
 
-def keyed_memory_id(connection: apsw.Connection, namespace_id: int, source: str, key: str) -> int | None:
+def keyed_memory_id(connection: Connection, namespace_id: int, source: str, key: str) -> int | None:
     """Return the active memory with (source, key), for a caller who may write to the source."""
     return first(
         connection,
@@ -334,7 +331,7 @@ def require_filter(namespace: Namespace, wanted: JsonObject) -> None:
         raise InvalidRequest(f"This key cannot filter by {MERGED_FROM}; filter by other metadata")
 
 
-def owners_matching(connection: apsw.Connection, namespace: Namespace, filters: Filters) -> list[int] | None:
+def owners_matching(connection: Connection, namespace: Namespace, filters: Filters) -> list[int] | None:
     """Return the ids of memories that match the tag and metadata filters; None if there are no such filters.
 
     :raises InvalidRequest: If a caller with limited visibility filters by ids that may be invisible to it.
@@ -362,7 +359,7 @@ class Searched(NamedTuple):
 
 
 def searched(
-    connection: apsw.Connection, name: str, sources: tuple[str, ...] | None, folded: Iterable[str]
+    connection: Connection, name: str, sources: tuple[str, ...] | None, folded: Iterable[str]
 ) -> Searched | None:
     """Return the namespace, limited to these sources, by one statement; None if it was never written to."""
     visible, parameters = visible_condition(sources, "m.source")
@@ -379,7 +376,7 @@ def searched(
     return None if found is None else found._replace(namespace=replace(found.namespace, sources=sources))
 
 
-def having_tags(connection: apsw.Connection, folded: Iterable[str], memory_ids: Iterable[int]) -> set[int]:
+def having_tags(connection: Connection, folded: Iterable[str], memory_ids: Iterable[int]) -> set[int]:
     """Return those of the memories that have any of the folded tags."""
     return set(
         select(
@@ -395,7 +392,7 @@ def having_tags(connection: apsw.Connection, folded: Iterable[str], memory_ids: 
 # --- counts ----------------------------------------------------------------------------------------------------------
 
 
-def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, wanted: JsonObject) -> list[int]:
+def owners_with_metadata(connection: Connection, namespace: Namespace, wanted: JsonObject) -> list[int]:
     """Return the ids of memories whose metadata has every wanted key with an equal JSON value.
 
     :raises InvalidRequest: If a caller with limited visibility filters by ids that may be invisible to it.
@@ -426,7 +423,7 @@ def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, want
     ]
 
 
-def passage_texts(connection: apsw.Connection, namespace_id: int, passage_ids: Iterable[int]) -> dict[int, str]:
+def passage_texts(connection: Connection, namespace_id: int, passage_ids: Iterable[int]) -> dict[int, str]:
     """Return the searched texts of those passages that still exist, by id."""
     rows = readable(
         connection,
@@ -445,7 +442,7 @@ class Counts:
     namespaces: int
 
 
-def counts(connection: apsw.Connection) -> Counts:
+def counts(connection: Connection) -> Counts:
     return only(
         connection,
         Counts,
@@ -459,14 +456,14 @@ def counts(connection: apsw.Connection) -> Counts:
 _LIVING = "namespace_id = ? AND source = ? AND key IS NOT NULL AND archived = 0"
 
 
-def keyed_memory(connection: apsw.Connection, namespace: Namespace, source: str, key: str) -> Memory | None:
+def keyed_memory(connection: Connection, namespace: Namespace, source: str, key: str) -> Memory | None:
     """Return the active memory with (source, key), if it exists and is visible."""
     held = keyed_memory_id(connection, namespace.id, source, key)
     return None if held is None else memories(connection, namespace, [held]).get(held)
 
 
 def keyed_page(
-    connection: apsw.Connection, namespace: Namespace, source: str, *, offset: int = 0, limit: int | None = None
+    connection: Connection, namespace: Namespace, source: str, *, offset: int = 0, limit: int | None = None
 ) -> tuple[list[Memory], int]:
     """Return the active memories of one source that have a key, by key, and the total.
 
@@ -485,7 +482,7 @@ def keyed_page(
     return [found[id_] for id_ in ids if id_ in found], int(total)
 
 
-def keyed_ids(connection: apsw.Connection, namespace_id: int, source: str, key: str) -> list[int]:
+def keyed_ids(connection: Connection, namespace_id: int, source: str, key: str) -> list[int]:
     """Return the ids of the memory with (source, key) and of those that it replaced."""
     return list(
         select(

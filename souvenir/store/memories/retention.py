@@ -6,23 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import apsw
-
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.store.namespaces import Namespace
 from souvenir.store.rows import select
+from souvenir.store.sql import Connection
 
 _PRUNABLE = "namespace_id = ? AND archived = 1 AND pinned = 0 AND updated_at < ?"
 
 
-def count_prunable(connection: apsw.Connection, namespace: Namespace, before: datetime) -> int:
+def count_prunable(connection: Connection, namespace: Namespace, before: datetime) -> int:
     """Count archived, unpinned memories that were last changed, or archived, before a time."""
     where = f"SELECT count(*) FROM memories WHERE {_PRUNABLE}"
     return int(connection.execute(where, (namespace.id, to_us(before))).get)
 
 
-def prunable(connection: apsw.Connection, namespace: Namespace, before: datetime, *, limit: int) -> list[int]:
+def prunable(connection: Connection, namespace: Namespace, before: datetime, *, limit: int) -> list[int]:
     """Return the ids of the first prunable memories."""
     return list(
         select(
@@ -45,7 +44,7 @@ class Aged:
 
 
 def next_source_below(
-    connection: apsw.Connection, namespace: Namespace, prefixes: Sequence[str], *, after: str
+    connection: Connection, namespace: Namespace, prefixes: Sequence[str], *, after: str
 ) -> str | None:
     """Return the first source after one that is below one of the prefixes, each of which ends with `/`."""
     row = connection.execute(
@@ -56,7 +55,7 @@ def next_source_below(
     return None if row is None else str(row)
 
 
-def aged(connection: apsw.Connection, namespace: Namespace, source: str, *, after: int, limit: int) -> list[Aged]:
+def aged(connection: Connection, namespace: Namespace, source: str, *, after: int, limit: int) -> list[Aged]:
     """Return the active memories of a source with greater ids, in id order."""
     return list(
         select(

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-import apsw
-
 from souvenir.core.stored_json import to_json
 from souvenir.store.namespaces import Namespace, visible_condition
 from souvenir.store.rows import readable, select
+from souvenir.store.sql import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class TagCount:
     last_used_at: datetime
 
 
-def count_each(connection: apsw.Connection, namespace: Namespace) -> list[TagCount]:
+def count_each(connection: Connection, namespace: Namespace) -> list[TagCount]:
     """Return the tags of active memories, the most used first."""
     visible, parameters = visible_condition(namespace.sources, "m.source")
     rows = readable(
@@ -46,7 +45,7 @@ def count_each(connection: apsw.Connection, namespace: Namespace) -> list[TagCou
     return [tag for _, tag in rows]
 
 
-def memories_with(connection: apsw.Connection, namespace: Namespace, folded: Iterable[str]) -> Mapping[int, int]:
+def memories_with(connection: Connection, namespace: Namespace, folded: Iterable[str]) -> Mapping[int, int]:
     """Return the memories that have any of the tags, archived ones too, by id, and since when, in microseconds."""
     visible, parameters = visible_condition(namespace.sources, "m.source")
     return dict(
@@ -61,7 +60,7 @@ def memories_with(connection: apsw.Connection, namespace: Namespace, folded: Ite
     )
 
 
-def backdate(connection: apsw.Connection, memory_id: int, folded: str, added_at_us: int) -> None:
+def backdate(connection: Connection, memory_id: int, folded: str, added_at_us: int) -> None:
     """Set the time when a memory got a tag to an earlier one; a later time changes nothing."""
     connection.execute(
         "UPDATE memory_tags SET added_at = min(added_at, ?) WHERE memory_id = ? AND folded = ?",

@@ -9,14 +9,13 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-import apsw
-
 from souvenir.core.errors import AgentNotFound
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import EARLIEST_US, LATEST_US, to_us
 from souvenir.core.types import UNLIMITED, AccessLevels, JsonObject, Scope
 from souvenir.store.graph import mention_queue
 from souvenir.store.rows import first, only, readable, select
+from souvenir.store.sql import Connection
 
 _COLUMNS = "a.namespace_id, n.name, a.uid, a.metadata, a.policy, a.access, a.created_at"
 _FROM = f"SELECT {_COLUMNS} FROM agents a JOIN namespaces n ON n.id = a.namespace_id"
@@ -62,12 +61,12 @@ class AgentCounts:
     last_message_at: datetime | None
 
 
-def find(connection: apsw.Connection, name: str) -> Agent | None:
+def find(connection: Connection, name: str) -> Agent | None:
     row = first(connection, _AgentRow, f"{_FROM} WHERE n.name = ?", (name,))
     return None if row is None else row.agent
 
 
-def require_agent(connection: apsw.Connection, scope: Scope) -> Agent:
+def require_agent(connection: Connection, scope: Scope) -> Agent:
     """Return the scope's agent.
 
     :raises AgentNotFound: If the namespace is not an agent.
@@ -78,9 +77,7 @@ def require_agent(connection: apsw.Connection, scope: Scope) -> Agent:
     return found
 
 
-def page(
-    connection: apsw.Connection, *, only: str | None, prefix: str, offset: int, limit: int
-) -> tuple[list[Agent], int]:
+def page(connection: Connection, *, only: str | None, prefix: str, offset: int, limit: int) -> tuple[list[Agent], int]:
     """Return a page of agents by name, and the total.
 
     :param only: The only visible name, if visibility is limited.
@@ -103,7 +100,7 @@ def page(
     return found, int(total)
 
 
-def ensure(connection: apsw.Connection, namespace_id: int, now: datetime, metadata: JsonObject | None) -> None:
+def ensure(connection: Connection, namespace_id: int, now: datetime, metadata: JsonObject | None) -> None:
     """Make the namespace an agent if it is none; given metadata is stored unless the agent already has some.
 
     The existing memories of a new agent are queued for its graph.
@@ -119,7 +116,7 @@ def ensure(connection: apsw.Connection, namespace_id: int, now: datetime, metada
         mention_queue.put_all(connection, namespace_id)
 
 
-def recreate(connection: apsw.Connection, agent: Agent, now: datetime) -> None:
+def recreate(connection: Connection, agent: Agent, now: datetime) -> None:
     """Recreate a deleted agent with the same settings and no content; its name must be free."""
     row = connection.execute(
         "INSERT INTO namespaces (name, created_at, changed_at) VALUES (?, ?, ?) RETURNING id",
@@ -132,11 +129,11 @@ def recreate(connection: apsw.Connection, agent: Agent, now: datetime) -> None:
     set_access(connection, namespace_id, agent.access)
 
 
-def namespace_ids(connection: apsw.Connection) -> list[int]:
+def namespace_ids(connection: Connection) -> list[int]:
     return list(select(connection, int, "SELECT namespace_id FROM agents ORDER BY namespace_id"))
 
 
-def counts(connection: apsw.Connection, namespace_id: int) -> AgentCounts:
+def counts(connection: Connection, namespace_id: int) -> AgentCounts:
     tables = ("messages", "sessions", "users", "blocks", "memories")
     counted = ", ".join(f"(SELECT count(*) FROM {table} WHERE namespace_id = ?1)" for table in tables)
     # One subquery for each end, so that each is a single lookup in the index; damaged times are no end.
@@ -148,17 +145,17 @@ def counts(connection: apsw.Connection, namespace_id: int) -> AgentCounts:
     return only(connection, AgentCounts, f"SELECT {counted}, {ends}", (namespace_id,))
 
 
-def set_policy(connection: apsw.Connection, namespace_id: int, policy: JsonObject) -> None:
+def set_policy(connection: Connection, namespace_id: int, policy: JsonObject) -> None:
     connection.execute("UPDATE agents SET policy = ? WHERE namespace_id = ?", (to_json(dict(policy)), namespace_id))
 
 
-def access(connection: apsw.Connection, name: str) -> AccessLevels:
+def access(connection: Connection, name: str) -> AccessLevels:
     """Return the access levels of the agent of this name; a namespace that is not an agent is unlimited."""
     query = "SELECT a.access FROM agents a JOIN namespaces n ON n.id = a.namespace_id WHERE n.name = ?"
     return _levels_of(connection.execute(query, (name,)).get)
 
 
-def set_access(connection: apsw.Connection, namespace_id: int, levels: AccessLevels) -> None:
+def set_access(connection: Connection, namespace_id: int, levels: AccessLevels) -> None:
     """Store the levels that differ from the defaults."""
     usual = asdict(UNLIMITED)
     changes = {name: given for name, given in asdict(levels).items() if given != usual[name]}

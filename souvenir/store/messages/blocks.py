@@ -9,11 +9,10 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime
 
-import apsw
-
 from souvenir.core.errors import BlockUnreadable
 from souvenir.core.timestamps import to_us
 from souvenir.store.rows import UNREADABLE, as_text, first, readable
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 _COLUMNS = (
@@ -64,7 +63,7 @@ class BlockVersion:
     at: datetime
 
 
-def find(connection: apsw.Connection, namespace_id: int, label: str) -> Block | None:
+def find(connection: Connection, namespace_id: int, label: str) -> Block | None:
     """:raises BlockUnreadable: If it is damaged."""
     try:
         return first(connection, Block, f"{_FROM} WHERE b.namespace_id = ? AND b.label = ?", (namespace_id, label))
@@ -72,16 +71,14 @@ def find(connection: apsw.Connection, namespace_id: int, label: str) -> Block | 
         raise BlockUnreadable(label) from error
 
 
-def key_of(connection: apsw.Connection, namespace_id: int, label: str) -> tuple[int, str] | None:
+def key_of(connection: Connection, namespace_id: int, label: str) -> tuple[int, str] | None:
     """Return id and public id of a block, even if it is damaged."""
     query = "SELECT id, CAST(uid AS BLOB) FROM blocks WHERE namespace_id = ? AND label = ?"
     row = first(connection, tuple[int, bytes], query, (namespace_id, label))
     return None if row is None else (row[0], as_text(row[1]))
 
 
-def page(
-    connection: apsw.Connection, namespace_id: int, *, offset: int = 0, limit: int = -1
-) -> tuple[list[Block], int]:
+def page(connection: Connection, namespace_id: int, *, offset: int = 0, limit: int = -1) -> tuple[list[Block], int]:
     """Return blocks in the order of their creation, and the total; a negative limit means no limit."""
     rows = list(
         readable(
@@ -96,7 +93,7 @@ def page(
     return list(rows), int(total)
 
 
-def versions(connection: apsw.Connection, block_id: int, *, offset: int, limit: int) -> tuple[list[BlockVersion], int]:
+def versions(connection: Connection, block_id: int, *, offset: int, limit: int) -> tuple[list[BlockVersion], int]:
     """Return versions, newest first, and the total."""
     rows = list(
         readable(

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import apsw
-
 from souvenir.core.passages import PassageOwner, SpokenBy, Utterance
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
@@ -21,7 +19,8 @@ from souvenir.core.types import JsonObject, MessageRole, PassageKind, RecordKind
 from souvenir.store.admin.keys import key_id_of
 from souvenir.store.graph import mention_queue
 from souvenir.store.messages.sessions import MessagePlace
-from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.rows import ids_parameter, only, readable, select
+from souvenir.store.sql import Connection, SqlValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ _SELECT = (
 
 
 def insert(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace_id: int,
     draft: MessageDraft,
     place: MessagePlace,
@@ -115,9 +114,11 @@ def insert(
     indexed: bool,
 ) -> Message:
     uid = str(uuid.uuid4())
-    connection.execute(
+    message_id = only(
+        connection,
+        int,
         "INSERT INTO messages (uid, namespace_id, session_id, position, role, content, user_id, speaker, metadata, "
-        "created_at, indexed, key_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "created_at, indexed, key_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             uid,
             namespace_id,
@@ -133,7 +134,6 @@ def insert(
             key_id_of(actor),
         ),
     )
-    message_id = connection.last_insert_rowid()
     mention_queue.put(connection, namespace_id, RecordKind.MESSAGE, [message_id])
     return Message(
         id=message_id,
@@ -155,7 +155,7 @@ def insert(
 
 
 def update(
-    connection: apsw.Connection, message_id: int, *, content: str | None, metadata: JsonObject | None, at: datetime
+    connection: Connection, message_id: int, *, content: str | None, metadata: JsonObject | None, at: datetime
 ) -> None:
     """Replace the given fields. New content counts as indexed: the caller stores its passages."""
     connection.execute(
@@ -171,11 +171,11 @@ def update(
     )
 
 
-def mark_indexed(connection: apsw.Connection, message_id: int) -> None:
+def mark_indexed(connection: Connection, message_id: int) -> None:
     connection.execute("UPDATE messages SET indexed = 1 WHERE id = ?", (message_id,))
 
 
-def by_uid(connection: apsw.Connection, namespace_id: int, uids: Sequence[str]) -> dict[str, Message]:
+def by_uid(connection: Connection, namespace_id: int, uids: Sequence[str]) -> dict[str, Message]:
     """Return the existing ones of these messages."""
     rows = readable(
         connection,
@@ -187,12 +187,12 @@ def by_uid(connection: apsw.Connection, namespace_id: int, uids: Sequence[str]) 
     return {message.uid: message for message in rows}
 
 
-def exists(connection: apsw.Connection, namespace_id: int, uid: str) -> bool:
+def exists(connection: Connection, namespace_id: int, uid: str) -> bool:
     query = "SELECT EXISTS (SELECT 1 FROM messages WHERE uid = ? AND namespace_id = ?)"
     return bool(connection.execute(query, (uid, namespace_id)).get)
 
 
-def by_id(connection: apsw.Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Message]:
+def by_id(connection: Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Message]:
     """Return the existing ones of these messages."""
     rows = readable(
         connection,
@@ -205,7 +205,7 @@ def by_id(connection: apsw.Connection, namespace_id: int, ids: Iterable[int]) ->
 
 
 def newest(
-    connection: apsw.Connection, namespace_id: int, chosen: MessageFilter, *, limit: int, offset: int = 0
+    connection: Connection, namespace_id: int, chosen: MessageFilter, *, limit: int, offset: int = 0
 ) -> list[Message]:
     where, parameters = condition(namespace_id, chosen)
     return list(
@@ -220,7 +220,7 @@ def newest(
 
 
 def page(
-    connection: apsw.Connection, namespace_id: int, chosen: MessageFilter, *, offset: int, limit: int
+    connection: Connection, namespace_id: int, chosen: MessageFilter, *, offset: int, limit: int
 ) -> tuple[list[Message], int]:
     """Return messages, newest first, and the total."""
     found = newest(connection, namespace_id, chosen, limit=limit, offset=offset)
@@ -228,7 +228,7 @@ def page(
     return found, int(connection.execute(f"SELECT count(*) FROM messages m WHERE {where}", parameters).get)
 
 
-def of_session(connection: apsw.Connection, session_row: int, *, offset: int, limit: int) -> tuple[list[Message], int]:
+def of_session(connection: Connection, session_row: int, *, offset: int, limit: int) -> tuple[list[Message], int]:
     """Return messages in insertion order, and the total."""
     rows = readable(
         connection,
@@ -245,7 +245,7 @@ MAX_WITH_WORDS = 50
 """So many messages of a session with the same words are compared."""
 
 
-def with_words(connection: apsw.Connection, session_row: int, words: str) -> list[Message]:
+def with_words(connection: Connection, session_row: int, words: str) -> list[Message]:
     """Return the messages of a session that contain a text verbatim, newest first."""
     return list(
         readable(
@@ -258,21 +258,19 @@ def with_words(connection: apsw.Connection, session_row: int, words: str) -> lis
     )
 
 
-def count_before(connection: apsw.Connection, message: Message) -> int:
+def count_before(connection: Connection, message: Message) -> int:
     """Return how many messages of its session precede a message."""
     query = "SELECT count(*) FROM messages WHERE session_id = ? AND position < ?"
     return int(connection.execute(query, (message.session_row, message.position)).get)
 
 
-def every(connection: apsw.Connection, namespace_id: int) -> Iterator[Message]:
+def every(connection: Connection, namespace_id: int) -> Iterator[Message]:
     """Yield all messages lazily, oldest first."""
     query = f"{_SELECT} WHERE m.namespace_id = ? ORDER BY m.created_at, m.id"
     return readable(connection, Message, query, (namespace_id,), table="messages")
 
 
-def around(
-    connection: apsw.Connection, namespace_id: int, ids: Iterable[int], *, before: int, after: int
-) -> list[Message]:
+def around(connection: Connection, namespace_id: int, ids: Iterable[int], *, before: int, after: int) -> list[Message]:
     """Return these messages and their neighbours by position, without duplicates: session by session, in order."""
     return list(
         readable(
@@ -288,7 +286,7 @@ def around(
 
 
 def pending(
-    connection: apsw.Connection, namespace_id: int, session_id: str | None, *, after_id: int, limit: int
+    connection: Connection, namespace_id: int, session_id: str | None, *, after_id: int, limit: int
 ) -> list[Message]:
     """Return the next unindexed messages, of one session or of all, in id order."""
     of_session = "" if session_id is None else "AND s.name = ?"
@@ -304,7 +302,7 @@ def pending(
     )
 
 
-def namespaces_with_pending(connection: apsw.Connection) -> list[str]:
+def namespaces_with_pending(connection: Connection) -> list[str]:
     """Return the namespaces with unindexed messages that are not being removed."""
     return list(
         select(
@@ -316,10 +314,10 @@ def namespaces_with_pending(connection: apsw.Connection) -> list[str]:
     )
 
 
-def condition(namespace_id: int, chosen: MessageFilter) -> tuple[str, list[apsw.SQLiteValue]]:
+def condition(namespace_id: int, chosen: MessageFilter) -> tuple[str, list[SqlValue]]:
     """Return an SQL condition on rows of messages, called `m`, and its parameters."""
     conditions = ["m.namespace_id = ?" if chosen.session_id is None else "+m.namespace_id = ?"]
-    parameters: list[apsw.SQLiteValue] = [namespace_id]
+    parameters: list[SqlValue] = [namespace_id]
     for column, table, name in (("session_id", "sessions", chosen.session_id), ("user_id", "users", chosen.user)):
         if name is not None:
             conditions.append(f"m.{column} = (SELECT id FROM {table} WHERE namespace_id = ? AND name = ?)")

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import apsw
-
 from souvenir.core.errors import SessionEnded, SessionNotFound
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject, MessageRole
 from souvenir.store.rows import first, only, readable
+from souvenir.store.sql import Connection, SqlValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ _SELECT = (
 )
 
 
-def ensure_user(connection: apsw.Connection, namespace_id: int, name: str, at: datetime) -> int:
+def ensure_user(connection: Connection, namespace_id: int, name: str, at: datetime) -> int:
     """Return the row of the user of that name; create it if new, and backdate `created_at` to an earlier time."""
     known = first(
         connection,
@@ -80,23 +79,19 @@ def ensure_user(connection: apsw.Connection, namespace_id: int, name: str, at: d
         (namespace_id, name),
     )
     if known is None:
-        connection.execute(
-            "INSERT INTO users (namespace_id, name, created_at) VALUES (?, ?, ?)", (namespace_id, name, to_us(at))
-        )
-        return connection.last_insert_rowid()
+        query = "INSERT INTO users (namespace_id, name, created_at) VALUES (?, ?, ?) RETURNING id"
+        return only(connection, int, query, (namespace_id, name, to_us(at)))
     id_, known_since = known
     if at < known_since:
         connection.execute("UPDATE users SET created_at = ? WHERE id = ?", (to_us(at), id_))
     return id_
 
 
-def user_row(connection: apsw.Connection, namespace_id: int, name: str) -> int | None:
+def user_row(connection: Connection, namespace_id: int, name: str) -> int | None:
     return first(connection, int, "SELECT id FROM users WHERE namespace_id = ? AND name = ?", (namespace_id, name))
 
 
-def users(
-    connection: apsw.Connection, namespace_id: int, *, offset: int = 0, limit: int = -1
-) -> tuple[list[User], int]:
+def users(connection: Connection, namespace_id: int, *, offset: int = 0, limit: int = -1) -> tuple[list[User], int]:
     """Return users by name, and the total; a negative limit means no limit."""
     rows = list(
         readable(
@@ -112,11 +107,11 @@ def users(
     return rows, int(total)
 
 
-def find(connection: apsw.Connection, namespace_id: int, name: str) -> Session | None:
+def find(connection: Connection, namespace_id: int, name: str) -> Session | None:
     return first(connection, Session, f"{_SELECT} WHERE s.namespace_id = ? AND s.name = ?", (namespace_id, name))
 
 
-def require_session(connection: apsw.Connection, namespace_id: int, name: str) -> Session:
+def require_session(connection: Connection, namespace_id: int, name: str) -> Session:
     """:raises SessionNotFound: If there is no such session."""
     found = find(connection, namespace_id, name)
     if found is None:
@@ -124,11 +119,11 @@ def require_session(connection: apsw.Connection, namespace_id: int, name: str) -
     return found
 
 
-def row_of(connection: apsw.Connection, namespace_id: int, name: str) -> int | None:
+def row_of(connection: Connection, namespace_id: int, name: str) -> int | None:
     return first(connection, int, "SELECT id FROM sessions WHERE namespace_id = ? AND name = ?", (namespace_id, name))
 
 
-def require_row(connection: apsw.Connection, namespace_id: int, name: str) -> int:
+def require_row(connection: Connection, namespace_id: int, name: str) -> int:
     """:raises SessionNotFound: If there is no such session."""
     row = row_of(connection, namespace_id, name)
     if row is None:
@@ -136,7 +131,7 @@ def require_row(connection: apsw.Connection, namespace_id: int, name: str) -> in
     return row
 
 
-def open_row(connection: apsw.Connection, namespace_id: int, name: str) -> int | None:
+def open_row(connection: Connection, namespace_id: int, name: str) -> int | None:
     """Return the row of an open session; None if there is no session of that name.
 
     :raises SessionEnded: If it has ended.
@@ -156,11 +151,11 @@ def open_row(connection: apsw.Connection, namespace_id: int, name: str) -> int |
 
 
 def page(
-    connection: apsw.Connection, namespace_id: int, chosen: SessionFilter, *, offset: int, limit: int
+    connection: Connection, namespace_id: int, chosen: SessionFilter, *, offset: int, limit: int
 ) -> tuple[list[Session], int]:
     """Return sessions, newest first, and the total."""
     conditions = ["s.namespace_id = ?"]
-    parameters: list[apsw.SQLiteValue] = [namespace_id]
+    parameters: list[SqlValue] = [namespace_id]
     if chosen.user is not None:
         conditions.append("s.user_id = (SELECT id FROM users WHERE namespace_id = s.namespace_id AND name = ?)")
         parameters.append(chosen.user)
@@ -180,14 +175,14 @@ def page(
     return list(rows), int(total)
 
 
-def every(connection: apsw.Connection, namespace_id: int) -> Iterator[Session]:
+def every(connection: Connection, namespace_id: int) -> Iterator[Session]:
     """Yield all sessions lazily, oldest first."""
     query = f"{_SELECT} WHERE s.namespace_id = ? ORDER BY s.started_at, s.id"
     return readable(connection, Session, query, (namespace_id,), table="sessions")
 
 
 def insert(
-    connection: apsw.Connection,
+    connection: Connection,
     namespace_id: int,
     *,
     name: str,
@@ -198,9 +193,11 @@ def insert(
     started_at: datetime,
 ) -> int:
     """Insert a session and return its row."""
-    connection.execute(
+    return only(
+        connection,
+        int,
         "INSERT INTO sessions (namespace_id, name, user_id, title, metadata, implicit, started_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             namespace_id,
             name,
@@ -211,11 +208,10 @@ def insert(
             to_us(started_at),
         ),
     )
-    return connection.last_insert_rowid()
 
 
 def running_row(
-    connection: apsw.Connection, namespace_id: int, user_row: int | None, at: datetime, idle: timedelta
+    connection: Connection, namespace_id: int, user_row: int | None, at: datetime, idle: timedelta
 ) -> int | None:
     """Return the newest open implicit session of that user whose last message is within `idle` of that time."""
     return first(
@@ -228,7 +224,7 @@ def running_row(
 
 
 def take_place(
-    connection: apsw.Connection, session_row: int, at: datetime, user_row: int | None, user: str | None
+    connection: Connection, session_row: int, at: datetime, user_row: int | None, user: str | None
 ) -> MessagePlace:
     """Reserve the next position in a session for a message; a session without a user gets the message's."""
     at_us = to_us(at)
@@ -245,12 +241,12 @@ def take_place(
     return MessagePlace(session_row, session_id, position, user_row, user)
 
 
-def end(connection: apsw.Connection, session_row: int, now: datetime) -> None:
+def end(connection: Connection, session_row: int, now: datetime) -> None:
     """End a session; one that has already ended keeps its end."""
     connection.execute("UPDATE sessions SET ended_at = coalesce(ended_at, ?) WHERE id = ?", (to_us(now), session_row))
 
 
-def change(connection: apsw.Connection, session_row: int, *, title: str | None, metadata: JsonObject | None) -> None:
+def change(connection: Connection, session_row: int, *, title: str | None, metadata: JsonObject | None) -> None:
     """Replace the given fields."""
     connection.execute(
         "UPDATE sessions SET title = coalesce(?, title), metadata = coalesce(?, metadata) WHERE id = ?",
@@ -269,7 +265,7 @@ WindowRow = tuple[int, MessageRole, str, int]
 """Position, role, content, and the time in microseconds."""
 
 
-def window_messages(connection: apsw.Connection, session_row: int, limit: int) -> list[WindowRow]:
+def window_messages(connection: Connection, session_row: int, limit: int) -> list[WindowRow]:
     """Return the messages in working memory in insertion order; none of a session that has ended."""
     rows = readable(
         connection,
@@ -283,6 +279,6 @@ def window_messages(connection: apsw.Connection, session_row: int, limit: int) -
     return [(position, role, content, at_us) for _, position, role, content, at_us in rows][::-1]
 
 
-def clear_window(connection: apsw.Connection, session_row: int) -> None:
+def clear_window(connection: Connection, session_row: int) -> None:
     """Empty the working memory: it begins with the next message."""
     connection.execute("UPDATE sessions SET window_from = next_position WHERE id = ?", (session_row,))

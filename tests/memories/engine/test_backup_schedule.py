@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from souvenir.memories.backup_schedule import BackupSchedule
-from souvenir.store.backups import Backup
+from souvenir.store.sqlite.backups import Backup
 from tests.store.stored import NOW
 
 DAY, YEAR = timedelta(days=1), timedelta(days=365)

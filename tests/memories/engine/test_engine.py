@@ -32,7 +32,7 @@ from souvenir.core.types import (
     SourceFilter,
 )
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.connections import open_writer
+from souvenir.store.sqlite.connections import open_writer
 from tests.memories.engine.conftest import BreakableEmbedder, OpenEngine
 from tests.memories.engine.verbs import ANN, DEFAULT, add, memory, stored, texts
 

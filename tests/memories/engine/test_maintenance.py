@@ -15,7 +15,7 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, SearchQuery
 from souvenir.index import registry
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.backups import SCHEDULED
+from souvenir.store.sqlite.backups import SCHEDULED
 from tests.memories.engine.conftest import OpenEngine
 from tests.memories.engine.verbs import ANN, DEFAULT
 

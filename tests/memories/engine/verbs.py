@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import apsw
-
 from souvenir.core.types import Memory, MemoryDraft, Scope
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store.sql import Connection
 
 DEFAULT = Scope()
 ANN = Scope("ann")
@@ -34,7 +33,7 @@ def memory(engine: MemoryEngine, memory_id: int, scope: Scope = DEFAULT) -> Memo
 def leap(engine: MemoryEngine, to: int = 2**50) -> None:
     """Move the counter as the import of one line with a large id did."""
 
-    def move(connection: apsw.Connection) -> None:
+    def move(connection: Connection) -> None:
         connection.execute("DELETE FROM sqlite_sequence WHERE name = 'memories'")
         connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('memories', ?)", (to,))
 

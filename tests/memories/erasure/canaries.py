@@ -11,7 +11,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,6 +28,7 @@ from souvenir.store.learning import extractions as provenance
 from souvenir.store.learning.extractions import ExtractionRecord
 from souvenir.store.memories.feedback import NewFeedback
 from souvenir.store.messages.blocks import BlockDraft
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 from tests.conversations.talk import draft
 
@@ -160,7 +160,7 @@ class Garden:
         options = {"named": self.word("agent"), extractions.LEARNED_WITH: {"user": [self.user]}}
         context = self.word("agent")
 
-        def work(connection: apsw.Connection) -> None:
+        def work(connection: Connection) -> None:
             jobs.insert(connection, job_id, jobs.EXTRACT, scope, {}, utc_now())
             found = ExtractionRecord(
                 job_id, scope.namespace, "notes", context, len(transcript), transcript, None, options, Phase.DECIDED

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import apsw
 import pytest
 
 from souvenir.conversations.agents import Agents
@@ -19,8 +18,9 @@ from souvenir.core.types import MemoryDraft, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import pending_removals, tombstones
 from souvenir.store.messages.blocks import BlockDraft
-from souvenir.store.restore import restore_offline
 from souvenir.store.selection import Chooses, Selection, resolve
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite.restore import restore_offline
 from tests.conversations.talk import ANN, BEN, draft, found, listed, say
 from tests.fake_embedder import FakeEmbedder
 
@@ -35,7 +35,7 @@ def opened(settings: Settings) -> Iterator[MemoryEngine]:
 def erase(engine: MemoryEngine, chooses: Chooses, value: str | int, scope: Scope = ANN) -> None:
     """Erase from the current database."""
 
-    def begin(connection: apsw.Connection) -> pending_removals.RemovalStep:
+    def begin(connection: Connection) -> pending_removals.RemovalStep:
         targets = resolve(connection, Selection(scope.namespace, chooses, value))
         assert targets
         tombstones.create(connection, targets, utc_now())

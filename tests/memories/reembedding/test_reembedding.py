@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 
-import apsw
 import pytest
 
 from souvenir.core.errors import BackupDamaged, EmbeddingUnavailable, ServiceClosing
@@ -19,8 +18,9 @@ from souvenir.memories import reembedding as reembedding
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import Reembedding
 from souvenir.models.embedding.specs import ModelSpec
-from souvenir.store import database
 from souvenir.store.admin.jobs import REEMBED, JobStatus
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite import database
 from tests.fake_embedder import FakeEmbedder
 from tests.jobs.handlers import PATIENCE_S
 from tests.memories.reembedding.conftest import (
@@ -171,7 +171,7 @@ def test_a_long_read_delays_only_the_switch(engine: MemoryEngine, open_jobs: Ope
     tried = Event()
     switch = engine.models.switch
 
-    def counted(spec: str, ready: Callable[[apsw.Connection], bool]) -> bool:
+    def counted(spec: str, ready: Callable[[Connection], bool]) -> bool:
         try:
             return switch(spec, ready)
         except TimeoutError:
@@ -313,7 +313,7 @@ def test_a_write_just_before_the_switch_is_included(
     [passages] = engine.prepare([text])
     switch, late = engine.models.switch, list[int]()
 
-    def late_write(spec: str, ready: Callable[[apsw.Connection], bool]) -> bool:
+    def late_write(spec: str, ready: Callable[[Connection], bool]) -> bool:
         if not late:
             late.append(engine.write(DEFAULT, lambda tx: tx.insert(MemoryDraft(text, "s"), passages)).id)
         return switch(spec, ready)

@@ -23,10 +23,10 @@ import structlog
 from souvenir.core.concurrency import may_use_reserve, time_left
 from souvenir.core.errors import Overloaded, ServiceClosing, SouvenirError, Unavailable
 from souvenir.core.telemetry import Instruments, Stage, add_to_bill
-from souvenir.store.connections import BUSY_TIMEOUT_MS
-from souvenir.store.disk_space import Reserve, is_full
-from souvenir.store.generations import CommitLog
-from souvenir.store.scrubbing import empty_log
+from souvenir.store.sqlite.connections import BUSY_TIMEOUT_MS
+from souvenir.store.sqlite.disk_space import Reserve, is_full
+from souvenir.store.sqlite.generations import CommitLog
+from souvenir.store.sqlite.scrubbing import empty_log
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], Any]

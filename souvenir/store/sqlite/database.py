@@ -27,20 +27,21 @@ from souvenir.core.service_warnings import ServiceWarnings
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments
 from souvenir.core.types import Scope
-from souvenir.store import generations, losses, schema, vectors
+from souvenir.store import meta
 from souvenir.store.admin import keys
-from souvenir.store.backups import Backup, Backups
-from souvenir.store.connections import BUSY_TIMEOUT_MS, open_reader, open_writer, require_sound
-from souvenir.store.copies import Copies
-from souvenir.store.disk_space import Reserve, disk_errors
-from souvenir.store.generations import CommitLog
 from souvenir.store.index_changes import IndexUpdate
-from souvenir.store.locks import StoreLock
 from souvenir.store.memories import reads
 from souvenir.store.passages import VectorModels
-from souvenir.store.permissions import REPLACED, make_private
-from souvenir.store.reading import ReaderPool, Reading
-from souvenir.store.restore import (
+from souvenir.store.sqlite import generations, losses
+from souvenir.store.sqlite.backups import Backup, Backups
+from souvenir.store.sqlite.connections import BUSY_TIMEOUT_MS, open_reader, open_writer, require_sound
+from souvenir.store.sqlite.copies import Copies
+from souvenir.store.sqlite.disk_space import Reserve, disk_errors
+from souvenir.store.sqlite.generations import CommitLog
+from souvenir.store.sqlite.locks import StoreLock
+from souvenir.store.sqlite.permissions import REPLACED, make_private
+from souvenir.store.sqlite.reading import ReaderPool, Reading
+from souvenir.store.sqlite.restore import (
     clear_leftovers,
     lock_store,
     migrate_and_record_loss,
@@ -49,11 +50,11 @@ from souvenir.store.restore import (
     stage_backup,
     update_copy,
 )
-from souvenir.store.scrubbing import empty_log, scrub
+from souvenir.store.sqlite.scrubbing import empty_log, scrub
+from souvenir.store.sqlite.writer import Writer
 from souvenir.store.transaction import Transaction
 from souvenir.store.unreadable import UnreadableRows
 from souvenir.store.vectors import MODEL, MODEL_SPEC, OTHER_MODEL
-from souvenir.store.writer import Writer
 
 T = TypeVar("T")
 READERS = 4
@@ -164,16 +165,16 @@ class Database:
         migrate_and_record_loss(connection, self._settings, self.backups.newest)
         with connection:
             connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (MODEL, self.model_id))
-        stored = schema.meta(connection, MODEL)
+        stored = meta.get(connection, MODEL)
         if stored != self.model_id:
             if reads.counts(connection).passages:
                 raise StoreUnusable(
                     f"The vectors in {self._path} were made by {stored} and EMBED_MODEL is {self.model_id}; "
                     "set EMBED_MODEL back, or DATA_DIR to a new folder"
                 )
-            connection.execute("UPDATE meta SET value = ? WHERE key = ?", (self.model_id, MODEL))
+            meta.put(connection, MODEL, self.model_id)
         if self._model_spec is not None:
-            vectors.note(connection, MODEL_SPEC, self._model_spec)
+            meta.put(connection, MODEL_SPEC, self._model_spec)
         self.history_id = generations.history_id(connection)
         losses.show(connection, self.warnings)
 
@@ -304,7 +305,7 @@ class Database:
             if not ready(connection):
                 return False
             for key, value in ((MODEL, model_id), (MODEL_SPEC, spec), (OTHER_MODEL, self.model_id)):
-                vectors.note(connection, key, value)
+                meta.put(connection, key, value)
             return True
 
         with self._gate.write(timeout_s=SWITCH_WAIT_S):

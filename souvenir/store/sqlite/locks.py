@@ -18,7 +18,7 @@ from typing import IO, Self
 from souvenir.core.errors import StoreUnusable
 from souvenir.core.files import make_folder
 from souvenir.core.settings import Settings
-from souvenir.store.permissions import LOCK_NAME, require_usable
+from souvenir.store.sqlite.permissions import LOCK_NAME, require_usable
 
 
 def lock_folder(data_dir: Path) -> IO[str]:

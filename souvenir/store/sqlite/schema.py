@@ -10,12 +10,14 @@ import re
 from contextlib import closing
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from souvenir.core.errors import StoreUnusable
-from souvenir.store import checksums, place_digests
-from souvenir.store.rows import first
+from souvenir.core.labels import place_digests
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite import checksums
 
 APPLICATION_ID = 0x534F5556
 """`SOUV`: identifies the file as ours in SQLite's header."""
@@ -59,7 +61,8 @@ def require_known(connection: apsw.Connection, path: Path) -> None:
 def register_functions(connection: apsw.Connection) -> None:
     """Define the functions that triggers of the schema call."""
     checksums.register(connection)
-    place_digests.register(connection)
+    digests: Any = place_digests
+    connection.create_scalar_function("place_digests", digests, 1, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
 
 
 def migrate(connection: apsw.Connection) -> None:
@@ -97,11 +100,7 @@ def _has_tables(connection: apsw.Connection) -> bool:
     return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM sqlite_schema)").get)
 
 
-def has_table(connection: apsw.Connection, name: str) -> bool:
+def has_table(connection: Connection, name: str) -> bool:
     """Return whether the database, which may have an older schema, has a table."""
     query = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)"
     return bool(connection.execute(query, (name,)).get)
-
-
-def meta(connection: apsw.Connection, key: str) -> str | None:
-    return first(connection, str, "SELECT value FROM meta WHERE key = ?", (key,))

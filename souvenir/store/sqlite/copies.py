@@ -16,10 +16,10 @@ import structlog
 
 from souvenir.core.errors import BackupDamaged, BackupNotFound
 from souvenir.store import pending_removals
-from souvenir.store.backups import Backups
-from souvenir.store.connections import open_reader
-from souvenir.store.permissions import REPLACED
-from souvenir.store.restore import rewrite_backup
+from souvenir.store.sqlite.backups import Backups
+from souvenir.store.sqlite.connections import open_reader
+from souvenir.store.sqlite.permissions import REPLACED
+from souvenir.store.sqlite.restore import rewrite_backup
 from souvenir.store.tombstones import Tombstone
 
 T = TypeVar("T")

@@ -20,6 +20,7 @@ from souvenir.core.timestamps import utc_now
 from souvenir.store.admin import events, jobs
 from souvenir.store.memories.reads import MERGED_FROM
 from souvenir.store.rows import select
+from souvenir.store.sql import Connection
 
 MAX_COUNTED_ID = 2**45
 """No store reaches this by counting, at 10,000 memories a second for a century. The ids of MCP hold twice as many."""
@@ -108,7 +109,7 @@ def renumber(connection: apsw.Connection, *, above: int = 0) -> dict[int, int]:
     return new_of_old
 
 
-def former_ids(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[int]:
+def former_ids(connection: Connection, memory_ids: Iterable[int]) -> list[int]:
     """The ids that backups from before a repair may hold these memories under."""
     return list(
         select(

@@ -25,9 +25,9 @@ from souvenir.core.concurrency import ReadersWriterLock
 from souvenir.core.errors import BackupDamaged, BackupNotFound, InvalidRequest, StoreUnusable, Unavailable
 from souvenir.core.files import make_folder, sha256_of, sync
 from souvenir.store import namespaces
-from souvenir.store.disk_space import disk_error
 from souvenir.store.memories import reads
-from souvenir.store.schema import schema_version
+from souvenir.store.sqlite.disk_space import disk_error
+from souvenir.store.sqlite.schema import schema_version
 
 DATABASE_FILE = "souvenir.db"
 MANIFEST_FILE = "manifest.json"

@@ -22,15 +22,16 @@ from souvenir.core.settings import Settings
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us, utc_now
 from souvenir.core.types import PassageKind, Profile, RecordKind
-from souvenir.store import check, checksums
-from souvenir.store.backups import Backups
+from souvenir.store import check
 from souvenir.store.check import RowId
-from souvenir.store.checksums import BY_TABLE, COVERED, Covered, State
-from souvenir.store.connections import open_reader, open_writer
 from souvenir.store.graph import mention_queue
 from souvenir.store.memories.memories import MEMORY_STATE, MemoryState
-from souvenir.store.restore import lock_store, migrate_and_record_loss
 from souvenir.store.rows import UNREADABLE, first
+from souvenir.store.sqlite import checksums
+from souvenir.store.sqlite.backups import Backups
+from souvenir.store.sqlite.checksums import BY_TABLE, COVERED, Covered, State
+from souvenir.store.sqlite.connections import open_reader, open_writer
+from souvenir.store.sqlite.restore import lock_store, migrate_and_record_loss
 
 Columns = Mapping[str, "apsw.SQLiteValue"]
 

@@ -12,12 +12,18 @@ import apsw
 import structlog
 
 from souvenir.core.errors import StoreUnusable
-from souvenir.store.schema import register_functions, require_known
-from souvenir.store.unreadable import ReportingConnection, UnreadableRows
+from souvenir.store.sqlite.schema import register_functions, require_known
+from souvenir.store.unreadable import UnreadableRows
 
 BUSY_TIMEOUT_MS = 5_000
 
 log = structlog.get_logger(__name__)
+
+
+class ReportingConnection(apsw.Connection):
+    """A connection whose unreadable rows are reported; those of other connections are only logged."""
+
+    unreadable: UnreadableRows | None = None
 
 
 def open_writer(path: Path, unreadable: UnreadableRows | None = None) -> apsw.Connection:

@@ -19,6 +19,8 @@ from typing import Any
 
 import apsw
 
+from souvenir.store.sql import Connection
+
 FUNCTION = "row_checksum"
 
 
@@ -205,7 +207,7 @@ def register(connection: apsw.Connection) -> None:
     connection.create_scalar_function(FUNCTION, computed, 1, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
 
 
-def differences(connection: apsw.Connection, table: str) -> list[Difference]:
+def differences(connection: Connection, table: str) -> list[Difference]:
     """Return the rows of a covered table that differ from their checksums."""
     covered = BY_TABLE[table]
     changed = connection.execute(
@@ -218,7 +220,7 @@ def differences(connection: apsw.Connection, table: str) -> list[Difference]:
     return found + [Difference(table, row[0], State.MISSING) for row in missing]
 
 
-def accept(connection: apsw.Connection) -> list[Difference]:
+def accept(connection: Connection) -> list[Difference]:
     """Make the checksums those of the rows as they are now; return what differed. The caller has a transaction."""
     found = [difference for covered in COVERED for difference in differences(connection, covered.table)]
     for difference in found:
@@ -226,7 +228,7 @@ def accept(connection: apsw.Connection) -> list[Difference]:
     return found
 
 
-def accept_row(connection: apsw.Connection, table: str, row_id: int) -> None:
+def accept_row(connection: Connection, table: str, row_id: int) -> None:
     """Make the checksum of one row that of the row as it is now."""
     covered = BY_TABLE[table]
     connection.execute(f"DELETE FROM {covered.checksums} WHERE id = ?", (row_id,))

@@ -6,7 +6,7 @@ WHERE iif(json_valid(metadata), json_extract(metadata, '$.sensitive_topics'), NU
 CREATE INDEX memories_flagged ON memories (namespace_id)
 WHERE iif(json_valid(metadata), json_extract(metadata, '$.sensitive_topics'), NULL) IS NOT NULL;
 
--- Checksums of rows, kept by triggers: written by `souvenir.store.checksums`, which says what is covered.
+-- Checksums of rows, kept by triggers: written by `souvenir.store.sqlite.checksums`, which says what is covered.
 CREATE TABLE namespaces_checksums (id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL) STRICT;
 INSERT INTO namespaces_checksums SELECT t.id AS id, row_checksum(CAST(concat_ws(x'1f', t.id, t.name, t.created_at) AS BLOB)) AS checksum FROM namespaces t;
 CREATE TRIGGER namespaces_checksum_added AFTER INSERT ON namespaces BEGIN

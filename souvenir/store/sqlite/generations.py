@@ -25,8 +25,9 @@ import structlog
 from souvenir.core.passages import CommitId
 from souvenir.core.service_warnings import ServiceWarnings
 from souvenir.core.timestamps import to_us, utc_now
+from souvenir.store import index_changes, meta
 from souvenir.store.rows import only, select
-from souvenir.store.schema import meta
+from souvenir.store.sql import Connection
 
 MARKER_SUFFIX = ".commit"
 MARKER_UNWRITABLE = "commit_marker_unwritable"
@@ -43,28 +44,28 @@ _RESTORED_OVER = "restored_over"
 log = structlog.get_logger(__name__)
 
 
-def last_commit(connection: apsw.Connection) -> CommitId:
+def last_commit(connection: Connection) -> CommitId:
     """Return the last commit of the database's history."""
     return only(connection, CommitId, "SELECT id, last_commit FROM generations ORDER BY first_commit DESC LIMIT 1")
 
 
-def history_id(connection: apsw.Connection) -> str:
+def history_id(connection: Connection) -> str:
     """Return an id that every restore changes."""
     return only(connection, str, "SELECT id FROM generations ORDER BY first_commit LIMIT 1")
 
 
-def includes(connection: apsw.Connection, commit: CommitId) -> bool:
+def includes(connection: Connection, commit: CommitId) -> bool:
     """Return whether the history of the database contains a commit."""
     query = "SELECT EXISTS (SELECT 1 FROM generations WHERE id = ? AND ? BETWEEN first_commit AND last_commit)"
     return bool(connection.execute(query, commit).get)
 
 
-def is_replaced(connection: apsw.Connection, generation: str) -> bool:
+def is_replaced(connection: Connection, generation: str) -> bool:
     """Return whether the database was restored over one of that generation."""
-    return generation in json.loads(meta(connection, _RESTORED_OVER) or "[]")
+    return generation in json.loads(meta.get(connection, _RESTORED_OVER) or "[]")
 
 
-def begin_history(connection: apsw.Connection, over: Iterable[CommitId]) -> None:
+def begin_history(connection: Connection, over: Iterable[CommitId]) -> None:
     """Begin a new history, for a restored or renumbered database; losses of the old one are forgotten.
 
     :param over: The last commits of the replaced database, as far as they are known.
@@ -75,8 +76,9 @@ def begin_history(connection: apsw.Connection, over: Iterable[CommitId]) -> None
         connection.execute("DELETE FROM generations")
         connection.execute("INSERT INTO generations VALUES (?, ?, ?)", (uuid.uuid4().hex, number, number))
         connection.execute("DELETE FROM incidents")
+        index_changes.clear(connection)
         over_ids = json.dumps([commit.generation for commit in replaced])
-        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_RESTORED_OVER, over_ids))
+        meta.put(connection, _RESTORED_OVER, over_ids)
 
 
 class Marked(NamedTuple):
@@ -192,7 +194,7 @@ class CommitLog:
         return Marked(*commit, to_us(utc_now()), issued(connection))
 
 
-def issued(connection: apsw.Connection) -> tuple[int, ...]:
+def issued(connection: Connection) -> tuple[int, ...]:
     """Return the greatest ids that were ever given to rows of `COUNTED`."""
     issued = dict(
         select(connection, tuple[str, int], f"SELECT name, seq FROM sqlite_sequence WHERE name IN {COUNTED!r}")

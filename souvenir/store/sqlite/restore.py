@@ -25,17 +25,18 @@ from souvenir.core.passages import CommitId
 from souvenir.core.service_warnings import ServiceWarnings
 from souvenir.core.settings import Settings
 from souvenir.core.timestamps import utc_now
-from souvenir.store import checksums, generations, losses, renumbering, tombstones, vectors
+from souvenir.store import meta, tombstones, vectors
 from souvenir.store.admin import events, jobs
-from souvenir.store.backups import Backup, Backups
 from souvenir.store.cascade import RemovedRows
-from souvenir.store.connections import open_reader, open_writer, require_sound
-from souvenir.store.disk_space import disk_error, disk_errors
-from souvenir.store.locks import StoreLock
 from souvenir.store.memories import reads
-from souvenir.store.permissions import REPLACED
 from souvenir.store.rows import select
-from souvenir.store.schema import has_table, meta, migrate, register_functions, require_known
+from souvenir.store.sqlite import checksums, generations, losses, renumbering
+from souvenir.store.sqlite.backups import Backup, Backups
+from souvenir.store.sqlite.connections import open_reader, open_writer, require_sound
+from souvenir.store.sqlite.disk_space import disk_error, disk_errors
+from souvenir.store.sqlite.locks import StoreLock
+from souvenir.store.sqlite.permissions import REPLACED
+from souvenir.store.sqlite.schema import has_table, migrate, register_functions, require_known
 from souvenir.store.tombstones import Tombstone
 
 CARRIED_OVER = ("api_keys", "key_days", "audit_events", "usage_days", "renumbered_memories")
@@ -197,7 +198,7 @@ def migrate_and_record_loss(connection: apsw.Connection, settings: Settings, new
 def require_model(path: Path, name: str, model_id: str) -> None:
     """:raises BackupDamaged: If the staged copy of the backup of this name has vectors of another model."""
     with closing(open_reader(path)) as connection:
-        stored = meta(connection, vectors.MODEL)
+        stored = meta.get(connection, vectors.MODEL)
         if stored != model_id and reads.counts(connection).passages:
             raise BackupDamaged(
                 name,

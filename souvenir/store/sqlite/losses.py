@@ -1,6 +1,6 @@
 """Loss of acknowledged commits: found at the start, and reported until an operator accepts it.
 
-The database is compared with the marker (`souvenir.store.generations`) and with the snapshots of the indexes.
+The database is compared with the marker (`souvenir.store.sqlite.generations`) and with the snapshots of the indexes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,20 @@ from souvenir.core.passages import CommitId
 from souvenir.core.service_warnings import ServiceWarnings
 from souvenir.core.settings import Settings
 from souvenir.core.timestamps import from_us, to_us, utc_now
-from souvenir.store.backups import Backup
-from souvenir.store.generations import COUNTED, Marked, is_replaced, issued, last_commit, marker_path, read_marker
-from souvenir.store.permissions import REPLACED
 from souvenir.store.rows import first, select
-from souvenir.store.schema import has_table
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite.backups import Backup
+from souvenir.store.sqlite.generations import (
+    COUNTED,
+    Marked,
+    is_replaced,
+    issued,
+    last_commit,
+    marker_path,
+    read_marker,
+)
+from souvenir.store.sqlite.permissions import REPLACED
+from souvenir.store.sqlite.schema import has_table
 
 COMMITS_MISSING = "commits_missing"
 
@@ -63,7 +72,7 @@ def record(connection: apsw.Connection, loss: Loss, newest: Backup | None) -> No
     )
 
 
-def recorded(connection: apsw.Connection) -> list[str]:
+def recorded(connection: Connection) -> list[str]:
     """Return the messages of the losses that are not accepted, oldest first."""
     return list(select(connection, str, "SELECT message FROM incidents ORDER BY id"))
 

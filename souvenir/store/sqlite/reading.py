@@ -12,7 +12,7 @@ import structlog
 
 from souvenir.core.concurrency import BACKGROUND, ReadersWriterLock, current_caller, require_time, time_left
 from souvenir.core.errors import Overloaded, ServiceClosing, Unavailable
-from souvenir.store.connections import open_reader
+from souvenir.store.sqlite.connections import open_reader
 from souvenir.store.unreadable import UnreadableRows
 
 STEPS_BETWEEN_LOOKS = 50_000
