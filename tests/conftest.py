@@ -20,16 +20,18 @@ from shutil import disk_usage
 import pytest
 import structlog
 from hypothesis import settings as hypothesis_settings
+from starlette import testclient
 
 from benchmarks.service import Service
 from scripts.build_config_docs import names_of
 from souvenir.core.settings import Settings
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store import disk_space
+from souvenir.store.sqlite import disk_space
 from tests.fake_embedder import FakeEmbedder
 from tests.forking import ForkedPython
 from tests.page.requirements import CHROMIUM, INSTALL_CHROMIUM
 from tests.vendors.embeddings import VendorServer
+from tests.whole_answers import WholeAnswers, send_whole
 
 # Timing on a shared machine says nothing about the code, so no example has a deadline.
 hypothesis_settings.register_profile("souvenir", deadline=None)
@@ -67,7 +69,9 @@ seconds_of_files: dict[str, float] = defaultdict(float)
 """Set-up, call and teardown of the tests of each file."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    # It would stop every application that schemathesis calls after each test, for the next one to start it again.
+    config.pluginmanager.set_blocked("schemathesis")
     if "TMPDIR" not in os.environ and can_hold_files(MEMORY_FOLDER):
         os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY_FOLDER)
     # A shell that runs this in the background ignores Ctrl-C, and processes that tests start would inherit that.
@@ -141,6 +145,14 @@ def _hermetic_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 def _forked_services() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Service, "start_process", ForkedPython)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _whole_answers() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(testclient, "_TestClientTransport", WholeAnswers)
+        patch.setattr(testclient.TestClient, "send", send_whole)
         yield
 
 

@@ -12,6 +12,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -45,10 +46,21 @@ class ForkedPython:
             os.kill(self.pid, number)
 
 
-def _run(arguments: list[str], environment: dict[str, str], log_path: str) -> None:
-    output = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    for stream in (1, 2):
-        os.dup2(output, stream)
+def completed(arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """What `python ARGUMENTS` printed as a fork, and the status that it ended with."""
+    with tempfile.TemporaryDirectory(prefix="souvenir-test-") as folder:
+        paths = [Path(folder) / name for name in ("output", "errors")]
+        process = CONTEXT.Process(target=_run, args=(list(arguments), dict(environment), *map(str, paths)))
+        process.start()
+        process.join()
+        output, errors = (path.read_text(encoding="utf-8") for path in paths)
+        assert process.exitcode is not None
+        return subprocess.CompletedProcess(arguments, process.exitcode, output, errors)
+
+
+def _run(arguments: list[str], environment: dict[str, str], log_path: str, errors_path: str = "") -> None:
+    for stream, path in ((1, log_path), (2, errors_path or log_path)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), stream)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(ROOT)

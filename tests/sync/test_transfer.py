@@ -25,9 +25,10 @@ from souvenir.sync.bucket import PART_BYTES, Bucket
 from souvenir.sync.transfer import BackupTransfer
 from tests.api.conftest import BASE_URL
 from tests.fake_embedder import FakeEmbedder, fake_of
+from tests.forking import completed
 from tests.killing import lines_until_killed
 from tests.sync.conftest import PASSPHRASE
-from tests.vendors.s3 import BUCKET, CuttingProxy
+from tests.vendors.s3 import BUCKET, PAGE_KEYS, CuttingProxy
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEADLINE_S = 60
@@ -119,10 +120,11 @@ def test_what_a_killed_upload_left_is_deleted_after_a_day(tmp_path, sync_values,
 
 
 def test_more_objects_than_one_page_lists_are_listed(tmp_path, sync_values, s3):
-    for n in range(505):
+    count = PAGE_KEYS // 2 + 5
+    for n in range(count):
         s3.write(f"souvenir/manual_{n}/souvenir.db", b"")
         s3.write(f"souvenir/manual_{n}/manifest.json", b"{}")
-    assert len(Bucket(settings_of(tmp_path, sync_values)).backups()) == 505
+    assert len(Bucket(settings_of(tmp_path, sync_values)).backups()) == count
 
 
 # --- scheduled uploads ---------------------------------------------------------------------------------------------
@@ -199,6 +201,11 @@ def test_a_scheduled_upload_that_fails_is_a_warning(tmp_path, sync_values, s3):
 
 
 def run(data_dir: Path, values: dict[str, Any], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return completed(["app.py", *arguments], environment_of(data_dir, values))
+
+
+def run_as_a_program(data_dir: Path, values: dict[str, Any], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same, with all that starting Python and importing the application takes."""
     return subprocess.run(
         [sys.executable, "app.py", *arguments],
         cwd=ROOT,
@@ -211,7 +218,7 @@ def run(data_dir: Path, values: dict[str, Any], *arguments: str) -> subprocess.C
 
 def environment_of(data_dir: Path, values: dict[str, Any]) -> dict[str, str]:
     named = {name.upper(): str(value) for name, value in values.items()}
-    return {**os.environ, **named, "DATA_DIR": str(data_dir), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, **named, "DATA_DIR": str(data_dir)}
 
 
 def test_a_lost_machine_is_recovered_from_the_bucket_and_the_passphrase(tmp_path, sync_values, s3):
@@ -225,7 +232,7 @@ def test_a_lost_machine_is_recovered_from_the_bucket_and_the_passphrase(tmp_path
         headers = {"X-API-Key": key}
         name = client.post("/sync/upload", headers=headers).json()["backup_name"]
 
-    listed = run(found, values, "sync-list")
+    listed = run_as_a_program(found, values, "sync-list")
     assert listed.returncode == 0, listed.stderr
     assert re.match(rf"{name}  .* UTC, \d+ bytes, encrypted\n", listed.stdout)
     downloaded = run(found, values, "sync-download")

@@ -18,6 +18,8 @@ from botocore.config import Config
 BUCKET = "backups"
 ACCESS_KEY_ID, SECRET = "AKIAEXAMPLE", "s3cr3t-8d1f"
 START_TIMEOUT_S = 60
+PAGE_KEYS = 100
+"""Objects that one page of a list holds; Amazon's holds a thousand."""
 
 
 def free_port() -> int:
@@ -32,7 +34,11 @@ class S3Server:
     def __init__(self, *, unauthenticated: int | None = None) -> None:
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
-        environment = {**os.environ, "MOTO_S3_ALLOW_CROSSACCOUNT_ACCESS": "true"}
+        environment = {
+            **os.environ,
+            "MOTO_S3_ALLOW_CROSSACCOUNT_ACCESS": "true",
+            "MOTO_S3_DEFAULT_MAX_KEYS": str(PAGE_KEYS),
+        }
         if unauthenticated is not None:
             environment["INITIAL_NO_AUTH_ACTION_COUNT"] = str(unauthenticated)
         self._process = subprocess.Popen(

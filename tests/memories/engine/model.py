@@ -41,12 +41,12 @@ class Model:
 
     def listing(self, namespace: str) -> list[Memory]:
         """Return memories as the engine lists them: in id order, with values from their links."""
-        return [self._linked(memory) for _, memory in sorted(self.held(namespace).items())]
+        texts = {old.id: old.text for held in self.memories.values() for old in held.values()}
+        return [self._linked(memory, texts) for _, memory in sorted(self.held(namespace).items())]
 
-    def _linked(self, memory: Memory) -> Memory:
+    def _linked(self, memory: Memory, texts: Mapping[int, str]) -> Memory:
         replaced = sorted(old for new, old in self.supersedes if new == memory.id)
         replacing = sorted(new for new, old in self.supersedes if old == memory.id)
-        texts = {old.id: old.text for held in self.memories.values() for old in held.values()}
         return replace(
             memory,
             links=tuple(Link(memory.id, old, "supersedes", self.supersedes[memory.id, old]) for old in replaced),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -63,6 +64,12 @@ from tests.reference.tags import all_of, allowed
 T = TypeVar("T")
 
 
+@cache
+def settings_of_all() -> Settings:
+    """They are read once: the machine opens its engine hundreds of times."""
+    return Settings(max_backups=3)
+
+
 class EngineMachine(RuleBasedStateMachine):
     """Drives the engine and the model together. `ids` holds every id ever issued, including deleted ones."""
 
@@ -94,9 +101,8 @@ class EngineMachine(RuleBasedStateMachine):
 
     def open(self, roomy: bool) -> None:
         """With a minimal memory budget, loading a namespace's index drops the other one."""
-        settings = Settings(data_dir=self.data_dir, max_backups=3)
-        if not roomy:
-            settings = settings.model_copy(update={"index_memory_mb": 0})
+        changes = {"data_dir": self.data_dir} if roomy else {"data_dir": self.data_dir, "index_memory_mb": 0}
+        settings = settings_of_all().model_copy(update=changes)
         self.engine = MemoryEngine.open(settings, self.embedder)
 
     def close_engine(self) -> None:

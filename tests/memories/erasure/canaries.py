@@ -197,11 +197,14 @@ class Garden:
 def found_in(folder: Path, words: Iterable[str]) -> dict[str, list[str]]:
     """Return, by word, the files below a folder that contain it as written or as indexed."""
     analyser = Analyser()
-    needles: dict[str, set[bytes]] = {}
+    words_of: dict[bytes, set[str]] = defaultdict(set)
+    forms_of: dict[int, set[bytes]] = defaultdict(set)
     for word in words:
-        forms = {word, word.lower(), word.casefold(), *analyser.terms(word)}
-        needles[word] = {form.encode() for form in forms if len(form.encode()) >= MIN_TERM_BYTES}
-    starts = np.unique(np.array([start_of(form) for forms in needles.values() for form in forms], np.uint64))
+        for form in {word, word.lower(), word.casefold(), *analyser.terms(word)}:
+            if len(encoded := form.encode()) >= MIN_TERM_BYTES:
+                words_of[encoded].add(word)
+                forms_of[start_of(encoded)].add(encoded)
+    starts = np.unique(np.array(list(forms_of), np.uint64))
     held: dict[str, list[str]] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         try:
@@ -209,9 +212,9 @@ def found_in(folder: Path, words: Iterable[str]) -> dict[str, list[str]]:
         except FileNotFoundError:  # old snapshots go in the background after a restore
             continue
         begun = starts_in(content, starts.tobytes())
-        for word, sought in needles.items():
-            if any(start_of(form) in begun and form in content for form in sought):
-                held.setdefault(word, []).append(str(path.relative_to(folder)))
+        sought = {form for start in begun for form in forms_of[start]}
+        for word in {word for form in sought if form in content for word in words_of[form]}:
+            held.setdefault(word, []).append(str(path.relative_to(folder)))
     return held
 
 
