@@ -17,6 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 from shutil import disk_usage
 
+import apsw
 import pytest
 import structlog
 from hypothesis import settings as hypothesis_settings
@@ -30,6 +31,7 @@ from souvenir.store.sqlite import disk_space
 from tests.fake_embedder import FakeEmbedder
 from tests.forking import ForkedPython
 from tests.page.requirements import CHROMIUM, INSTALL_CHROMIUM
+from tests.shared_sql import SharedSql
 from tests.vendors.embeddings import VendorServer
 from tests.whole_answers import WholeAnswers, send_whole
 
@@ -72,6 +74,9 @@ seconds_of_files: dict[str, float] = defaultdict(float)
 def pytest_configure(config: pytest.Config) -> None:
     # It would stop every application that schemathesis calls after each test, for the next one to start it again.
     config.pluginmanager.set_blocked("schemathesis")
+    shared_sql = SharedSql()
+    config.pluginmanager.register(shared_sql)
+    apsw.connection_hooks.append(shared_sql.begin)
     if "TMPDIR" not in os.environ and can_hold_files(MEMORY_FOLDER):
         os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY_FOLDER)
     # A shell that runs this in the background ignores Ctrl-C, and processes that tests start would inherit that.

@@ -193,7 +193,8 @@ def test_shipped_modules_import_only_the_standard_library_and_declared_requireme
     distributions = packages_distributions()
     declared = {
         canonicalize_name(requirement.name)
-        for requirement in [*requirements_of_pyproject(), *requirements_of_pyproject("sync")]
+        for extra in (None, "sync", "postgres")
+        for requirement in requirements_of_pyproject(extra)
     }
     violations = []
     for path, tree in shipped().items():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import blake2b
+from hashlib import sha256
 from itertools import accumulate
 
 from souvenir.core.errors import InvalidRequest, SourceReserved
@@ -54,7 +54,7 @@ def split_digests(digests: bytes) -> set[bytes]:
 
 
 def _digest(path: bytes) -> bytes:
-    return blake2b(path, digest_size=PLACE_DIGEST_BYTES).digest()
+    return sha256(path).digest()[:PLACE_DIGEST_BYTES]
 
 
 PROJECT, PERSON = "project", "person"

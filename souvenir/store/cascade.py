@@ -142,7 +142,9 @@ class Removal:
 
     def _forget_requests(self, namespace_id: int, made: Iterable[str]) -> None:
         """Delete the idempotency keys that created one of these: a repeated request creates a new object."""
-        condition = f"namespace_id = ? AND EXISTS (SELECT 1 FROM json_each(made) WHERE value {_CHOSEN})"
+        condition = (
+            "namespace_id = ? AND EXISTS (SELECT 1 FROM json_each(made) WHERE atom IN (SELECT atom FROM json_each(?)))"
+        )
         chosen = to_json(list(made))
         self._add(idempotency_keys=self._delete_where("idempotency_keys", condition, namespace_id, chosen))
 

@@ -57,8 +57,9 @@ RULES = {
     ),
     "passage {} does not say what its memory says": (
         "SELECT p.id FROM passages p JOIN memories m ON p.kind = 'memory' AND m.id = p.owner_id WHERE "
-        "(p.source, p.archived, p.occurred_at, p.dated) IS NOT "
-        "(m.source, m.archived, coalesce(m.document_at, m.created_at), m.document_at IS NOT NULL)"
+        "(p.source, p.archived, p.occurred_at, p.dated) IS DISTINCT FROM "
+        "(m.source, m.archived, coalesce(m.document_at, m.created_at), "
+        "CASE WHEN m.document_at IS NULL THEN 0 ELSE 1 END)"
     ),
     "passage {} is not part of its memory's text": (
         "SELECT p.id FROM passages p JOIN memories m ON p.kind = 'memory' AND m.id = p.owner_id "
@@ -90,7 +91,7 @@ RULES = {
         "SELECT u.memory_id FROM unsplit u JOIN memories m ON m.id = u.memory_id WHERE u.namespace_id <> m.namespace_id"
     ),
     "message {} that is indexed has no passage, or one that is not has some": (
-        "SELECT id FROM messages m WHERE indexed <> EXISTS "
+        "SELECT id FROM messages m WHERE (indexed = 1) <> EXISTS "
         "(SELECT 1 FROM passages p WHERE p.kind = 'message' AND p.owner_id = m.id)"
     ),
     "passage {} belongs to no message of its namespace": (
@@ -99,12 +100,12 @@ RULES = {
     ),
     "passage {} does not say what its message says": (
         "SELECT p.id FROM passages p JOIN messages m ON p.kind = 'message' AND m.id = p.owner_id WHERE "
-        "(p.occurred_at, p.session_id, p.position, p.role, p.user_id, p.speaker) IS NOT "
+        "(p.occurred_at, p.session_id, p.position, p.role, p.user_id, p.speaker) IS DISTINCT FROM "
         "(m.created_at, m.session_id, m.position, m.role, m.user_id, m.speaker)"
     ),
     "passage {} is not its message's text": (
         "SELECT p.id FROM passages p JOIN messages m ON p.kind = 'message' AND m.id = p.owner_id "
-        "WHERE (p.text, p.ordinal) IS NOT (m.content, 0)"
+        "WHERE (p.text, p.ordinal) IS DISTINCT FROM (m.content, 0)"
     ),
     "the log of index changes of namespace {} goes on after its last write": (
         "SELECT DISTINCT n.id FROM index_changes c JOIN namespaces n ON n.id = c.namespace_id "
@@ -147,13 +148,13 @@ RULES = {
     "a mention of concept {} is of nothing in its namespace, or of another time": (
         "SELECT concept_id FROM mentions m JOIN concepts c ON c.id = m.concept_id LEFT JOIN messages s "
         "ON m.kind = 'message' AND s.id = m.owner_id LEFT JOIN memories y ON m.kind = 'memory' AND y.id = m.owner_id "
-        "WHERE coalesce(s.namespace_id, iif(y.archived, NULL, y.namespace_id), 0) <> c.namespace_id "
+        "WHERE coalesce(s.namespace_id, CASE WHEN y.archived = 0 THEN y.namespace_id END, 0) <> c.namespace_id "
         "OR coalesce(s.created_at, y.document_at, y.created_at) <> m.at"
     ),
     "{} waits to be read and is not there": (
         "SELECT u.kind || ' ' || u.owner_id FROM unread u LEFT JOIN messages s ON u.kind = 'message' "
         "AND s.id = u.owner_id LEFT JOIN memories y ON u.kind = 'memory' AND y.id = u.owner_id "
-        "WHERE coalesce(s.namespace_id, iif(y.archived, NULL, y.namespace_id), 0) <> u.namespace_id"
+        "WHERE coalesce(s.namespace_id, CASE WHEN y.archived = 0 THEN y.namespace_id END, 0) <> u.namespace_id"
     ),
     "a claim about concept {} lies in another namespace": (
         "SELECT concept_id FROM claims l WHERE EXISTS (SELECT 1 FROM concepts c "

@@ -106,7 +106,8 @@ def _keep(tx: Transaction, once: Once, ids: Sequence[str]) -> None:
         (to_us(tx.now - KEPT), PRUNED_AT_ONCE),
     )
     tx.connection.execute(
-        "INSERT OR REPLACE INTO idempotency_keys VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO idempotency_keys VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (namespace_id, actor, route, key_hash) "
+        "DO UPDATE SET request_hash = excluded.request_hash, made = excluded.made, created_at = excluded.created_at",
         (
             tx.namespace_id,
             tx.scope.actor,

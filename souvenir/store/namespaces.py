@@ -66,13 +66,13 @@ def source_condition(source: SourceFilter) -> tuple[str, list[SqlValue]]:
 def visible_condition(sources: tuple[str, ...] | None, column: str = "source") -> tuple[str, list[SqlValue]]:
     """Return the SQL equivalent of `souvenir.core.labels.is_visible`, and its parameters."""
     if sources is None:
-        return "1", []
+        return "TRUE", []
     of_each = [f"{column} = ? OR substr({column}, 1, length(?)) = ?"] * len(sources)
     parameters: list[SqlValue] = []
     for path in sources:
         parameters += [path, path + SEPARATOR, path + SEPARATOR]
     climbs = f"instr('/' || {column} || '/', '/{PARENT}/')"
-    return f"({' OR '.join(of_each) or '0'}) AND {climbs} = 0", parameters
+    return f"({' OR '.join(of_each) or 'FALSE'}) AND {climbs} = 0", parameters
 
 
 def change_seq(connection: Connection, namespace_id: int) -> int:

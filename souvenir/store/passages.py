@@ -196,8 +196,8 @@ def remove_passages(
 def insert_embeddings(connection: Connection, model_id: str, embeddings: Mapping[int, Embedding]) -> None:
     """Store embeddings by passage id; passages that were deleted meanwhile are skipped."""
     connection.executemany(
-        "INSERT OR IGNORE INTO vectors (passage_id, model_id, vector, tokens) SELECT id, ?, ?, ? FROM passages "
-        "WHERE id = ?",
+        "INSERT INTO vectors (passage_id, model_id, vector, tokens) SELECT id, ?, ?, ? FROM passages "
+        "WHERE id = ? ON CONFLICT DO NOTHING",
         [
             (
                 model_id,

@@ -104,7 +104,8 @@ def begin(connection: Connection, targets: Iterable[Target], work: str) -> Remov
     """
     wanted = expand(connection, present(connection, targets))
     connection.executemany(
-        "INSERT OR REPLACE INTO removals (kind, owner_id, work) VALUES (?, ?, ?)",
+        "INSERT INTO removals (kind, owner_id, work) VALUES (?, ?, ?) "
+        "ON CONFLICT (kind, owner_id) DO UPDATE SET work = excluded.work",
         [(target.kind.value, target.id, work) for target in wanted],
     )
     removal = Removal(connection)
@@ -195,7 +196,7 @@ def sessions_of(connection: Connection, user_id: int) -> list[int]:
             "(SELECT 1 FROM messages m WHERE m.session_id = s.id AND m.user_id <> ?1) "
             "UNION SELECT s.id FROM sessions s WHERE s.user_id IS NULL AND s.id IN "
             "(SELECT session_id FROM messages WHERE user_id = ?1) AND NOT EXISTS "
-            "(SELECT 1 FROM messages m WHERE m.session_id = s.id AND m.user_id IS NOT ?1)",
+            "(SELECT 1 FROM messages m WHERE m.session_id = s.id AND m.user_id IS DISTINCT FROM ?1)",
             (user_id,),
         )
     )
@@ -292,7 +293,8 @@ def by_kind(targets: Iterable[Target]) -> dict[Removable, list[int]]:
 
 def advance(connection: Connection, work: str, now: datetime, *, at_once: int = AT_ONCE) -> RemovalStep | None:
     """Delete the next batch of a removal; return None when nothing of it is left."""
-    target = first(connection, Target, "SELECT kind, owner_id FROM removals WHERE work = ? LIMIT 1", (work,))
+    query = "SELECT kind, owner_id FROM removals WHERE work = ? ORDER BY kind, owner_id LIMIT 1"
+    target = first(connection, Target, query, (work,))
     if target is None:
         return None
     match target.kind:

@@ -34,7 +34,7 @@ def flagged(connection: Connection, kind: PassageKind, namespace_id: int, topics
             connection,
             int,
             f"SELECT id FROM {_TABLES[kind]} WHERE namespace_id = ? AND {is_flagged} "
-            f"AND EXISTS (SELECT 1 FROM json_each(metadata, {path}) WHERE value IN (SELECT value FROM json_each(?)))",
+            f"AND EXISTS (SELECT 1 FROM json_each(metadata, {path}) WHERE atom IN (SELECT atom FROM json_each(?)))",
             (namespace_id, json.dumps(list(topics))),
         )
     )
@@ -99,12 +99,14 @@ def keys(connection: Connection, namespace_id: int, column: Column) -> list[int 
 
 def values(connection: Connection, column: Column, wanted: Iterable[int | str]) -> dict[int | str, Any]:
     """Return the values of these rows, as text or parsed JSON."""
+    chosen = list(wanted)
+    item = "atom" if any(isinstance(key, str) for key in chosen) else "value"
     rows = select(
         connection,
         tuple[int | str, str],
         f"SELECT {column.key}, {column.name} FROM {column.table} "
-        f"WHERE {column.name} IS NOT NULL AND {column.key} IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(wanted)),),
+        f"WHERE {column.name} IS NOT NULL AND {column.key} IN (SELECT {item} FROM json_each(?))",
+        (json.dumps(chosen),),
     )
     return {key: json.loads(value) if column.is_json else value for key, value in rows}
 

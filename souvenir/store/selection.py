@@ -75,7 +75,8 @@ def resolve(connection: Connection, selection: Selection) -> list[Target]:
         condition, parameters = source_condition(SourceFilter(str(selection.value), SourceMatch.PATH))
     else:
         values = selection.value if isinstance(selection.value, tuple) else (selection.value,)
-        condition = f"{_NAMES[selection.chooses]} IN (SELECT value FROM json_each(?))"
+        column = _NAMES[selection.chooses]
+        condition = f"{column} IN (SELECT {'value' if column == 'id' else 'atom'} FROM json_each(?))"
         parameters = [to_json(list(values))]
     rows = select(
         connection,

@@ -53,7 +53,8 @@ def read(connection: Connection) -> list[Tombstone]:
 
 def add(connection: Connection, rows: Iterable[Tombstone]) -> None:
     """Add tombstones of another copy of the same store."""
-    connection.executemany("INSERT OR IGNORE INTO tombstones (kind, owner_id, erased_at) VALUES (?, ?, ?)", rows)
+    query = "INSERT INTO tombstones (kind, owner_id, erased_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+    connection.executemany(query, rows)
 
 
 def replay(connection: Connection, now: datetime) -> RemovedRows:

@@ -122,7 +122,7 @@ class EventFilter:
 
     def condition(self) -> tuple[str, list[SqlValue]]:
         """Return an SQL condition that is true of every visible event, and of few others, and its parameters."""
-        conditions = ["substr(type, 1, instr(type, '.') - 1) IN (SELECT value FROM json_each(?))"]
+        conditions = ["substr(type, 1, instr(type, '.') - 1) IN (SELECT atom FROM json_each(?))"]
         parameters: list[SqlValue] = [to_json(sorted(self.nouns))]
         if self.type is not None:
             conditions.append("type = ?")
@@ -163,10 +163,11 @@ EVERYTHING = EventFilter(frozenset(one.partition(".")[0] for one in TYPES))
 
 _IN_NAMESPACE = "e.namespace_id = (SELECT id FROM namespaces WHERE name = ?)"
 _OF_EVENTS = "FROM json_each(?) chosen JOIN events e ON e.id = chosen.value"
+_STATE = "CASE WHEN json_valid({0}) THEN {0} ELSE '{{}}' END"
 _CHANGED = (
-    "SELECT json_group_array(a.key) FROM json_each(iif(json_valid(h.after), h.after, '{}')) a "
-    "LEFT JOIN json_each(iif(json_valid(h.before), h.before, '{}')) b ON b.key = a.key "
-    "WHERE a.value IS NOT b.value AND a.key NOT IN ('created_at', 'updated_at')"
+    f"SELECT json_group_array(a.key) FROM json_each({_STATE.format('h.after')}) a "
+    f"WHERE (h.after -> a.key) IS DISTINCT FROM ({_STATE.format('h.before')} -> a.key) "
+    "AND a.key NOT IN ('created_at', 'updated_at')"
 )
 """The names of the fields that differ between the states of a history row `h`."""
 
@@ -263,8 +264,9 @@ def _ends(connection: Connection, ids: tuple[str]) -> Iterator[tuple[int, tuple[
         connection,
         tuple[int, int, str, str],
         f"SELECT f.id, e.id, f.source, t.source {_OF_EVENTS} "
-        "JOIN memories f ON f.id = coalesce(e.data ->> 'from_id', e.data ->> 'id') "
-        "JOIN memories t ON t.id = coalesce(e.data ->> 'to_id', e.data ->> 'conflicts_with') WHERE e.memory_id IS NULL",
+        "JOIN memories f ON f.id = CAST(coalesce(e.data ->> 'from_id', e.data ->> 'id') AS BIGINT) "
+        "JOIN memories t ON t.id = CAST(coalesce(e.data ->> 'to_id', e.data ->> 'conflicts_with') AS BIGINT) "
+        "WHERE e.memory_id IS NULL",
         ids,
         table="memories",
     )
@@ -310,7 +312,7 @@ def _forget(connection: Connection, events: Sequence[tuple[int, int]]) -> int:
         last[namespace_id] = max(event_id, last.get(namespace_id, 0))
     connection.executemany(
         "INSERT INTO forgotten_events (namespace_id, last_id) VALUES (?, ?) "
-        "ON CONFLICT (namespace_id) DO UPDATE SET last_id = max(last_id, excluded.last_id)",
+        "ON CONFLICT (namespace_id) DO UPDATE SET last_id = max(forgotten_events.last_id, excluded.last_id)",
         list(last.items()),
     )
     return len(events)

@@ -320,7 +320,7 @@ def reopen(connection: Connection, job_id: str) -> None:
 def request_cancel(connection: Connection, job_id: str, now: datetime) -> None:
     """Cancel a job that has not begun; ask a running one to stop, so that it can clean up."""
     connection.execute(
-        "UPDATE jobs SET cancel_requested = 1, finished_at = CASE WHEN started_at IS NULL THEN ? END, "
+        "UPDATE jobs SET cancel_requested = 1, finished_at = CASE WHEN started_at IS NULL THEN CAST(? AS BIGINT) END, "
         "status = CASE WHEN started_at IS NULL THEN 'cancelled' ELSE status END "
         "WHERE id = ? AND status IN ('queued', 'running')",
         (to_us(now), job_id),
@@ -343,7 +343,7 @@ def requeue_running(connection: Connection, lane: str | None = None) -> None:
 def delete_of(connection: Connection, namespace: str) -> int:
     """Delete all jobs of a namespace; return how many there were."""
     connection.execute(
-        "DELETE FROM jobs WHERE namespace = ? AND kind NOT IN (SELECT value FROM json_each(?))",
+        "DELETE FROM jobs WHERE namespace = ? AND kind NOT IN (SELECT atom FROM json_each(?))",
         (namespace, to_json(list(STORE_WIDE))),
     )
     return connection.changes()
@@ -374,7 +374,7 @@ def prune_excess(connection: Connection, lane: str | None = None) -> None:
     )
     connection.execute(
         "DELETE FROM jobs WHERE id IN "
-        f"(SELECT id FROM ({ranked}) ORDER BY rank, finished_at DESC, id LIMIT -1 OFFSET ?)",
+        f"(SELECT id FROM ({ranked}) ORDER BY rank, finished_at DESC, id LIMIT 9223372036854775807 OFFSET ?)",
         (*parameters, MAX_FINISHED),
     )
 
@@ -392,7 +392,7 @@ def scope_of(job: Job) -> Scope:
 def _of_lane(lane: str | None) -> tuple[str, list[str]]:
     """Return an SQL condition on the kinds of a queue, and its parameters."""
     if lane is None:
-        return "kind NOT IN (SELECT value FROM json_each(?))", [to_json(list(OWN_LANES))]
+        return "kind NOT IN (SELECT atom FROM json_each(?))", [to_json(list(OWN_LANES))]
     return "kind = ?", [lane]
 
 
@@ -404,7 +404,7 @@ def _startable(lane: str | None, resting: Collection[str]) -> tuple[str, list[st
         "AND e.status IN ('queued', 'running')"
     )
     condition = (
-        f"j.status = 'queued' AND {where} AND (cancel_requested = 1 OR id NOT IN (SELECT value FROM json_each(?))) "
+        f"j.status = 'queued' AND {where} AND (cancel_requested = 1 OR id NOT IN (SELECT atom FROM json_each(?))) "
         f"AND NOT EXISTS ({earlier})"
     )
     return condition, [*parameters, to_json(list(resting))]
@@ -418,7 +418,7 @@ def _where(chosen: JobFilter) -> tuple[str, list[SqlValue]]:
     conditions: list[str] = ["namespace = ?"]
     parameters: list[SqlValue] = [chosen.namespace]
     if chosen.owner is not None:
-        conditions += ["actor = ?", "sources IS ?"]
+        conditions += ["actor = ?", "sources IS NOT DISTINCT FROM ?"]
         parameters += [chosen.owner.actor, _sources(chosen.owner)]
     if chosen.status is not None:
         conditions.append("status = ?")

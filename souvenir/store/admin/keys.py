@@ -203,6 +203,7 @@ def count_submission(connection: Connection, actor: str, quotas: Quotas, kind: s
     is_extraction = kind == EXTRACT
     connection.execute(
         "INSERT INTO key_days VALUES (?1, ?2, ?3, ?4) ON CONFLICT (key_id) DO UPDATE SET day = ?2, "
-        "jobs = iif(day = ?2, jobs, 0) + ?3, extractions = iif(day = ?2, extractions, 0) + ?4",
+        "jobs = CASE WHEN key_days.day = ?2 THEN key_days.jobs ELSE 0 END + ?3, "
+        "extractions = CASE WHEN key_days.day = ?2 THEN key_days.extractions ELSE 0 END + ?4",
         (key_id, to_us(now) // _DAY_US, int(not is_extraction), int(is_extraction)),
     )

@@ -175,7 +175,8 @@ def has_link(connection: Connection, from_id: int, to_id: int, link_type: str) -
 
 def remember_ids(connection: Connection, job_id: str, stored: Mapping[int, StoredLine]) -> None:
     connection.executemany(
-        "INSERT OR REPLACE INTO import_ids (job_id, old_id, new_id, added) VALUES (?, ?, ?, ?)",
+        "INSERT INTO import_ids (job_id, old_id, new_id, added) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (job_id, old_id) DO UPDATE SET new_id = excluded.new_id, added = excluded.added",
         [(job_id, old_id, line.memory_id, line.added) for old_id, line in stored.items()],
     )
 

@@ -52,11 +52,14 @@ def add_usage(connection: Connection, rows: Iterable[UsageRow]) -> None:
         name = row.name if _has_place(connection, *key, row.name) else OTHER
         connection.execute(
             f"INSERT INTO usage_days ({_KEY}, calls, input_tokens, output_tokens, cost_usd) "
-            f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT ({_KEY}) DO UPDATE SET calls = calls + excluded.calls, "
-            "input_tokens = input_tokens + excluded.input_tokens, "
-            "output_tokens = output_tokens + excluded.output_tokens, cost_usd = cost_usd + excluded.cost_usd",
+            f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT ({_KEY}) DO UPDATE SET {_SUMS}",
             (*key, name, row.calls, row.input_tokens, row.output_tokens, row.cost_usd),
         )
+
+
+_SUMS = ", ".join(
+    f"{name} = usage_days.{name} + excluded.{name}" for name in ("calls", "input_tokens", "output_tokens", "cost_usd")
+)
 
 
 def _has_place(connection: Connection, day: int, namespace: str, dimension: str, operation: str, name: str) -> bool:

@@ -140,25 +140,19 @@ def put(connection: Connection, webhook_id: str, delivery: Delivery) -> None:
     """Write a delivery, which is new if its id is 0, and delete the oldest ones beyond `LOGGED`."""
     finished_at = None if delivery.finished_at is None else to_us(delivery.finished_at)
     next_at = None if delivery.next_attempt_at is None else to_us(delivery.next_attempt_at)
-    connection.execute(
-        "INSERT INTO webhook_deliveries (id, webhook_id, event_id, status, attempts, response_status, error, "
-        "next_attempt_at, created_at, finished_at) SELECT nullif(?, 0), id, ?, ?, ?, ?, ?, ?, ?, ? FROM webhooks "
-        "WHERE id = ? ON CONFLICT (id) DO UPDATE SET status = excluded.status, attempts = excluded.attempts, "
-        "response_status = excluded.response_status, error = excluded.error, "
-        "next_attempt_at = excluded.next_attempt_at, finished_at = excluded.finished_at",
-        (
-            delivery.id,
-            delivery.event_id,
-            delivery.status.value,
-            delivery.attempts,
-            delivery.response_status,
-            delivery.error,
-            next_at,
-            to_us(delivery.created_at),
-            finished_at,
-            webhook_id,
-        ),
-    )
+    state = (delivery.status.value, delivery.attempts, delivery.response_status, delivery.error, next_at, finished_at)
+    if delivery.id:
+        connection.execute(
+            "UPDATE webhook_deliveries SET status = ?, attempts = ?, response_status = ?, error = ?, "
+            "next_attempt_at = ?, finished_at = ? WHERE id = ?",
+            (*state, delivery.id),
+        )
+    else:
+        connection.execute(
+            "INSERT INTO webhook_deliveries (webhook_id, event_id, created_at, status, attempts, response_status, "
+            "error, next_attempt_at, finished_at) SELECT id, ?, ?, ?, ?, ?, ?, ?, ? FROM webhooks WHERE id = ?",
+            (delivery.event_id, to_us(delivery.created_at), *state, webhook_id),
+        )
     connection.execute(
         "DELETE FROM webhook_deliveries WHERE webhook_id = ?1 AND id <= "
         "(SELECT id FROM webhook_deliveries WHERE webhook_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",

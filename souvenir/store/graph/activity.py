@@ -50,9 +50,9 @@ def lengths(connection: Connection, namespace_id: int, since: datetime, until: d
         select(
             connection,
             Length,
-            "SELECT (SELECT count(*) FROM messages m WHERE m.session_id = s.id) AS messages, "
-            "(last_message_at - started_at) / 6e7 FROM sessions s WHERE namespace_id = ? "
-            "AND started_at BETWEEN ? AND ? AND last_message_at IS NOT NULL AND messages > 0",
+            "SELECT count(*), (s.last_message_at - s.started_at) / 6e7 FROM sessions s JOIN messages m "
+            "ON m.session_id = s.id WHERE s.namespace_id = ? AND s.started_at BETWEEN ? AND ? "
+            "AND s.last_message_at IS NOT NULL GROUP BY s.id ORDER BY s.id",
             (namespace_id, to_us(since), to_us(until)),
         )
     )
@@ -101,7 +101,7 @@ def mention_times(connection: Connection, ids: Iterable[int]) -> list[int]:
         select(
             connection,
             int,
-            f"SELECT at FROM mentions WHERE concept_id {_CHOSEN} GROUP BY kind, owner_id",
+            f"SELECT min(at) FROM mentions WHERE concept_id {_CHOSEN} GROUP BY kind, owner_id",
             (ids_parameter(ids),),
         )
     )

@@ -177,8 +177,9 @@ def following_session(
     return first(
         connection,
         int,
-        "SELECT s.id FROM sessions s WHERE s.namespace_id = ?1 AND s.id >= ?2 AND (?5 IS NULL OR s.name = ?5) "
-        "AND (?5 IS NOT NULL OR s.ended_at IS NOT NULL OR s.last_message_at <= ?4) AND EXISTS ("
+        "SELECT s.id FROM sessions s WHERE s.namespace_id = ?1 AND s.id >= ?2 "
+        "AND (CAST(?5 AS TEXT) IS NULL OR s.name = ?5) AND (CAST(?5 AS TEXT) IS NOT NULL OR s.ended_at IS NOT NULL "
+        "OR s.last_message_at <= CAST(?4 AS BIGINT)) AND EXISTS ("
         f"SELECT 1 FROM messages m WHERE m.session_id = s.id AND (s.id > ?2 OR m.position > ?3) AND {_WAITS}) "
         "ORDER BY s.id LIMIT 1",
         (namespace_id, *after, None if quiet_since is None else to_us(quiet_since), only),
@@ -256,7 +257,8 @@ def keys_by_message(connection: Connection, message_ids: Iterable[int]) -> dict[
 def mark(connection: Connection, namespace_id: int, message_ids: Iterable[int], job_id: str) -> None:
     """Mark messages as described."""
     connection.executemany(
-        "INSERT OR REPLACE INTO described (message_id, namespace_id, job_id) VALUES (?, ?, ?)",
+        "INSERT INTO described (message_id, namespace_id, job_id) VALUES (?, ?, ?) "
+        "ON CONFLICT (message_id) DO UPDATE SET namespace_id = excluded.namespace_id, job_id = excluded.job_id",
         [(id_, namespace_id, job_id) for id_ in message_ids],
     )
 

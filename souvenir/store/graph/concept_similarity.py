@@ -44,7 +44,8 @@ def replace(connection: Connection, found: Mapping[int, Sequence[Near]]) -> set[
     connection.execute(f"DELETE FROM near_concepts WHERE other_id {_CHOSEN}", (chosen,))
     pairs = [(one, near.concept_id, near.similarity) for one, others in found.items() for near in others]
     connection.executemany(
-        "INSERT OR REPLACE INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, ?)",
+        "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, ?) "
+        "ON CONFLICT (concept_id, other_id) DO UPDATE SET similarity = excluded.similarity",
         [*pairs, *((other, one, similarity) for one, other, similarity in pairs)],
     )
     return touched | {other for _, other, _ in pairs}
@@ -108,5 +109,6 @@ def forget_all(connection: Connection) -> None:
     """Delete all similarities and queue every concept for matching."""
     connection.execute("DELETE FROM near_concepts")
     connection.execute(
-        "INSERT OR IGNORE INTO unmatched (concept_id, namespace_id) SELECT id, namespace_id FROM concepts"
+        "INSERT INTO unmatched (concept_id, namespace_id) SELECT id, namespace_id FROM concepts WHERE TRUE "
+        "ON CONFLICT DO NOTHING"
     )

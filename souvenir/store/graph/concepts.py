@@ -260,7 +260,7 @@ def most_used(connection: Connection, namespace_id: int, *, limit: int) -> dict[
         tuple[int, int],
         "SELECT s.same_as, sum(s.owners) + r.owners FROM concepts s INDEXED BY concepts_by_same "
         "CROSS JOIN concepts r ON r.id = s.same_as WHERE s.same_as IS NOT NULL AND s.namespace_id = ? "
-        "GROUP BY s.same_as",
+        "GROUP BY s.same_as, r.owners",
         (namespace_id,),
     )
     return found | dict(others)
@@ -369,7 +369,7 @@ def stated_names(connection: Connection, namespace_id: int) -> Iterator[tuple[st
     rows = readable(
         connection,
         tuple[int, str, int],
-        "SELECT id, text, iif(kind = 'alias', coalesce(other_id, concept_id), concept_id) FROM claims "
+        "SELECT id, text, CASE kind WHEN 'alias' THEN coalesce(other_id, concept_id) ELSE concept_id END FROM claims "
         "WHERE namespace_id = ? AND kind IN ('name', 'alias') ORDER BY made_by = 'caller' DESC, id DESC",
         (namespace_id,),
         table="claims",

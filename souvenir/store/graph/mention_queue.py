@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from souvenir.core.types import MessageRole, RecordKind
 from souvenir.store.rows import ids_parameter, readable, select
-from souvenir.store.sql import Connection
+from souvenir.store.sql import Connection, SqlValue
 
 
 class Unread(NamedTuple):
@@ -31,24 +31,32 @@ class Unread(NamedTuple):
 
 def put(connection: Connection, namespace_id: int, kind: RecordKind, owner_ids: Iterable[int]) -> None:
     """Queue these if the namespace is an agent."""
+    chosen = ids_parameter(owner_ids)
+    _dequeue(connection, kind, "SELECT value FROM json_each(?2)", chosen)
     connection.execute(
-        "INSERT OR REPLACE INTO unread (namespace_id, kind, owner_id) SELECT ?1, ?2, value FROM json_each(?3) "
-        "WHERE EXISTS (SELECT 1 FROM agents WHERE namespace_id = ?1)",
-        (namespace_id, kind.value, ids_parameter(owner_ids)),
+        "INSERT INTO unread (namespace_id, kind, owner_id) SELECT a.namespace_id, ?2, j.value "
+        "FROM agents a CROSS JOIN json_each(?3) j WHERE a.namespace_id = ?1",
+        (namespace_id, kind.value, chosen),
     )
 
 
 def put_all(connection: Connection, namespace_id: int) -> None:
     """Queue everything in the namespace again."""
     for kind, rows in (
-        (RecordKind.MESSAGE, "messages WHERE namespace_id = ?1"),
-        (RecordKind.MEMORY, "memories WHERE namespace_id = ?1 AND archived = 0"),
+        (RecordKind.MESSAGE, "messages WHERE namespace_id = {0}"),
+        (RecordKind.MEMORY, "memories WHERE namespace_id = {0} AND archived = 0"),
     ):
+        _dequeue(connection, kind, f"SELECT id FROM {rows.format('?2')}", namespace_id)
         connection.execute(
-            "INSERT OR REPLACE INTO unread (namespace_id, kind, owner_id) "
-            f"SELECT namespace_id, ?2, id FROM {rows} ORDER BY id",
+            "INSERT INTO unread (namespace_id, kind, owner_id) "
+            f"SELECT namespace_id, ?2, id FROM {rows.format('?1')} ORDER BY id",
             (namespace_id, kind.value),
         )
+
+
+def _dequeue(connection: Connection, kind: RecordKind, owners: str, parameter: SqlValue) -> None:
+    """Remove rows that are queued again, with new ids: one that is being read must be read again."""
+    connection.execute(f"DELETE FROM unread WHERE kind = ?1 AND owner_id IN ({owners})", (kind.value, parameter))
 
 
 def take(connection: Connection, unread_id: int) -> bool:

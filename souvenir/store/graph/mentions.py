@@ -25,7 +25,7 @@ from souvenir.store.messages.messages import MessageFilter
 from souvenir.store.namespaces import Namespace, visible_condition
 from souvenir.store.passages import PassageWriter, remove_passages
 from souvenir.store.rows import ids_parameter, select
-from souvenir.store.sql import Connection
+from souvenir.store.sql import Connection, SqlValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def known_keys(connection: Connection, namespace_id: int, keys: Iterable[str]) -
         select(
             connection,
             tuple[str, int],
-            "SELECT key, id FROM concepts WHERE namespace_id = ? AND key IN (SELECT value FROM json_each(?))",
+            "SELECT key, id FROM concepts WHERE namespace_id = ? AND key IN (SELECT atom FROM json_each(?))",
             (namespace_id, to_json(list(keys))),
         )
     )
@@ -97,7 +97,7 @@ def hidden_keys(connection: Connection, namespace_id: int, keys: Iterable[str]) 
     rows = select(
         connection,
         str,
-        "SELECT key_hash FROM hidden_concepts WHERE namespace_id = ? AND key_hash IN (SELECT value FROM json_each(?))",
+        "SELECT key_hash FROM hidden_concepts WHERE namespace_id = ? AND key_hash IN (SELECT atom FROM json_each(?))",
         (namespace_id, to_json(list(by_hash))),
     )
     return {by_hash[one] for one in rows}
@@ -173,7 +173,8 @@ def sweep(passages: PassageWriter) -> None:
 def hide_key(connection: Connection, namespace_id: int, key: str) -> None:
     """Exclude a key from the extraction of concepts."""
     connection.execute(
-        "INSERT OR IGNORE INTO hidden_concepts (namespace_id, key_hash) VALUES (?, ?)", (namespace_id, key_hash(key))
+        "INSERT INTO hidden_concepts (namespace_id, key_hash) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        (namespace_id, key_hash(key)),
     )
 
 
@@ -220,19 +221,27 @@ def remove_concepts(connection: Connection, ids: Sequence[int]) -> list[PassageR
 def queue_matching(connection: Connection, concept_ids: Iterable[int]) -> None:
     """Queue concepts for matching with their other spellings."""
     connection.execute(
-        "INSERT OR IGNORE INTO unmatched (concept_id, namespace_id) "
-        "SELECT id, namespace_id FROM concepts WHERE id IN (SELECT value FROM json_each(?))",
+        "INSERT INTO unmatched (concept_id, namespace_id) "
+        "SELECT id, namespace_id FROM concepts WHERE id IN (SELECT value FROM json_each(?)) ON CONFLICT DO NOTHING",
         (ids_parameter(concept_ids),),
     )
 
 
 def queue_sessions(connection: Connection, message_ids: Iterable[int]) -> None:
     """Queue the sessions of these messages for topic assignment."""
-    connection.execute(
-        "INSERT OR REPLACE INTO unsorted (session_id, namespace_id) "
-        "SELECT DISTINCT session_id, namespace_id FROM messages WHERE id IN (SELECT value FROM json_each(?))",
-        (ids_parameter(message_ids),),
+    requeue_sessions(
+        connection,
+        "id IN (SELECT session_id FROM messages WHERE id IN (SELECT value FROM json_each(?)))",
+        ids_parameter(message_ids),
     )
+
+
+def requeue_sessions(connection: Connection, condition: str, parameter: SqlValue) -> None:
+    """Queue sessions at the end of the queue, with a new id, so that one that is being assigned is assigned again."""
+    chosen = f"FROM sessions WHERE {condition}"
+    connection.execute(f"DELETE FROM unsorted WHERE session_id IN (SELECT id {chosen})", (parameter,))
+    query = f"INSERT INTO unsorted (session_id, namespace_id) SELECT id, namespace_id {chosen} ORDER BY id"
+    connection.execute(query, (parameter,))
 
 
 def _forget(
@@ -292,7 +301,7 @@ def _insert(passages: PassageWriter, key: str, prepared: Sequence[PreparedPassag
 def _count(connection: Connection, namespace_id: int, counts: _Counts, owners: int, *, sign: int = 1) -> None:
     connection.execute(
         "INSERT INTO graphs (namespace_id, owners) VALUES (?, ?) "
-        "ON CONFLICT DO UPDATE SET owners = owners + excluded.owners",
+        "ON CONFLICT (namespace_id) DO UPDATE SET owners = graphs.owners + excluded.owners",
         (namespace_id, sign * owners),
     )
     connection.executemany(
@@ -304,7 +313,7 @@ def _count(connection: Connection, namespace_id: int, counts: _Counts, owners: i
     ):
         connection.executemany(
             f"INSERT INTO {table} ({columns}, owners) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET owners = owners + excluded.owners",
+            f"ON CONFLICT ({columns}) DO UPDATE SET owners = {table}.owners + excluded.owners",
             [(*key, sign * n) for key, n in counted.items()],
         )
         if sign < 0:
@@ -336,8 +345,9 @@ class Spelling(NamedTuple):
 
 
 _NAMED = (
-    "WITH named AS MATERIALIZED (SELECT value ->> 0 AS concept_id, value ->> 1 AS root_id, value ->> 2 AS weight "
-    "FROM json_each(?)), found AS (SELECT DISTINCT n.owner_id, n.at, d.root_id, d.weight FROM named d "
+    "WITH named AS MATERIALIZED (SELECT CAST(j.value ->> 0 AS BIGINT) AS concept_id, "
+    "CAST(j.value ->> 1 AS BIGINT) AS root_id, CAST(j.value ->> 2 AS DOUBLE PRECISION) AS weight "
+    "FROM json_each(?) j), found AS (SELECT DISTINCT n.owner_id, n.at, d.root_id, d.weight FROM named d "
     "CROSS JOIN mentions n ON n.concept_id = d.concept_id AND n.kind = ? {joined}) "
     "SELECT owner_id, sum(weight) FROM found GROUP BY owner_id "
     "ORDER BY sum(weight) DESC, count(*) DESC, max(at) DESC, owner_id DESC LIMIT ?"

@@ -48,7 +48,7 @@ def living(connection: Connection, place: EntityGraph, names: Iterable[str]) -> 
         select(
             connection,
             tuple[str, int],
-            f"SELECT key, id FROM memories WHERE {_NAMED} AND archived = 0 AND key IN (SELECT value FROM json_each(?))",
+            f"SELECT key, id FROM memories WHERE {_NAMED} AND archived = 0 AND key IN (SELECT atom FROM json_each(?))",
             (place.namespace_id, place.source, to_json(list(names))),
         )
     )
@@ -60,7 +60,7 @@ def ids_of(connection: Connection, place: EntityGraph, names: Iterable[str]) -> 
         select(
             connection,
             int,
-            f"SELECT id FROM memories WHERE {_NAMED} AND key IN (SELECT value FROM json_each(?)) ORDER BY id",
+            f"SELECT id FROM memories WHERE {_NAMED} AND key IN (SELECT atom FROM json_each(?)) ORDER BY id",
             (place.namespace_id, place.source, to_json(list(names))),
         )
     )
@@ -157,7 +157,7 @@ def unmentioned(connection: Connection, ids: Iterable[int], *, without: Iterable
             connection,
             int,
             "SELECT m.id FROM memories m WHERE m.id IN (SELECT value FROM json_each(?1)) AND m.pinned = 0 "
-            f"AND json_extract(m.metadata, '$.{MENTIONED_ONLY}') = 1 AND NOT EXISTS (SELECT 1 FROM links l "
+            f"AND (m.metadata -> '{MENTIONED_ONLY}') = 'true' AND NOT EXISTS (SELECT 1 FROM links l "
             "WHERE l.from_id = m.id AND l.to_id NOT IN (SELECT value FROM json_each(?2))) AND NOT EXISTS (SELECT 1 "
             "FROM links l WHERE l.to_id = m.id AND l.from_id NOT IN (SELECT value FROM json_each(?2)))",
             (ids_parameter(ids), ids_parameter(without)),

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from souvenir.core.timestamps import to_us
+from souvenir.store.graph import mentions
 from souvenir.store.rows import first, ids_parameter, only, readable, select
 from souvenir.store.sql import Connection
 
@@ -120,7 +121,8 @@ def mentioned_in(connection: Connection, session_ids: Sequence[int]) -> Iterator
         rows = select(
             connection,
             tuple[int, str],
-            "SELECT m.session_id, group_concat(n.concept_id) FROM messages m CROSS JOIN mentions n "
+            "SELECT m.session_id, group_concat(CAST(n.concept_id AS TEXT) ORDER BY m.id, n.concept_id) "
+            "FROM messages m CROSS JOIN mentions n "
             "ON n.kind = 'message' AND n.owner_id = m.id AND n.concept_kind NOT IN ('date', 'quantity') "
             f"WHERE m.session_id {_CHOSEN} GROUP BY m.session_id",
             (ids_parameter(session_ids[begin : begin + SESSIONS_AT_ONCE]),),
@@ -131,11 +133,7 @@ def mentioned_in(connection: Connection, session_ids: Sequence[int]) -> Iterator
 def after_session_deletion(connection: Connection, namespace_id: int) -> None:
     """Delete topics without sessions, and queue a session: inverse frequencies changed for all other sessions."""
     remove_empty(connection, namespace_id)
-    connection.execute(
-        "INSERT OR REPLACE INTO unsorted (session_id, namespace_id) "
-        "SELECT id, namespace_id FROM sessions WHERE namespace_id = ? ORDER BY id DESC LIMIT 1",
-        (namespace_id,),
-    )
+    mentions.requeue_sessions(connection, "id = (SELECT max(id) FROM sessions WHERE namespace_id = ?)", namespace_id)
 
 
 # --- assigned topics -----------------------------------------------------------------------------------------------
@@ -198,15 +196,16 @@ def change(connection: Connection, topic_id: int, before: TopicContents, after: 
     gone = [(topic_id, id_) for id_ in before.sessions.keys() - after.sessions.keys()]
     connection.executemany("DELETE FROM session_topics WHERE topic_id = ? AND session_id = ?", gone)
     connection.executemany(
-        "INSERT OR REPLACE INTO session_topics (session_id, topic_id, relevance, is_primary) "
-        "SELECT id, ?, ?, ? FROM sessions WHERE id = ?",
+        "INSERT INTO session_topics (session_id, topic_id, relevance, is_primary) SELECT id, ?, ?, ? FROM sessions "
+        "WHERE id = ? ON CONFLICT (session_id, topic_id) "
+        "DO UPDATE SET relevance = excluded.relevance, is_primary = excluded.is_primary",
         [(topic_id, *about, id_) for id_, about in after.sessions.items() if before.sessions.get(id_) != about],
     )
     unsaid = [(topic_id, id_) for id_ in before.terms.keys() - after.terms.keys()]
     connection.executemany("DELETE FROM topic_concepts WHERE topic_id = ? AND concept_id = ?", unsaid)
     connection.executemany(
-        "INSERT OR REPLACE INTO topic_concepts (concept_id, topic_id, weight) "
-        "SELECT id, ?, ? FROM concepts WHERE id = ?",
+        "INSERT INTO topic_concepts (concept_id, topic_id, weight) SELECT id, ?, ? FROM concepts WHERE id = ? "
+        "ON CONFLICT (topic_id, concept_id) DO UPDATE SET weight = excluded.weight",
         [(topic_id, weight, id_) for id_, weight in after.terms.items() if before.terms.get(id_) != weight],
     )
     if before.own != after.own:
@@ -300,7 +299,7 @@ def discussing(connection: Connection, topic_id: int, *, looked_at: int, limit: 
             connection,
             int,
             "SELECT n.owner_id FROM (SELECT owner_id FROM mentions WHERE concept_id = ? AND kind = 'message' "
-            "ORDER BY at DESC LIMIT ?) n JOIN messages m ON m.id = n.owner_id JOIN session_topics o "
+            "ORDER BY at DESC, owner_id DESC LIMIT ?) n JOIN messages m ON m.id = n.owner_id JOIN session_topics o "
             "ON o.session_id = m.session_id AND o.topic_id = ? AND o.is_primary = 1",
             (concept, looked_at, topic_id),
         )

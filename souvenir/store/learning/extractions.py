@@ -59,7 +59,7 @@ def together(several: Iterable[LearnedWith]) -> LearnedWith:
 def note(connection: Connection, memory_id: int, learned_with: LearnedWith) -> None:
     """Add to the provenance of a memory."""
     connection.executemany(
-        "INSERT OR IGNORE INTO learned_with (kind, name, memory_id) VALUES (?, ?, ?)",
+        "INSERT INTO learned_with (kind, name, memory_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         [(party, name, memory_id) for party, names in learned_with.items() for name in names],
     )
 
@@ -67,8 +67,8 @@ def note(connection: Connection, memory_id: int, learned_with: LearnedWith) -> N
 def carry(connection: Connection, memory_ids: Iterable[int], new_id: int) -> None:
     """Copy the provenance of memories to the memory that replaces them."""
     connection.execute(
-        "INSERT OR IGNORE INTO learned_with (kind, name, memory_id) "
-        "SELECT kind, name, ? FROM learned_with WHERE memory_id IN (SELECT value FROM json_each(?))",
+        "INSERT INTO learned_with (kind, name, memory_id) SELECT DISTINCT kind, name, CAST(? AS BIGINT) "
+        "FROM learned_with WHERE memory_id IN (SELECT value FROM json_each(?)) ON CONFLICT DO NOTHING",
         (new_id, ids_parameter(memory_ids)),
     )
 
@@ -173,7 +173,7 @@ def set_phase(connection: Connection, job_id: str, phase: Phase) -> None:
     connection.execute("UPDATE extractions SET phase = ? WHERE job_id = ?", (phase.value, job_id))
     connection.execute(
         f"UPDATE extractions SET transcript = NULL WHERE job_id = ? AND phase IN {_TRANSCRIPT_UNUSED} "
-        f"AND (options ->> '$.{FORGOTTEN}' "
+        f"AND (options ->> '$.{FORGOTTEN}' IS NOT NULL "
         "OR EXISTS (SELECT 1 FROM extraction_facts f WHERE f.job_id = extractions.job_id AND proposal IS NULL))",
         (job_id,),
     )
@@ -182,7 +182,8 @@ def set_phase(connection: Connection, job_id: str, phase: Phase) -> None:
 def blank_if_forgotten(connection: Connection, job_id: str) -> None:
     """Delete the transcript of a job that ends if it was forgotten meanwhile."""
     connection.execute(
-        f"UPDATE extractions SET transcript = NULL WHERE job_id = ? AND options ->> '$.{FORGOTTEN}'", (job_id,)
+        f"UPDATE extractions SET transcript = NULL WHERE job_id = ? AND options ->> '$.{FORGOTTEN}' IS NOT NULL",
+        (job_id,),
     )
 
 
@@ -224,8 +225,11 @@ def facts(connection: Connection, job_id: str) -> list[FactRow]:
 def save_facts(connection: Connection, job_id: str, rows: Sequence[FactRow]) -> None:
     """Upsert rows of the ledger."""
     connection.executemany(
-        "INSERT OR REPLACE INTO extraction_facts "
-        "(job_id, ordinal, stage, proposal, decision, outcome, memory_id, target_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO extraction_facts "
+        "(job_id, ordinal, stage, proposal, decision, outcome, memory_id, target_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (job_id, ordinal) DO UPDATE SET stage = excluded.stage, proposal = excluded.proposal, "
+        "decision = excluded.decision, outcome = excluded.outcome, memory_id = excluded.memory_id, "
+        "target_id = excluded.target_id",
         [
             (
                 job_id,
@@ -263,7 +267,7 @@ def summaries(connection: Connection, job_ids: Iterable[str]) -> dict[str, Extra
         connection,
         ExtractionSummary,
         "SELECT job_id, source, context, message_length, options, calls ->> '$[0].model' FROM extractions "
-        "WHERE job_id IN (SELECT value FROM json_each(?))",
+        "WHERE job_id IN (SELECT atom FROM json_each(?))",
         (to_json(list(job_ids)),),
     )
     return {row.job_id: row for row in rows}
@@ -346,7 +350,7 @@ def forget_memories(connection: Connection, memory_ids: Iterable[int]) -> None:
         sorted(found),
     )
     connection.execute(
-        f"UPDATE extractions SET transcript = NULL WHERE job_id IN (SELECT value FROM json_each(?)) "
+        f"UPDATE extractions SET transcript = NULL WHERE job_id IN (SELECT atom FROM json_each(?)) "
         f"AND (phase IN {_TRANSCRIPT_UNUSED} OR job_id NOT IN {_UNFINISHED})",
         (to_json(sorted(jobs)),),
     )
@@ -360,7 +364,7 @@ def forget_said(connection: Connection, namespace_id: int, message_ids: Iterable
         str,
         "SELECT job_id FROM extractions WHERE transcript IS NOT NULL "
         "AND namespace = (SELECT name FROM namespaces WHERE id = ?) "
-        f"AND EXISTS (SELECT 1 FROM {session} WHERE value IN (SELECT s.name FROM messages m "
+        f"AND EXISTS (SELECT 1 FROM {session} WHERE atom IN (SELECT s.name FROM messages m "
         "JOIN sessions s ON s.id = m.session_id WHERE m.id IN (SELECT value FROM json_each(?))))",
         (namespace_id, ids_parameter(message_ids)),
     )
@@ -376,7 +380,7 @@ def with_transcripts(connection: Connection, namespace: str) -> list[str]:
 def blank_transcripts(connection: Connection, job_ids: Sequence[str]) -> None:
     """Blank transcripts; one that a job still needs is blanked when the job has read it, and shown no more."""
     chosen = (to_json(list(job_ids)),)
-    of_these = "job_id IN (SELECT value FROM json_each(?))"
+    of_these = "job_id IN (SELECT atom FROM json_each(?))"
     connection.execute(
         f"UPDATE extractions SET options = json_set(options, '$.{FORGOTTEN}', json('true')) "
         f"WHERE {of_these} AND transcript IS NOT NULL",
@@ -395,16 +399,18 @@ def _same_facts(connection: Connection, facts: Iterable[tuple[str, int]]) -> set
     taken = select(
         connection,
         tuple[str, int],
-        "SELECT t.value ->> 0, t.value ->> 1 FROM json_each(?) f JOIN extractions e ON e.job_id = f.value ->> 0 "
+        "SELECT t.value ->> 0, CAST(t.value ->> 1 AS BIGINT) FROM json_each(?) f "
+        "JOIN extractions e ON e.job_id = f.value ->> 0 "
         f"JOIN json_each(e.options, '$.{TAKEN}') t ON t.key = CAST(f.value ->> 1 AS TEXT)",
         (named,),
     )
     origins = set(taken)
     run = f"coalesce(e.options ->> '$.{RERUN_OF}', e.job_id)"
+    begin, end = (f"CAST(p.proposal ->> '$.span[{number}]' AS BIGINT)" for number in (0, 1))
     spans = (
         f"SELECT e.job_id, e.namespace, {run} AS run, "
-        "p.proposal ->> '$.span[0]' AS start, p.proposal ->> '$.span[1]' AS end FROM json_each(?) f "
-        "JOIN extraction_facts p ON p.job_id = f.value ->> 0 AND p.ordinal = f.value ->> 1 "
+        f"{begin} AS span_start, {end} AS span_end FROM json_each(?) f "
+        "JOIN extraction_facts p ON p.job_id = f.value ->> 0 AND p.ordinal = CAST(f.value ->> 1 AS BIGINT) "
         "JOIN extractions e ON e.job_id = p.job_id"
     )
     overlapping = select(
@@ -413,7 +419,7 @@ def _same_facts(connection: Connection, facts: Iterable[tuple[str, int]]) -> set
         f"WITH s AS MATERIALIZED ({spans}) SELECT p.job_id, p.ordinal FROM s JOIN extractions e "
         f"ON e.namespace = s.namespace AND {run} = s.run AND e.job_id <> s.job_id "
         "JOIN extraction_facts p ON p.job_id = e.job_id AND p.stage <> 'applied' "
-        "WHERE p.proposal ->> '$.span[0]' < s.end AND s.start < p.proposal ->> '$.span[1]'",
+        f"WHERE {begin} < s.span_end AND s.span_start < {end}",
         (to_json(sorted({*facts, *origins})),),
     )
     return origins | set(overlapping)
@@ -429,7 +435,7 @@ def forget_learned_with(connection: Connection, namespace: str, party: Party, na
     _forget(
         connection,
         "SELECT job_id FROM extractions WHERE namespace = ? "
-        f"AND EXISTS (SELECT 1 FROM json_each(options, '$.{LEARNED_WITH}.{party.value}') WHERE value = ?)",
+        f"AND EXISTS (SELECT 1 FROM json_each(options, '$.{LEARNED_WITH}.{party.value}') WHERE atom = ?)",
         namespace,
         name,
     )
@@ -438,7 +444,7 @@ def forget_learned_with(connection: Connection, namespace: str, party: Party, na
 def _forget(connection: Connection, query: str, *parameters: str) -> None:
     rows = select(connection, str, query, parameters)
     chosen = to_json(list(rows))
-    of_these = "IN (SELECT value FROM json_each(?))"
+    of_these = "IN (SELECT atom FROM json_each(?))"
     connection.execute(
         f"UPDATE jobs SET cancel_requested = 1 WHERE id {of_these} AND id IN {_UNFINISHED}",
         (chosen,),

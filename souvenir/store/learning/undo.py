@@ -40,7 +40,7 @@ def archived_by(connection: Connection, job_id: str) -> set[int]:
         select(
             connection,
             int,
-            "SELECT memory_id FROM history WHERE job_id = ? GROUP BY memory_id HAVING max(before IS NOT NULL)",
+            "SELECT memory_id FROM history WHERE job_id = ? GROUP BY memory_id HAVING count(before) > 0",
             (job_id,),
         )
     )
@@ -61,9 +61,10 @@ def _later(connection: Connection, job_id: str) -> Iterator[Newer]:
     rows = select(
         connection,
         tuple[int, str, str, bool, bool, str | None],
-        "SELECT h.memory_id, h.action, h.actor, h.job_id IS ?1, EXISTS (SELECT 1 FROM memories m WHERE m.id = "
-        "h.memory_id), (SELECT job_id FROM extractions WHERE job_id = h.job_id) "
-        "FROM history h WHERE h.id IN (SELECT max(id) FROM history WHERE memory_id IN "
+        "SELECT h.memory_id, h.action, h.actor, h.job_id IS NOT DISTINCT FROM ?1, "
+        "EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory_id), "
+        "(SELECT job_id FROM extractions WHERE job_id = h.job_id) FROM history h "
+        "WHERE h.id IN (SELECT max(id) FROM history WHERE memory_id IN "
         "(SELECT memory_id FROM history WHERE job_id = ?1) AND action <> ?2 AND (job_id IS NULL OR job_id NOT IN "
         "(SELECT job_id FROM extractions WHERE phase = 'undone')) GROUP BY memory_id)",
         (job_id, SPLIT),
@@ -85,7 +86,7 @@ def _linked(connection: Connection, job_id: str) -> Iterator[Newer]:
     rows = select(
         connection,
         tuple[int, str],
-        "WITH touched AS (SELECT memory_id AS id, min(at) AS at, max(before IS NULL) AS added FROM history "
+        "WITH touched AS (SELECT memory_id AS id, min(at) AS at, count(*) > count(before) AS added FROM history "
         f"WHERE job_id = ? GROUP BY memory_id) {of_each_end}",
         (job_id,),
     )

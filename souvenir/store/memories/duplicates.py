@@ -39,7 +39,7 @@ def next_source(connection: Connection, namespace: Namespace, after: str | None,
     """Return the first visible source that begins with the prefix, or the next one after a source."""
     visible, parameters = visible_condition(namespace.sources)
     row = connection.execute(
-        "SELECT min(source) FROM memories WHERE namespace_id = ? AND (? IS NULL OR source > ?) "
+        "SELECT min(source) FROM memories WHERE namespace_id = ? AND (CAST(? AS TEXT) IS NULL OR source > ?) "
         f"AND substr(source, 1, length(?)) = ? AND {visible}",
         (namespace.id, after, after, prefix, prefix, *parameters),
     ).get
@@ -107,14 +107,15 @@ def unchanged(
 ) -> list[int]:
     """Return the duplicates that may be deleted: both memories of the pair are unchanged since the comparison."""
     compared = [(kept.id, kept.updated_at, found.id, found.updated_at) for kept, found in pairs]
+    kept_id, kept_at, found_id, found_at = (f"CAST(pair.value ->> {number} AS BIGINT)" for number in range(4))
     return list(
         select(
             connection,
             int,
             # CROSS JOIN keeps the order: SQLite would otherwise look at every memory of the source for each pair.
             "SELECT d.id FROM json_each(?) pair "
-            "CROSS JOIN memories k ON k.id = pair.value ->> 0 AND k.updated_at = pair.value ->> 1 "
-            "CROSS JOIN memories d ON d.id = pair.value ->> 2 AND d.updated_at = pair.value ->> 3 "
+            f"CROSS JOIN memories k ON k.id = {kept_id} AND k.updated_at = {kept_at} "
+            f"CROSS JOIN memories d ON d.id = {found_id} AND d.updated_at = {found_at} "
             "WHERE k.namespace_id = ? AND d.namespace_id = k.namespace_id AND d.source = k.source "
             "AND k.archived = 0 AND d.archived = 0 AND d.pinned = 0 ORDER BY d.id",
             (json.dumps(compared), namespace_id),

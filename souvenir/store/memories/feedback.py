@@ -51,7 +51,7 @@ def insert(connection: Connection, namespace_id: int, new: NewFeedback, actor: s
     )
     connection.execute(
         "DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE memory_id = ? AND actor = ? "
-        "ORDER BY id DESC LIMIT -1 OFFSET ?)",
+        "ORDER BY id DESC LIMIT 9223372036854775807 OFFSET ?)",
         (new.memory_id, actor, KEPT),
     )
 
@@ -110,7 +110,7 @@ def insert_missed(
     )
     connection.execute(
         "DELETE FROM missed_memories WHERE id IN (SELECT id FROM missed_memories WHERE memory_id = ? AND actor = ? "
-        "ORDER BY id DESC LIMIT -1 OFFSET ?)",
+        "ORDER BY id DESC LIMIT 9223372036854775807 OFFSET ?)",
         (memory_id, actor, KEPT),
     )
     return int(connection.execute("SELECT count(*) FROM missed_memories WHERE memory_id = ?", (memory_id,)).get)

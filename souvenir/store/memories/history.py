@@ -26,10 +26,13 @@ from souvenir.store.unreadable import report
 
 _LAST_ROW = "SELECT id FROM history WHERE memory_id = m.id AND at <= :at ORDER BY id DESC LIMIT 1"
 
-_AFTER = "iif(json_valid(h.after), h.after, '{}')"
+_AFTER = "(CASE WHEN json_valid(h.after) THEN h.after ELSE '{}' END)"
 """The state of a history row, of which an unreadable one has no property."""
 
-_SAME = " AND ".join(f"m.{column} IS {_AFTER} ->> '{column}'" for column in ("text", "source", "document_at"))
+_SAME = " AND ".join(
+    f"m.{column} IS NOT DISTINCT FROM CAST({_AFTER} ->> '{column}' AS {kind})"
+    for column, kind in (("text", "TEXT"), ("source", "TEXT"), ("document_at", "BIGINT"))
+)
 """Whether passages are the same now as then; so does `created_at`, which older history rows do not have."""
 
 _STOOD = f"""
@@ -39,8 +42,9 @@ WITH changed (memory_id) AS MATERIALIZED (
     SELECT id, source, source AS source_now, pinned, archived, metadata, 1 AS same
     FROM memories WHERE namespace_id = :namespace AND id NOT IN (SELECT memory_id FROM changed)
     UNION ALL
-    SELECT m.id, {_AFTER} ->> 'source', m.source, {_AFTER} ->> 'pinned', {_AFTER} ->> 'archived',
-        {_AFTER} -> 'metadata', {_SAME} AND m.created_at = coalesce({_AFTER} ->> 'created_at', m.created_at)
+    SELECT m.id, {_AFTER} ->> 'source', m.source, CAST({_AFTER} ->> 'pinned' AS BIGINT),
+        CAST({_AFTER} ->> 'archived' AS BIGINT), {_AFTER} -> 'metadata', CASE WHEN {_SAME}
+        AND m.created_at = coalesce(CAST({_AFTER} ->> 'created_at' AS BIGINT), m.created_at) THEN 1 ELSE 0 END
     FROM changed JOIN memories m ON m.id = changed.memory_id JOIN history h ON h.id = ({_LAST_ROW})
     WHERE json_valid(h.after)
 )"""

@@ -37,7 +37,7 @@ def _links(
             connection,
             Link,
             f"SELECT {_COLUMNS} FROM links l JOIN memories m ON m.id = l.{there} "
-            f"WHERE l.{here} = ? AND (? IS NULL OR l.type = ?) AND {visible} ORDER BY l.{there}, l.type",
+            f"WHERE l.{here} = ? AND (CAST(? AS TEXT) IS NULL OR l.type = ?) AND {visible} ORDER BY l.{there}, l.type",
             (memory_id, link_type, link_type, *parameters),
             table="links",
         )
@@ -73,7 +73,7 @@ def linked_with(
         connection,
         tuple[int, int],
         f"SELECT here, there FROM ({' UNION ALL '.join(ends)}) l JOIN memories m ON m.id = l.there "
-        f"WHERE (? IS NULL OR l.created_at <= ?) AND {visible}",
+        f"WHERE (CAST(? AS BIGINT) IS NULL OR l.created_at <= ?) AND {visible}",
         (chosen, chosen, *[None if at is None else to_us(at)] * 2, *parameters),
     )
     return list(dict.fromkeys(islice(found, limit)))

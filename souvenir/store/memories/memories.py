@@ -59,12 +59,14 @@ def insert(
 
     :param actor: If it acts with a key, the memory counts towards the quotas of that key.
     """
+    kept = kept_id(connection, origin.id)
+    columns, places, ids = ("", "", ()) if kept is None else ("id, ", "?, ", (kept,))
     memory_id = connection.execute(
-        "INSERT INTO memories (id, namespace_id, text, source, key, metadata, document_at, created_at, updated_at, "
-        "pinned, archived, origin_class, valid_to, key_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-        "RETURNING id",
+        f"INSERT INTO memories ({columns}namespace_id, text, source, key, metadata, document_at, created_at, "
+        f"updated_at, pinned, archived, origin_class, valid_to, key_id) "
+        f"VALUES ({places}?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
-            kept_id(connection, origin.id),
+            *ids,
             namespace_id,
             draft.text,
             draft.source,
@@ -186,7 +188,7 @@ def put_tags(
     """Set the tags of a memory; existing ones keep their times. Returns them in the order of `reads.with_tags`."""
     of_folded = {fold(tag): tag for tag in tags}
     connection.execute(
-        "DELETE FROM memory_tags WHERE memory_id = ? AND folded NOT IN (SELECT value FROM json_each(?))",
+        "DELETE FROM memory_tags WHERE memory_id = ? AND folded NOT IN (SELECT atom FROM json_each(?))",
         (memory_id, to_json(list(of_folded))),
     )
     connection.executemany(

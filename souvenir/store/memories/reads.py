@@ -46,7 +46,7 @@ def tag_condition(namespace_id: int, tags: Iterable[str], *, all_tags: bool) -> 
     having = "GROUP BY memory_id HAVING count(*) = ?" if all_tags else ""
     return (
         "id IN (SELECT memory_id FROM memory_tags WHERE namespace_id = ? AND folded IN "
-        f"(SELECT value FROM json_each(?)) {having})",
+        f"(SELECT atom FROM json_each(?)) {having})",
         [namespace_id, to_json(folded), *([len(folded)] if all_tags else [])],
     )
 
@@ -116,7 +116,9 @@ def as_stored(connection: Connection, namespace: Namespace, ids: Iterable[int]) 
     return whole(connection, _rows(connection, namespace, ids))
 
 
-def _rows(connection: Connection, namespace: Namespace, ids: Iterable[int], condition: str = "1") -> dict[int, Memory]:
+def _rows(
+    connection: Connection, namespace: Namespace, ids: Iterable[int], condition: str = "TRUE"
+) -> dict[int, Memory]:
     """Return the memories without tags, facts and links."""
     where, parameters = _where(namespace)
     rows = readable(
@@ -227,7 +229,7 @@ def _with_links(connection: Connection, namespace: Namespace, found: dict[int, M
             tuple[int, Link, str],
             "SELECT m.id, l.from_id, l.to_id, l.type, l.created_at, m.text FROM links l JOIN memories m "
             f"ON m.id = l.to_id WHERE l.from_id IN (SELECT value FROM json_each(?)) AND {visible} "
-            "ORDER BY l.from_id, l.to_id",
+            "ORDER BY l.from_id, l.to_id, l.type",
             (ids, *parameters),
             table="memories",
         )
@@ -367,9 +369,9 @@ def searched(
         connection,
         Searched,
         "SELECT EXISTS (SELECT 1 FROM feedback f WHERE f.namespace_id = n.id), "
-        "iif(EXISTS (SELECT 1 FROM memory_tags WHERE namespace_id = n.id), "
-        "(SELECT json_group_array(value) FROM json_each(?) WHERE EXISTS (SELECT 1 FROM memory_tags t JOIN memories m "
-        f"ON m.id = t.memory_id WHERE t.namespace_id = n.id AND t.folded = value AND {visible})), '[]'), "
+        "CASE WHEN EXISTS (SELECT 1 FROM memory_tags WHERE namespace_id = n.id) THEN "
+        "(SELECT json_group_array(atom) FROM json_each(?) WHERE EXISTS (SELECT 1 FROM memory_tags t JOIN memories m "
+        f"ON m.id = t.memory_id WHERE t.namespace_id = n.id AND t.folded = atom AND {visible})) ELSE '[]' END, "
         "n.id, n.name, n.created_at, n.changed_at FROM namespaces n WHERE n.name = ?",
         (to_json(list(folded)), *parameters, name),
     )
@@ -383,7 +385,7 @@ def having_tags(connection: Connection, folded: Iterable[str], memory_ids: Itera
             connection,
             int,
             "SELECT DISTINCT memory_id FROM memory_tags WHERE memory_id IN (SELECT value FROM json_each(?)) "
-            "AND folded IN (SELECT value FROM json_each(?))",
+            "AND folded IN (SELECT atom FROM json_each(?))",
             (ids_parameter(memory_ids), to_json(list(folded))),
         )
     )
@@ -403,10 +405,10 @@ def owners_with_metadata(connection: Connection, namespace: Namespace, wanted: J
     nested = {key: value for key, value in wanted.items() if isinstance(value, Mapping | list)}
     for key, value in wanted.items():
         # SQL compares nested values as text, which depends on key order, so for them it only finds candidates.
-        equal = "" if key in nested else "AND e.value IS w.value"
+        equal = "" if key in nested else "AND e.atom IS NOT DISTINCT FROM w.atom"
         conditions.append(
-            "EXISTS (SELECT 1 FROM json_each(iif(json_valid(metadata), metadata, '{}')) e, json_each(?) w "
-            f"WHERE e.key = ? AND e.type = w.type {equal})"
+            "EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(metadata) THEN metadata ELSE '{}' END) e, "
+            f"json_each(?) w WHERE e.key = ? AND e.type = w.type {equal})"
         )
         parameters += [json.dumps([value]), key]
     rows = readable(

@@ -49,7 +49,7 @@ def next_source_below(
     """Return the first source after one that is below one of the prefixes, each of which ends with `/`."""
     row = connection.execute(
         "SELECT min(source) FROM memories WHERE namespace_id = ? AND source > ? AND EXISTS "
-        "(SELECT 1 FROM json_each(?) WHERE substr(source || '/', 1, length(value)) = value)",
+        "(SELECT 1 FROM json_each(?) WHERE substr(source || '/', 1, length(atom)) = atom)",
         (namespace.id, after, to_json(list(prefixes))),
     ).get
     return None if row is None else str(row)

@@ -31,14 +31,12 @@ def count_each(connection: Connection, namespace: Namespace) -> list[TagCount]:
     rows = readable(
         connection,
         tuple[int, TagCount],
-        "WITH used AS MATERIALIZED (SELECT t.memory_id, t.folded, t.tag, t.added_at FROM memory_tags t "
-        "JOIN memories m ON m.id = t.memory_id "
-        f"WHERE t.namespace_id = ? AND m.archived = 0 AND {visible}) "
-        # With min() as the only aggregate of a column, SQLite takes the tag and memory from the row that has it.
-        "SELECT memory_id, tag, count, first, last FROM "
-        "(SELECT folded, memory_id, tag, min(added_at) AS first, count(*) AS count FROM used GROUP BY folded) "
-        "JOIN (SELECT folded, max(added_at) AS last FROM used GROUP BY folded) USING (folded) "
-        "ORDER BY count DESC, folded",
+        # Of several spellings, the first one is shown.
+        "SELECT memory_id, tag, uses, first_at, last_at FROM (SELECT t.memory_id, t.folded, t.tag, "
+        "t.added_at AS first_at, max(t.added_at) OVER same AS last_at, count(*) OVER same AS uses, "
+        "row_number() OVER (PARTITION BY t.folded ORDER BY t.added_at, t.memory_id) AS number "
+        f"FROM memory_tags t JOIN memories m ON m.id = t.memory_id WHERE t.namespace_id = ? AND m.archived = 0 "
+        f"AND {visible} WINDOW same AS (PARTITION BY t.folded)) AS used WHERE number = 1 ORDER BY uses DESC, folded",
         (namespace.id, *parameters),
         table="memory_tags",
     )
@@ -53,7 +51,7 @@ def memories_with(connection: Connection, namespace: Namespace, folded: Iterable
             connection,
             tuple[int, int],
             "SELECT t.memory_id, min(t.added_at) FROM memory_tags t JOIN memories m ON m.id = t.memory_id "
-            f"WHERE t.namespace_id = ? AND t.folded IN (SELECT value FROM json_each(?)) AND {visible} "
+            f"WHERE t.namespace_id = ? AND t.folded IN (SELECT atom FROM json_each(?)) AND {visible} "
             "GROUP BY t.memory_id ORDER BY t.memory_id",
             (namespace.id, to_json(list(folded)), *parameters),
         )

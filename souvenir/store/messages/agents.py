@@ -109,7 +109,7 @@ def ensure(connection: Connection, namespace_id: int, now: datetime, metadata: J
     known = connection.execute("SELECT 1 FROM agents WHERE namespace_id = ?", (namespace_id,)).fetchone()
     connection.execute(
         "INSERT INTO agents (namespace_id, uid, metadata, policy, created_at) VALUES (?, ?, ?, '{}', ?) "
-        "ON CONFLICT (namespace_id) DO UPDATE SET metadata = coalesce(metadata, excluded.metadata)",
+        "ON CONFLICT (namespace_id) DO UPDATE SET metadata = coalesce(agents.metadata, excluded.metadata)",
         (namespace_id, str(uuid.uuid4()), stored, to_us(now)),
     )
     if known is None:

@@ -160,7 +160,7 @@ def update(
     """Replace the given fields. New content counts as indexed: the caller stores its passages."""
     connection.execute(
         "UPDATE messages SET content = coalesce(?, content), metadata = coalesce(?, metadata), edited_at = ?, "
-        "indexed = iif(?, 1, indexed) WHERE id = ?",
+        "indexed = max(?, indexed) WHERE id = ?",
         (
             content,
             None if metadata is None else to_json(dict(metadata)),
@@ -180,7 +180,7 @@ def by_uid(connection: Connection, namespace_id: int, uids: Sequence[str]) -> di
     rows = readable(
         connection,
         Message,
-        f"{_SELECT} WHERE m.uid IN (SELECT value FROM json_each(?)) AND +m.namespace_id = ?",
+        f"{_SELECT} WHERE m.uid IN (SELECT atom FROM json_each(?)) AND +m.namespace_id = ?",
         (json.dumps(list(uids)), namespace_id),
         table="messages",
     )
@@ -323,7 +323,7 @@ def condition(namespace_id: int, chosen: MessageFilter) -> tuple[str, list[SqlVa
             conditions.append(f"m.{column} = (SELECT id FROM {table} WHERE namespace_id = ? AND name = ?)")
             parameters += [namespace_id, name]
     if chosen.exclude_session_id is not None:
-        conditions.append("m.session_id IS NOT (SELECT id FROM sessions WHERE namespace_id = ? AND name = ?)")
+        conditions.append("m.session_id IS DISTINCT FROM (SELECT id FROM sessions WHERE namespace_id = ? AND name = ?)")
         parameters += [namespace_id, chosen.exclude_session_id]
     if chosen.role is not None:
         conditions.append("m.role = ?")

@@ -217,8 +217,8 @@ def running_row(
     return first(
         connection,
         int,
-        "SELECT id FROM sessions WHERE namespace_id = ? AND user_id IS ? AND implicit = 1 AND ended_at IS NULL "
-        "AND last_message_at BETWEEN ? AND ? ORDER BY last_message_at DESC LIMIT 1",
+        "SELECT id FROM sessions WHERE namespace_id = ? AND user_id IS NOT DISTINCT FROM ? AND implicit = 1 "
+        "AND ended_at IS NULL AND last_message_at BETWEEN ? AND ? ORDER BY last_message_at DESC LIMIT 1",
         (namespace_id, user_row, to_us(at) - _us(idle), to_us(at) + _us(idle)),
     )
 

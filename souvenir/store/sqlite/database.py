@@ -164,7 +164,7 @@ class Database:
             self._require_sound(connection)
         migrate_and_record_loss(connection, self._settings, self.backups.newest)
         with connection:
-            connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (MODEL, self.model_id))
+            connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (MODEL, self.model_id))
         stored = meta.get(connection, MODEL)
         if stored != self.model_id:
             if reads.counts(connection).passages:

@@ -11,3 +11,9 @@ CREATE TABLE index_changes (
 ) STRICT, WITHOUT ROWID;
 ALTER TABLE namespaces ADD COLUMN logged_after INTEGER NOT NULL DEFAULT 0;
 UPDATE namespaces SET logged_after = change_seq;
+
+-- The digests of places are of another function now, so readers of events with former ones must load everything again.
+INSERT OR REPLACE INTO forgotten_events
+SELECT namespace_id, max(id) FROM events WHERE namespace_id IN (SELECT namespace_id FROM events WHERE places IS NOT NULL)
+GROUP BY namespace_id;
+DELETE FROM events WHERE id <= (SELECT last_id FROM forgotten_events f WHERE f.namespace_id = events.namespace_id);

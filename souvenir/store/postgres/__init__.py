@@ -1,0 +1,1 @@
+"""The database in PostgreSQL, for several replicas of the service."""

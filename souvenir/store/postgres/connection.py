@@ -1,0 +1,97 @@
+"""A connection to PostgreSQL that runs the statements which both engines share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from decimal import Decimal
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+from psycopg import RawCursor, Transaction
+from psycopg.adapt import Loader
+
+from souvenir.store.postgres.dialect import translate
+from souvenir.store.sql import Parameters
+
+
+class _NumberLoader(Loader):
+    """Sums of integers are `numeric` in PostgreSQL."""
+
+    def load(self, data: Any) -> int | float:
+        number = Decimal(bytes(data).decode())
+        return int(number) if number == number.to_integral_value() else float(number)
+
+
+class _Rows:
+    """Rows in the form of `souvenir.store.sql.Rows`; truth values are 0 and 1, as they are stored."""
+
+    def __init__(self, cursor: RawCursor[tuple[Any, ...]]) -> None:
+        self._cursor = cursor
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
+
+    def fetchone(self) -> Any:
+        if self._cursor.description is None:
+            return None
+        row = self._cursor.fetchone()
+        return None if row is None else tuple(int(value) if isinstance(value, bool) else value for value in row)
+
+    def fetchall(self) -> list[Any]:
+        return list(self)
+
+    @property
+    def get(self) -> Any:
+        row = self.fetchone()
+        return row[0] if row is not None and len(row) == 1 else row
+
+    @property
+    def description(self) -> Sequence[Any]:
+        return self._cursor.description or ()
+
+
+class PostgresConnection:
+    """`souvenir.store.sql.Connection` over psycopg. Outside of a `with` block, each statement is a transaction."""
+
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        """:param connection: In autocommit mode; used by nobody else."""
+        self._connection = connection
+        self._connection.adapters.register_loader("numeric", _NumberLoader)
+        self._cursor: RawCursor[tuple[Any, ...]] | None = None
+        self._open: list[AbstractContextManager[Transaction]] = []
+
+    def execute(self, statement: str, parameters: Parameters = (), /) -> _Rows:
+        translated = translate(statement)
+        cursor = RawCursor(self._connection)
+        cursor.execute(translated.text.encode(), translated.arguments(parameters))
+        self._cursor = cursor
+        return _Rows(cursor)
+
+    def executemany(self, statement: str, parameters: Iterable[Parameters], /) -> _Rows:
+        translated = translate(statement)
+        cursor = RawCursor(self._connection)
+        cursor.executemany(translated.text.encode(), [translated.arguments(one) for one in parameters])
+        self._cursor = cursor
+        return _Rows(cursor)
+
+    def changes(self) -> int:
+        return 0 if self._cursor is None else max(0, self._cursor.rowcount)
+
+    def __enter__(self) -> Self:
+        block = self._connection.transaction()
+        block.__enter__()
+        self._open.append(block)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> bool | None:
+        return self._open.pop().__exit__(kind, error, trace)
