@@ -36,7 +36,7 @@ from souvenir.index.passage_words import WordRules
 from souvenir.index.snapshot import UNWRITABLE, Includes, SnapshotFiles, State
 
 REBUILD_SHARE = 0.25
-"""A write that removes more than this share of a namespace's rows drops its index, since reloading is faster."""
+"""Changes that remove more than this share of a namespace's rows drop its index, since building it is faster."""
 
 SNAPSHOT_MIN_CHANGES = 1_000
 SNAPSHOT_CHANGED_SHARE = 0.05
@@ -202,7 +202,7 @@ class IndexRegistry:
                 entry.pending.append((changes, change_seq))
                 return
         removals = sum(isinstance(change, PassageRemoved) for change in changes)
-        if removals > max(SNAPSHOT_MIN_CHANGES, REBUILD_SHARE * len(entry.index)):
+        if _are_many(removals, entry.index):
             self._drop(key, entry)
             return
         entry.changed_rows += len(changes)
@@ -382,7 +382,10 @@ class IndexRegistry:
         if touched is None:
             log.info("index_snapshot_too_old", **_named(key), action="rebuilding")
             return None
-        index.apply([PassageRemoved(id_, key.kind) for id_ in touched.passage_ids if index.has(id_)], 0)
+        outdated = [PassageRemoved(id_, key.kind) for id_ in touched.passage_ids if index.has(id_)]
+        if _are_many(len(outdated), index):
+            return None
+        index.apply(outdated, 0)
         index.apply(view.owners(touched.owner_ids), 0)
         wrong = self._sampled_problems(index, sample_of(index.attributes.ids, SAMPLED_AT_LOAD), view)
         index.apply(self._added(view.passages(sorted(touched.passage_ids))), view.change_seq)
@@ -407,6 +410,11 @@ class IndexRegistry:
 
     def _added(self, passages: Iterable[tuple[Passage, Embedding]]) -> Iterable[PassageAdded]:
         return (PassageAdded(passage, embedding, self._analyse.chunks(passage)) for passage, embedding in passages)
+
+
+def _are_many(removals: int, index: NamespaceIndex) -> bool:
+    """Return whether building an index again is faster than removing so many rows."""
+    return removals > max(SNAPSHOT_MIN_CHANGES, REBUILD_SHARE * len(index))
 
 
 def _differing_ids(index: NamespaceIndex, view: PassageView) -> tuple[Set[int], Set[int]]:

@@ -8,21 +8,25 @@ log holds ids only, so it keeps nothing of a deleted text.
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
+
+import structlog
 
 from souvenir.core.passages import IndexChange, OwnerChanged, PassageAdded, kind_of
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import PassageKind
-from souvenir.store.rows import ids_parameter, only, select
+from souvenir.store.rows import UNREADABLE, ids_parameter, only, select
 from souvenir.store.sql import Connection
 
 KEPT_WRITES = 100_000
-"""Writes of a namespace in the log. An index that is further behind is built again."""
+"""Writes of a namespace, of any kind, in the log. An index that lacks an earlier one of its kind is built again."""
 
 TRIM_EVERY = 1_000
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,11 @@ def append(
         (None if changed_at is None else to_us(changed_at), namespace_id),
     )
     for kind in {kind_of(change) for change in changes}:
-        of_kind = [change for change in changes if kind_of(change) is kind]
+        ids = tuple(map(ids_parameter, _touched(change for change in changes if kind_of(change) is kind)))
         connection.execute(
-            "INSERT INTO index_changes (namespace_id, change_seq, kind, passage_ids, owner_ids) VALUES (?, ?, ?, ?, ?)",
-            (namespace_id, change_seq, kind.value, *map(ids_parameter, _touched(of_kind))),
+            "INSERT INTO index_changes (namespace_id, change_seq, kind, passage_ids, owner_ids, checksum) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (namespace_id, change_seq, kind.value, *ids, _checksum(*ids)),
         )
     if change_seq % TRIM_EVERY == 0:
         _trim(connection, namespace_id, change_seq - KEPT_WRITES)
@@ -73,22 +78,40 @@ def append(
 
 
 def since(connection: Connection, namespace_id: int, kind: PassageKind, change_seq: int) -> Touched | None:
-    """Return the passages and owners that the writes after a number touched; None if the log does not reach back."""
-    kept = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE id = ? AND logged_after <= ?)"
-    if not connection.execute(kept, (namespace_id, change_seq)).get:
+    """Return the passages and owners of a kind that the writes after a number touched.
+
+    :return: None if the log does not reach back to that number, or is damaged.
+    """
+    is_kept = (
+        "SELECT EXISTS (SELECT 1 FROM namespaces WHERE id = ? AND change_seq >= ?) AND NOT EXISTS "
+        "(SELECT 1 FROM trimmed_index_changes WHERE namespace_id = ? AND kind = ? AND complete_after > ?)"
+    )
+    parameters = (namespace_id, change_seq, namespace_id, kind.value, change_seq)
+    if not connection.execute(is_kept, parameters).get:
         return None
-    rows = list(
-        select(
-            connection,
-            tuple[str, str],
-            "SELECT passage_ids, owner_ids FROM index_changes WHERE namespace_id = ? AND change_seq > ? AND kind = ?",
-            (namespace_id, change_seq, kind.value),
-        )
+    rows = select(
+        connection,
+        tuple[str, str, int],
+        "SELECT passage_ids, owner_ids, checksum FROM index_changes WHERE namespace_id = ? AND change_seq > ? "
+        "AND kind = ?",
+        (namespace_id, change_seq, kind.value),
     )
-    passage_ids, owner_ids = (
-        frozenset(chain.from_iterable(json.loads(row[column]) for row in rows)) for column in (0, 1)
-    )
-    return Touched(passage_ids, owner_ids)
+    passages: set[int] = set()
+    owners: set[int] = set()
+    try:
+        for passage_ids, owner_ids, checksum in rows:
+            if checksum != _checksum(passage_ids, owner_ids):
+                raise ValueError("its checksum differs")
+            passages.update(json.loads(passage_ids))
+            owners.update(json.loads(owner_ids))
+    except UNREADABLE as error:
+        log.warning("index_changes_damaged", namespace_id=namespace_id, kind=kind, reason=str(error))
+        return None
+    return Touched(frozenset(passages), frozenset(owners))
+
+
+def _checksum(passage_ids: str, owner_ids: str) -> int:
+    return zlib.crc32(f"{passage_ids} {owner_ids}".encode())
 
 
 def _touched(changes: Iterable[IndexChange]) -> tuple[set[int], set[int]]:
@@ -108,13 +131,37 @@ def _touched(changes: Iterable[IndexChange]) -> tuple[set[int], set[int]]:
 
 def _trim(connection: Connection, namespace_id: int, up_to: int) -> None:
     """Delete the entries of the first writes."""
-    connection.execute("DELETE FROM index_changes WHERE namespace_id = ? AND change_seq <= ?", (namespace_id, up_to))
     connection.execute(
-        "UPDATE namespaces SET logged_after = ? WHERE id = ? AND logged_after < ?", (up_to, namespace_id, up_to)
+        "INSERT INTO trimmed_index_changes (namespace_id, kind, complete_after) SELECT namespace_id, kind, "
+        "max(change_seq) FROM index_changes WHERE namespace_id = ? AND change_seq <= ? GROUP BY namespace_id, kind "
+        "ON CONFLICT (namespace_id, kind) DO UPDATE SET complete_after = excluded.complete_after",
+        (namespace_id, up_to),
     )
+    connection.execute("DELETE FROM index_changes WHERE namespace_id = ? AND change_seq <= ?", (namespace_id, up_to))
 
 
 def clear(connection: Connection) -> None:
-    """Begin an empty log, in a database whose earlier snapshots are not used."""
+    """Delete all entries, in a database with a new history, whose earlier snapshots are not used."""
     connection.execute("DELETE FROM index_changes")
-    connection.execute("UPDATE namespaces SET logged_after = change_seq")
+
+
+def distrust(connection: Connection) -> None:
+    """Make all snapshots outdated, since passages are changed without entries in the log."""
+    connection.execute("UPDATE namespaces SET change_seq = change_seq + 1")
+    for kind in PassageKind:
+        connection.execute(
+            "INSERT INTO trimmed_index_changes (namespace_id, kind, complete_after) "
+            "SELECT id, ?, change_seq FROM namespaces WHERE TRUE "
+            "ON CONFLICT (namespace_id, kind) DO UPDATE SET complete_after = excluded.complete_after",
+            (kind.value,),
+        )
+
+
+def delete_of(connection: Connection, namespace_id: int, *, at_once: int) -> bool:
+    """Delete the entries of the first writes of a namespace; return False if there were none."""
+    connection.execute(
+        "DELETE FROM index_changes WHERE namespace_id = ?1 AND change_seq IN "
+        "(SELECT change_seq FROM index_changes WHERE namespace_id = ?1 ORDER BY change_seq LIMIT ?2)",
+        (namespace_id, at_once),
+    )
+    return connection.changes() > 0

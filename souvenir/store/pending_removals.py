@@ -28,6 +28,9 @@ from souvenir.store.sqlite.schema import has_table
 AT_ONCE = 128
 """Rows deleted in one transaction: other writes wait for some tens of milliseconds."""
 
+ENTRIES_AT_ONCE = 10_000
+"""Entries of the log of index changes, which are small."""
+
 HIDDEN = "/"
 """Prefix, before the id, of the name of a namespace that is being removed: requests cannot use names with `/`."""
 
@@ -324,7 +327,9 @@ def _advance_namespace(connection: Connection, target: Target, now: datetime, at
         ids = _ids(connection, f"SELECT id FROM {table} WHERE namespace_id = ? LIMIT ?", namespace_id, at_once)
         if ids:
             remove(ids)
-            return _step(removal, namespace_id, now)
+            return _step(removal, namespace_id, now, logged=False)
+    if index_changes.delete_of(connection, namespace_id, at_once=ENTRIES_AT_ONCE):
+        return RemovalStep()
     # The schema cascades to everything else.
     connection.execute("DELETE FROM namespaces WHERE id = ?", (namespace_id,))
     _finish(connection, [target])
@@ -378,9 +383,10 @@ def _advance_rows(connection: Connection, kind: Removable, work: str, now: datet
     return _step(removal, namespace_id, now)
 
 
-def _step(removal: Removal, namespace_id: int, now: datetime) -> RemovalStep:
+def _step(removal: Removal, namespace_id: int, now: datetime, *, logged: bool = True) -> RemovalStep:
+    """:param logged: False for a namespace that is being removed: its snapshots are gone."""
     changes = tuple(removal.changes)
-    change_seq = index_changes.append(removal.connection, namespace_id, changes, now)
+    change_seq = index_changes.append(removal.connection, namespace_id, changes if logged else (), now)
     update = IndexUpdate(namespace_id, change_seq, changes, changes)
     return RemovalStep(removal.removed, update, texts=tuple(removal.texts))
 

@@ -31,7 +31,7 @@ class Rows(Protocol):
 
     @property
     def get(self) -> Any:
-        """The first row; its value if it has one column, None if there is no row."""
+        """The row of a statement that returns at most one: its value if it has one column; None if there is none."""
 
 
 class Connection(Protocol):

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from souvenir.core.types import MemoryPatch
+from souvenir.core.passages import PassageRemoved
+from souvenir.core.types import MemoryPatch, PassageKind
+from souvenir.index import registry
 from souvenir.store import check, index_changes
 from tests.index.shelf import NOW, Shelf
 
@@ -100,6 +102,57 @@ def test_an_index_that_is_further_behind_than_the_log_is_built_again(shelf: Shel
     assert numbers == (5, 9, 5)
 
 
+def test_writes_of_other_kinds_do_not_outdate_a_snapshot(shelf: Shelf, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(index_changes, "KEPT_WRITES", 4)
+    monkeypatch.setattr(index_changes, "TRIM_EVERY", 2)
+    shelf.add(*TEXTS)
+    snapshot_of(shelf)
+    gone, namespace_id = [PassageRemoved(999, PassageKind.MESSAGE)], shelf.namespace_id()
+    for _ in range(20):
+        shelf.database.write_rows(lambda connection: index_changes.append(connection, namespace_id, gone, None))
+    shelf.new_registry()
+    assert shelf.problems() == []
+    assert shelf.analyser.texts == 0
+
+
+def test_an_index_of_which_many_rows_were_removed_is_built_again(shelf: Shelf, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(registry, "SNAPSHOT_MIN_CHANGES", 5)
+    ids = shelf.add(*TEXTS)
+    content = snapshot_of(shelf)
+    for removed, analysed in ((7, 0), (3, len(TEXTS) - 7 - 3)):
+        shelf.delete(ids[:removed])
+        del ids[:removed]
+        shelf.new_registry()
+        path_of(shelf).write_bytes(content)
+        assert shelf.problems() == []
+        assert shelf.analyser.texts == analysed
+
+
+@pytest.mark.parametrize(
+    "damage", ["passage_ids = replace(passage_ids, '3', '7')", "owner_ids = CAST(x'5bff5d' AS TEXT)"]
+)
+def test_a_damaged_entry_is_not_used(shelf: Shelf, damage: str):
+    shelf.add(*TEXTS)
+    content = snapshot_of(shelf)
+    shelf.add("a new one")
+    shelf.database.write_rows(lambda connection: connection.execute(f"UPDATE index_changes SET {damage}"))
+    shelf.new_registry()
+    path_of(shelf).write_bytes(content)
+    with capture_logs() as logs:
+        assert shelf.problems() == []
+    assert shelf.analyser.texts == len(TEXTS) + 1
+    assert [line["event"] for line in logs] == ["index_changes_damaged", "index_snapshot_too_old"]
+
+
+def test_all_snapshots_are_outdated_by_changes_without_entries(shelf: Shelf):
+    shelf.add(*TEXTS)
+    snapshot_of(shelf)
+    shelf.database.write_rows(index_changes.distrust)
+    shelf.new_registry()
+    assert shelf.problems() == []
+    assert shelf.analyser.texts == len(TEXTS)
+
+
 def test_the_log_of_a_deleted_namespace_is_deleted(shelf: Shelf):
     shelf.add(*TEXTS)
     shelf.add("another", namespace="ann")
@@ -127,7 +180,7 @@ def test_a_lost_entry_is_noticed(shelf: Shelf):
 def test_the_check_finds_entries_of_writes_that_never_were(shelf: Shelf):
     shelf.add(*TEXTS)
     shelf.database.write_rows(
-        lambda connection: connection.execute("INSERT INTO index_changes VALUES (?, 9, 'memory', '[]', '[]')", (1,))
+        lambda connection: connection.execute("INSERT INTO index_changes VALUES (?, 9, 'memory', '[]', '[]', 0)", (1,))
     )
     with shelf.database.read() as connection:
         assert check.problems(connection) == [

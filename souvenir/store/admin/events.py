@@ -258,15 +258,21 @@ def _shown(connection: Connection, chosen: EventFilter, rows: Sequence[Event]) -
     return [shown for event in completed if (shown := chosen.shown(event)) is not None]
 
 
+# The ids of other events are no numbers.
+_END = (
+    "CASE WHEN e.type LIKE 'memory.%' OR e.type LIKE 'conflict.%' "
+    "THEN CAST(coalesce(e.data ->> '{0}', e.data ->> '{1}') AS BIGINT) END"
+)
+
+
 def _ends(connection: Connection, ids: tuple[str]) -> Iterator[tuple[int, tuple[str, str]]]:
     """Yield the sources of the two memories that an event is about, if both still exist."""
     rows = readable(
         connection,
         tuple[int, int, str, str],
         f"SELECT f.id, e.id, f.source, t.source {_OF_EVENTS} "
-        "JOIN memories f ON f.id = CAST(coalesce(e.data ->> 'from_id', e.data ->> 'id') AS BIGINT) "
-        "JOIN memories t ON t.id = CAST(coalesce(e.data ->> 'to_id', e.data ->> 'conflicts_with') AS BIGINT) "
-        "WHERE e.memory_id IS NULL",
+        f"JOIN memories f ON f.id = {_END.format('from_id', 'id')} "
+        f"JOIN memories t ON t.id = {_END.format('to_id', 'conflicts_with')} WHERE e.memory_id IS NULL",
         ids,
         table="memories",
     )

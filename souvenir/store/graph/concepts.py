@@ -258,9 +258,9 @@ def most_used(connection: Connection, namespace_id: int, *, limit: int) -> dict[
     others = select(
         connection,
         tuple[int, int],
-        "SELECT s.same_as, sum(s.owners) + r.owners FROM concepts s INDEXED BY concepts_by_same "
+        "SELECT s.same_as, sum(s.owners) + max(r.owners) FROM concepts s INDEXED BY concepts_by_same "
         "CROSS JOIN concepts r ON r.id = s.same_as WHERE s.same_as IS NOT NULL AND s.namespace_id = ? "
-        "GROUP BY s.same_as, r.owners",
+        "GROUP BY s.same_as",
         (namespace_id,),
     )
     return found | dict(others)

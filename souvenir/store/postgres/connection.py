@@ -50,7 +50,9 @@ class _Rows:
 
     @property
     def get(self) -> Any:
-        row = self.fetchone()
+        row, following = self.fetchone(), self.fetchone()
+        if following is not None:
+            raise ValueError("The statement returned several rows")
         return row[0] if row is not None and len(row) == 1 else row
 
     @property

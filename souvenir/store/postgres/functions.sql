@@ -15,7 +15,7 @@ $$;
 CREATE FUNCTION json_each(document text)
 RETURNS TABLE (key text, value bigint, atom text, type text, part text)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 20 AS $$
-    SELECT name, CASE WHEN json_typeof(element) = 'number' THEN (element #>> '{}')::numeric::bigint END,
+    SELECT name, CASE WHEN element::text ~ '^-?\d{1,18}$' THEN element::text::bigint END,
         json_scalar_text(element), json_typeof(element), element::text
     FROM (
         SELECT (number - 1)::text, element
@@ -105,7 +105,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT CASE WHEN $1 THEN $2 ELSE $3 E
 -- As `souvenir.core.labels.place_digests`.
 CREATE FUNCTION place_digests(source text) RETURNS bytea
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-    SELECT CASE WHEN '..' = ANY (segments) THEN ''::bytea ELSE (
+    SELECT CASE WHEN source = '' THEN substr(sha256(''), 1, 8) WHEN '..' = ANY (segments) THEN ''::bytea ELSE (
         SELECT string_agg(substr(sha256(convert_to(array_to_string(segments[:last], '/'), 'UTF8')), 1, 8), ''::bytea
             ORDER BY last)
         FROM generate_series(1, array_length(segments, 1)) AS last

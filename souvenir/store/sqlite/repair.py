@@ -22,7 +22,7 @@ from souvenir.core.settings import Settings
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us, utc_now
 from souvenir.core.types import PassageKind, Profile, RecordKind
-from souvenir.store import check
+from souvenir.store import check, index_changes
 from souvenir.store.check import RowId
 from souvenir.store.graph import mention_queue
 from souvenir.store.memories.memories import MEMORY_STATE, MemoryState
@@ -42,6 +42,7 @@ def repair(connection: apsw.Connection, backups: Backups) -> list[str]:
     Vectors that are wrong are removed: the caller makes those that are missing.
     """
     done: list[str] = []
+    index_changes.distrust(connection)
     unreadable = set(check.unreadable(connection))
     damaged = [
         (RowId(one.table, one.id), one.state)

@@ -10,8 +10,7 @@ CREATE TABLE namespaces (
     name         TEXT COLLATE "C" NOT NULL UNIQUE,
     created_at   BIGINT NOT NULL,
     changed_at   BIGINT NOT NULL,
-    change_seq   BIGINT NOT NULL DEFAULT 0,
-    logged_after BIGINT NOT NULL DEFAULT 0
+    change_seq   BIGINT NOT NULL DEFAULT 0
 );
 
 CREATE TABLE memories (
@@ -555,9 +554,17 @@ CREATE TABLE index_changes (
     namespace_id BIGINT NOT NULL REFERENCES namespaces (id) ON DELETE CASCADE,
     change_seq   BIGINT NOT NULL,
     kind         TEXT COLLATE "C" NOT NULL,
-    passage_ids  TEXT COLLATE "C" NOT NULL CHECK (passage_ids IS JSON),
-    owner_ids    TEXT COLLATE "C" NOT NULL CHECK (owner_ids IS JSON),
+    passage_ids  TEXT COLLATE "C" NOT NULL,
+    owner_ids    TEXT COLLATE "C" NOT NULL,
+    checksum     BIGINT NOT NULL,
     PRIMARY KEY (namespace_id, change_seq, kind)
+);
+
+CREATE TABLE trimmed_index_changes (
+    namespace_id   BIGINT NOT NULL REFERENCES namespaces (id) ON DELETE CASCADE,
+    kind           TEXT COLLATE "C" NOT NULL,
+    complete_after BIGINT NOT NULL,
+    PRIMARY KEY (namespace_id, kind)
 );
 
 CREATE INDEX memories_by_namespace ON memories (namespace_id);
@@ -722,7 +729,7 @@ CREATE TRIGGER usage_of_deleted AFTER DELETE ON namespaces FOR EACH ROW
 CREATE FUNCTION namespace_feed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO forgotten_events
-    VALUES (NEW.id, coalesce((SELECT max(id) FROM events), 0));
+    VALUES (NEW.id, (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM events_id_seq));
     RETURN NULL;
 END $$;
 CREATE TRIGGER namespace_feed AFTER INSERT ON namespaces FOR EACH ROW
