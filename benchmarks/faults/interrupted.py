@@ -21,7 +21,7 @@ from typing import Any
 
 from souvenir import command_line
 from souvenir.store.sqlite import restore
-from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.database import SqliteDatabase
 from souvenir.store.sqlite.permissions import REPLACED
 
 INTERRUPTED = 97
@@ -75,7 +75,7 @@ def main() -> None:
     if order == LOG_FIRST:
         vars(restore)["_finish_restore"] = log_first
         vars(restore)["write_private"] = lambda *_: None
-    for owner, name in ((Database, "restore"), (command_line, "restore_offline")):
+    for owner, name in ((SqliteDatabase, "restore"), (command_line, "restore_offline")):
         setattr(owner, name, counter.restoring()(getattr(owner, name)))
     sys.argv = ["app.py", *arguments]
     runpy.run_path("app.py", run_name="__main__")

@@ -27,6 +27,7 @@ from souvenir.core.passages import (
     Passage,
     PassageAdded,
     PassageRemoved,
+    TokensAdded,
     kind_of,
 )
 from souvenir.core.types import PassageKind, Profile
@@ -104,7 +105,7 @@ class _Entry:
 
     `changed_rows` is the number of rows changed since the snapshot, `left_out` that of stored passages without a row,
     since they have no embedding that can be read. `unchecked` is a large snapshot whose checksums are still to be
-    compared, and `damage` the result.
+    compared, and `damage` the result. `following` is held while the index catches up with other processes.
     """
 
     loaded: threading.Event = field(default_factory=threading.Event)
@@ -115,6 +116,7 @@ class _Entry:
     left_out: int = 0
     unchecked: ArrayFile | None = None
     damage: str | None = None
+    following: threading.Lock = field(default_factory=threading.Lock)
 
 
 class IndexRegistry:
@@ -135,8 +137,12 @@ class IndexRegistry:
         max_bytes: int,
         committed: Callable[[], CommitId],
         on_load: Callable[[], None],
+        follows: bool = False,
     ) -> None:
-        """:param committed: Returns the last commit; called on the writer thread, where all indexes have that state."""
+        """:param committed: Returns the last commit; called on the writer thread, where all indexes have that state.
+
+        :param follows: Whether other processes write too: indexes then change only by catching up with the database.
+        """
         self._open_view = open_view
         self._snapshots = snapshots
         self._analyse = analyse
@@ -146,28 +152,46 @@ class IndexRegistry:
         self._max_bytes = max_bytes
         self._committed = committed
         self._on_load = on_load
+        self._follows = follows
         self.keeps_snapshots = True
         self._entries: OrderedDict[IndexKey, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: IndexKey) -> NamespaceIndex:
+    def get(self, key: IndexKey, change_seq: int) -> NamespaceIndex:
         """Return an index, loaded by the first caller while the others wait.
 
+        :param change_seq: The namespace's last write as the caller read it: an index that follows others has it too.
         :raises Unavailable: If the caller that loaded it failed.
         """
-        with self._lock:
-            entry = self._entries.get(key)
-            mine = entry is None
-            if entry is None:
-                entry = self._entries[key] = _Entry()
-            self._entries.move_to_end(key)
-        if mine:
-            self._load(key, entry)
-            self._on_load()
-        entry.loaded.wait()
-        if entry.index is None:
-            raise Unavailable("The namespace's index could not be loaded; try again in a moment") from entry.failure
-        return entry.index
+        while True:
+            with self._lock:
+                entry = self._entries.get(key)
+                mine = entry is None
+                if entry is None:
+                    entry = self._entries[key] = _Entry()
+                self._entries.move_to_end(key)
+            if mine:
+                self._load(key, entry)
+                self._on_load()
+            entry.loaded.wait()
+            index = entry.index
+            if index is None:
+                raise Unavailable("The namespace's index could not be loaded; try again in a moment") from entry.failure
+            if not self._follows or self._has(key, entry, index, change_seq):
+                return index
+
+    def _has(self, key: IndexKey, entry: _Entry, index: NamespaceIndex, change_seq: int) -> bool:
+        """Let an index catch up if it lacks a write; return False, after dropping it, if it has to be loaded again."""
+        if index.change_seq >= change_seq:
+            return True
+        with entry.following:
+            if index.change_seq >= change_seq:
+                return True
+            with self._open_view(key) as view:
+                if self._catch_up(key, entry, index, view):
+                    return True
+        self._drop(key, entry)
+        return False
 
     def loaded(self) -> dict[IndexKey, NamespaceIndex]:
         with self._lock:
@@ -201,6 +225,9 @@ class IndexRegistry:
             if entry.index is None:
                 entry.pending.append((changes, change_seq))
                 return
+        if self._follows:
+            self._has(key, entry, entry.index, change_seq)
+            return
         removals = sum(isinstance(change, PassageRemoved) for change in changes)
         if _are_many(removals, entry.index):
             self._drop(key, entry)
@@ -343,7 +370,7 @@ class IndexRegistry:
                     if not pending:
                         entry.index = index
                         break
-                for changes, change_seq in pending:
+                for changes, change_seq in () if self._follows else pending:
                     entry.changed_rows += len(changes)
                     index.apply(changes, change_seq)
         except BaseException as error:
@@ -378,25 +405,41 @@ class IndexRegistry:
         index = self._snapshots.read(_snapshot_name(key), view.includes, load)
         if index is None:
             return None
-        touched = view.changes_since(index.change_seq)
-        if touched is None:
-            log.info("index_snapshot_too_old", **_named(key), action="rebuilding")
+        sampled = sample_of(index.attributes.ids, SAMPLED_AT_LOAD)
+        if not self._catch_up(key, entry, index, view):
             return None
-        outdated = [PassageRemoved(id_, key.kind) for id_ in touched.passage_ids if index.has(id_)]
-        if _are_many(len(outdated), index):
-            return None
-        index.apply(outdated, 0)
-        index.apply(view.owners(touched.owner_ids), 0)
-        wrong = self._sampled_problems(index, sample_of(index.attributes.ids, SAMPLED_AT_LOAD), view)
-        index.apply(self._added(view.passages(sorted(touched.passage_ids))), view.change_seq)
+        wrong = self._sampled_problems(index, [id_ for id_ in sampled if index.has(id_)], view)
         missing, surplus = _differing_ids(index, view)
         wrong += [f"passage {id_} is not stored" for id_ in surplus]
         if wrong:
             self._reject(key, view, wrong)
             return None
         index.apply(self._added(view.passages(sorted(missing))), view.change_seq)
-        entry.changed_rows = len(touched.passage_ids | missing) + len(touched.owner_ids)
+        entry.changed_rows += len(missing)
         return index
+
+    def _catch_up(self, key: IndexKey, entry: _Entry, index: NamespaceIndex, view: PassageView) -> bool:
+        """Apply the writes that an index lacks; return False, without a change, if it has to be built again."""
+        touched = view.changes_since(index.change_seq)
+        if touched is None:
+            log.info("index_too_old", **_named(key), action="rebuilding")
+            return False
+        changes: list[IndexChange] = []
+        held = {id_ for id_ in touched.passage_ids if index.has(id_)}
+        for passage, embedding in view.passages(sorted(touched.passage_ids)):
+            if passage.id not in held:
+                changes.append(PassageAdded(passage, embedding, self._analyse.chunks(passage)))
+                continue
+            held.remove(passage.id)
+            if embedding.tokens is not None:
+                changes.append(TokensAdded(passage.id, key.kind, embedding.tokens))
+        if _are_many(len(held), index):
+            return False
+        # Removals come last, so that a search between two batches finds every owner.
+        changes += [*view.owners(touched.owner_ids), *(PassageRemoved(id_, key.kind) for id_ in sorted(held))]
+        index.apply(changes, view.change_seq)
+        entry.changed_rows += len(changes)
+        return True
 
     def _reject(self, key: IndexKey, view: PassageView, wrong: Sequence[str]) -> None:
         """Remove the snapshot of an index that disagrees with the database, and warn."""

@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from souvenir.core.types import PassageKind
+from souvenir.core.types import PassageKind, Scope
 from souvenir.index.registry import IndexKey
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store import namespaces
 from souvenir.store.graph import concept_similarity, mentions
 from souvenir.store.graph.concept_similarity import Near
 from souvenir.store.sql import Connection
@@ -109,7 +110,9 @@ NEAREST = 32
 def nearest_concepts(engine: MemoryEngine, namespace_id: int, ids: Iterable[int]) -> Mapping[int, list[Near]]:
     """Return the nearest concepts of each of these in the index, whatever their keys are."""
     key, wanted = IndexKey(namespace_id, PassageKind.CONCEPT), list(ids)
-    found = engine.models.using(lambda serving: serving.registry.get(key).near(wanted, NEAREST))
+    with engine.namespace(Scope()) as (connection, _):
+        change_seq = namespaces.change_seq(connection, namespace_id)
+    found = engine.models.using(lambda serving: serving.registry.get(key, change_seq).near(wanted, NEAREST))
     return {
         one: [Near(other, cosine) for other, cosine in others if cosine >= CANDIDATE_SIMILARITY]
         for one, others in found.items()

@@ -60,9 +60,10 @@ from souvenir.models.llm.provider import LLMProvider
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.retrieval.preparation import write_patch
 from souvenir.retrieval.profiles import PROFILES, Profiles
+from souvenir.store.database import Database
 from souvenir.store.idempotency import Once, insert_once, made_before
 from souvenir.store.memories import history, reads
-from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.database import SqliteDatabase
 from souvenir.store.transaction import Transaction, require_writable
 
 DUPLICATE_SIMILARITY = 0.90
@@ -122,7 +123,7 @@ class MemoryEngine(IndexedStore):
         """
         chosen = instruments or Instruments()
         rules = PrivacyRules.load(settings.privacy_rules_path)
-        database = Database.open(settings, embedder.model_id, chosen, model_spec=model_spec)
+        database = SqliteDatabase.open(settings, embedder.model_id, chosen, model_spec=model_spec)
         try:
             return cls(settings, embedder, database, rules, chosen, profiles, reranker, provider)
         except BaseException:

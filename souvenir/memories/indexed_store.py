@@ -44,12 +44,11 @@ from souvenir.retrieval.relevance import Found
 from souvenir.retrieval.searcher import Searcher, memories_of
 from souvenir.retrieval.serving_model import Models
 from souvenir.store import namespaces, vectors
+from souvenir.store.database import Database
 from souvenir.store.passages import insert_embeddings
 from souvenir.store.sql import Connection
 from souvenir.store.sqlite.backups import SCHEDULED, Backup
 from souvenir.store.sqlite.copies import Copies
-from souvenir.store.sqlite.database import Database
-from souvenir.store.sqlite.repair import repair
 from souvenir.store.transaction import Transaction
 
 T = TypeVar("T")
@@ -98,7 +97,7 @@ class IndexedStore:
         with self.namespace(Scope()) as (_, namespace):
             pass
         if namespace is not None:
-            self.models.serving.registry.get(memories_of(namespace))
+            self.models.serving.registry.get(memories_of(namespace), namespace.change_seq)
         self._warm = True
 
     # --- preparing, ranking, writing ---------------------------------------------------------------------------
@@ -250,7 +249,7 @@ class IndexedStore:
         No other caller may use the store.
         """
         backup = self.back_up(reason="pre_repair")
-        done = self._database.write_rows(lambda connection: repair(connection, self._database.backups))
+        done = self._database.repair()
         made = self._embed_missing()
         if made:
             done.append(f"{made} missing vectors were made")

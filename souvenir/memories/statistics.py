@@ -10,10 +10,10 @@ from souvenir.index.registry import IndexRegistry
 from souvenir.retrieval.searcher import memories_of
 from souvenir.retrieval.serving_model import Serving
 from souvenir.store import namespaces
+from souvenir.store.database import Database
 from souvenir.store.graph import mention_queue as unread
 from souvenir.store.memories import reads
 from souvenir.store.sql import Connection
-from souvenir.store.sqlite.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ def readiness_of(
     """
     stored = 0 if namespace is None else reads.count_memories(connection, namespace)
     ready = serving.embedder.ready and warm
-    indexed = serving.registry.get(memories_of(namespace)).owner_count() if ready and namespace is not None else 0
+    indexed = 0
+    if ready and namespace is not None:
+        indexed = serving.registry.get(memories_of(namespace), namespace.change_seq).owner_count()
     return Readiness(ready, "ready" if ready else "starting", indexed, stored)
 
 

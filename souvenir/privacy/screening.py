@@ -14,8 +14,8 @@ from souvenir.core.labels import SENSITIVE_DATA, SENSITIVE_TOPICS, clean_tags, n
 from souvenir.core.types import HistoryEntry, JsonObject, MemoryDraft, MemoryPatch, Scope
 from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules import PrivacyRules
+from souvenir.store.database import Database
 from souvenir.store.messages import agents
-from souvenir.store.sqlite.database import Database
 
 
 @dataclass(frozen=True, slots=True)

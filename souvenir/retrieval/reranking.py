@@ -25,8 +25,8 @@ from souvenir.core.types import Reranker, SearchQuery, Weights
 from souvenir.retrieval.probability import DECIMALS, descending
 from souvenir.retrieval.ranking import Ranked
 from souvenir.retrieval.relevance import Found
+from souvenir.store.database import Database
 from souvenir.store.memories import reads
-from souvenir.store.sqlite.database import Database
 
 RERANK = "rerank"
 

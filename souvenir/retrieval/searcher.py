@@ -36,8 +36,8 @@ from souvenir.retrieval.relevance import Found
 from souvenir.retrieval.reranking import Reranking
 from souvenir.retrieval.serving_model import Models, Serving
 from souvenir.store import namespaces
+from souvenir.store.database import Database
 from souvenir.store.memories import feedback, links, reads
-from souvenir.store.sqlite.database import Database
 
 ANY = Filters()
 
@@ -84,8 +84,9 @@ class Searcher:
         namespace = self._namespace(scope)
         if namespace is None:
             return None
-        key = IndexKey(namespace.id, kind)
-        return self._models.using(lambda serving: self._find(serving, scope, key, query, owner_ids, past_passages))
+        return self._models.using(
+            lambda serving: self._find(serving, scope, namespace, kind, query, owner_ids, past_passages)
+        )
 
     def nearest(
         self, scope: Scope, passages: Sequence[PreparedPassage], *, include_archived: bool
@@ -98,7 +99,7 @@ class Searcher:
         texts = [one for one in passages if one.fact is None]
         key, filters = memories_of(namespace), _visible_to(scope, Filters(include_archived=include_archived))
         found = self._models.using(
-            lambda serving: serving.registry.get(key).nearest(
+            lambda serving: serving.registry.get(key, namespace.change_seq).nearest(
                 np.stack([one.vector for one in serving.embeddings_of(texts)]), filters=filters
             )
         )
@@ -122,7 +123,8 @@ class Searcher:
             owner_ids = reads.owners_matching(connection, namespace, query.filters)
         tagged = partial(self._tagged, searched.tags) if searched.tags else None
         balances = self._balances if query.weights.feedback > 0 and searched.is_judged else None
-        found = self._find(serving, scope, memories_of(namespace), query, owner_ids, tagged=tagged, balances=balances)
+        kind = PassageKind.MEMORY
+        found = self._find(serving, scope, namespace, kind, query, owner_ids, tagged=tagged, balances=balances)
         with self._instruments.stage(Stage.SEARCH_READ):
             return found.result(self._memories(namespace, found.owner_ids))
 
@@ -139,7 +141,8 @@ class Searcher:
         self,
         serving: Serving,
         scope: Scope,
-        key: IndexKey,
+        namespace: namespaces.Namespace,
+        kind: PassageKind,
         query: SearchQuery,
         owner_ids: Sequence[int] | None,
         past_passages: PastPassages | None = None,
@@ -147,7 +150,7 @@ class Searcher:
         balances: Balances | None = None,
     ) -> Found:
         recall = Recall(
-            serving.registry.get(key),
+            serving.registry.get(IndexKey(namespace.id, kind), namespace.change_seq),
             serving.embedder,
             serving.scoring,
             self._analyser,
@@ -164,7 +167,7 @@ class Searcher:
         else:
             found = recall.find(self._reranking.enlarged(query), owner_ids, now, past, tagged, balances)
             texts = {added.passage.id: added.passage.text for added in former}
-            found = self._reranking.reordered(found, query, key.namespace_id, texts)
+            found = self._reranking.reordered(found, query, namespace.id, texts)
         if not query.link_weight or not query.hybrid or not found.ranked:
             return found
         with self._database.read_once() as connection:

@@ -44,13 +44,13 @@ from souvenir.retrieval.profiles import Constants, Spread
 from souvenir.retrieval.scoring import Scoring, scoring_of
 from souvenir.store import check, index_changes, namespaces
 from souvenir.store import vectors as rows
+from souvenir.store.database import Database
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.namespace_view import NamespaceView
 from souvenir.store.passages import ModelChanged, insert_embeddings
 from souvenir.store.pending_removals import RemovalStep
 from souvenir.store.sql import Connection
 from souvenir.store.sqlite import generations
-from souvenir.store.sqlite.database import Database
 from souvenir.store.transaction import Transaction
 
 T = TypeVar("T")
@@ -222,7 +222,7 @@ class Models:
         self._next = following
         self._database.next_model_id = embedder.model_id
         for key in self.serving.registry.loaded():
-            following.registry.get(key)
+            following.registry.get(key, 0)
 
     @property
     def expecting(self) -> bool:
@@ -378,6 +378,7 @@ def new_registry(
         max_bytes=settings.index_memory_mb * 1024 * 1024,
         committed=lambda: database.committed,
         on_load=on_load,
+        follows=database.is_shared,
     )
 
 

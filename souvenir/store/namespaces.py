@@ -12,11 +12,15 @@ from souvenir.store.rows import first, select
 from souvenir.store.sql import Connection, SqlValue
 from souvenir.store.sqlite.generations import history_id
 
+COLUMNS = "id, name, created_at, changed_at, change_seq"
+"""Columns of a `Namespace`, without what a caller may see."""
+
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
     """A namespace as visible to a caller.
 
+    :param change_seq: The number of its last write.
     :param sources: The source paths that the caller may see; None for all.
     """
 
@@ -24,14 +28,13 @@ class Namespace:
     name: str
     created_at: datetime
     changed_at: datetime
+    change_seq: int
     sources: tuple[str, ...] | None = None
 
 
 def named(connection: Connection, name: str, sources: tuple[str, ...] | None = None) -> Namespace | None:
     """Return the namespace, limited to these sources; None if it was never written to."""
-    row = first(
-        connection, Namespace, "SELECT id, name, created_at, changed_at FROM namespaces WHERE name = ?", (name,)
-    )
+    row = first(connection, Namespace, f"SELECT {COLUMNS} FROM namespaces WHERE name = ?", (name,))
     return None if row is None else replace(row, sources=sources)
 
 

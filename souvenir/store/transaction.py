@@ -99,7 +99,7 @@ class Transaction:
             connection,
             namespaces.Namespace,
             "INSERT INTO namespaces (name, created_at, changed_at) VALUES (?, ?, ?) "
-            "ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id, name, created_at, changed_at",
+            f"ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING {namespaces.COLUMNS}",
             (scope.namespace, now_us, now_us),
         )
         seen = replace(namespace, sources=scope.sources)

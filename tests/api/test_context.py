@@ -191,7 +191,7 @@ def test_a_search_that_is_held_up_gets_an_answer_before_it_ends(client: TestClie
     engine = client.app.state.service.engine  # type: ignore[attr-defined]
     with engine.namespace(Scope("my_agent")) as (_, namespace):
         pass
-    index = engine.models.serving.registry.get(IndexKey(namespace.id, PassageKind.MESSAGE))
+    index = engine.models.serving.registry.get(IndexKey(namespace.id, PassageKind.MESSAGE), 0)
     with index.lock.write():
         found = context(client, "colour", deadline_ms=300)
     assert found["degraded"] == ["messages", "deadline"]

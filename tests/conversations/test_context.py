@@ -370,7 +370,7 @@ def held(engine: MemoryEngine, kind: PassageKind) -> Iterator[None]:
     """Nobody can search what is of this kind."""
     with engine.namespace(ANN) as (_, namespace):
         assert namespace is not None
-    index = engine.models.serving.registry.get(IndexKey(namespace.id, kind))
+    index = engine.models.serving.registry.get(IndexKey(namespace.id, kind), 0)
     with index.lock.write():
         yield
 

@@ -112,5 +112,5 @@ def links(engine: MemoryEngine, scope: Scope) -> NDArray[np.int64]:
     """The rows before and after each row of an agent's messages, (n, 2)."""
     with engine.namespace(scope) as (_, namespace):
         assert namespace is not None
-    index = engine.models.serving.registry.get(IndexKey(namespace.id, PassageKind.MESSAGE))
+    index = engine.models.serving.registry.get(IndexKey(namespace.id, PassageKind.MESSAGE), 0)
     return np.stack(index.attributes.neighbours(), axis=1)[:-1]

@@ -24,7 +24,7 @@ from souvenir.store import namespaces
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.namespace_view import NamespaceView
 from souvenir.store.sqlite import generations
-from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.database import SqliteDatabase
 from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
 
@@ -56,7 +56,7 @@ class Shelf:
     def __init__(self, data_dir: Path) -> None:
         settings = Settings(data_dir=data_dir)
         self.index_dir = settings.index_dir
-        self.database = Database.open(settings, FakeEmbedder.model_id)
+        self.database = SqliteDatabase.open(settings, FakeEmbedder.model_id)
         self.origin = Origin(FakeEmbedder.model_id, FakeEmbedder.dim, "1/english")
         self.loads = 0
         self.new_registry()
@@ -124,12 +124,12 @@ class Shelf:
         return IndexKey(self.namespace_id(namespace), PassageKind.MEMORY)
 
     def index(self, namespace: str = "default") -> NamespaceIndex:
-        return self.registry.get(self.key(namespace))
+        return self.registry.get(self.key(namespace), 0)
 
     def problems(self, namespace: str = "default") -> list[str]:
         """Return differences between the loaded index and the database, between two writes."""
         key = self.key(namespace)
-        index = self.registry.get(key)
+        index = self.registry.get(key, 0)
 
         def compare() -> list[str]:
             with self.database.reader() as connection:

@@ -141,7 +141,7 @@ def test_a_damaged_entry_is_not_used(shelf: Shelf, damage: str):
     with capture_logs() as logs:
         assert shelf.problems() == []
     assert shelf.analyser.texts == len(TEXTS) + 1
-    assert [line["event"] for line in logs] == ["index_changes_damaged", "index_snapshot_too_old"]
+    assert [line["event"] for line in logs] == ["index_changes_damaged", "index_too_old"]
 
 
 def test_all_snapshots_are_outdated_by_changes_without_entries(shelf: Shelf):

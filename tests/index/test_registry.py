@@ -457,14 +457,14 @@ def test_a_failed_load_fails_all_waiting_callers_and_is_retried_by_the_next(shel
         on_load=lambda: None,
     )
     with ThreadPoolExecutor(2) as callers:
-        first = callers.submit(registry.get, key)
+        first = callers.submit(registry.get, key, 0)
         assert inside.wait(PATIENCE_S)
-        second = callers.submit(registry.get, key)
+        second = callers.submit(registry.get, key, 0)
         go_on.set()
         with pytest.raises(OSError, match="the disk is gone"):
             first.result(PATIENCE_S)
         failure = second.exception(PATIENCE_S)
         # None if it came so late that it loaded by itself.
         assert failure is None or (isinstance(failure, Unavailable) and isinstance(failure.__cause__, OSError))
-    assert isinstance(registry.get(key), NamespaceIndex)
-    assert len(registry.get(key)) == len(TEXTS)
+    assert isinstance(registry.get(key, 0), NamespaceIndex)
+    assert len(registry.get(key, 0)) == len(TEXTS)

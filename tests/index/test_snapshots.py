@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from souvenir.core.settings import Settings
 from souvenir.core.types import Filters
 from souvenir.index.snapshot import Origin
-from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.database import SqliteDatabase
 from tests.fake_embedder import FakeEmbedder
 from tests.index.access import failing_reads, replaced_by_a_file, unreadable
 from tests.index.shelf import Shelf
@@ -106,7 +106,7 @@ def test_a_store_opens_while_its_index_folder_cannot_be_read(tmp_path: Path, fau
     settings.index_dir.mkdir(parents=True)
     for _ in ("without a database", "with one"):
         with fault(settings.index_dir):
-            Database.open(settings, FakeEmbedder.model_id).close()
+            SqliteDatabase.open(settings, FakeEmbedder.model_id).close()
         assert settings.database_path.stat().st_size > 0
 
 
@@ -116,7 +116,7 @@ def test_a_store_opens_while_the_files_of_its_index_folder_cannot_be_examined(tm
     (settings.index_dir / "1.index.partial").write_bytes(b"")
     with unreadable(settings.index_dir):
         settings.index_dir.chmod(0o400)
-        Database.open(settings, FakeEmbedder.model_id).close()
+        SqliteDatabase.open(settings, FakeEmbedder.model_id).close()
     assert settings.database_path.stat().st_size > 0
 
 

@@ -12,7 +12,7 @@ from souvenir.retrieval.profiles import PROFILES
 from souvenir.store import check, namespaces
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.memories import reads
-from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.database import SqliteDatabase
 from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
 
@@ -25,7 +25,7 @@ def nothing(_: IndexUpdate) -> None:
 
 
 def insert(
-    database: Database, *texts: str, source: str = "notes", now: datetime = NOW, apply: Any = nothing
+    database: SqliteDatabase, *texts: str, source: str = "notes", now: datetime = NOW, apply: Any = nothing
 ) -> list[int]:
     """Store all texts in one transaction."""
     embedder = FakeEmbedder()
@@ -38,7 +38,7 @@ def insert(
     return database.write(Scope(), now, work, apply)
 
 
-def texts_of(database: Database) -> list[str]:
+def texts_of(database: SqliteDatabase) -> list[str]:
     """Return texts in id order."""
     with database.read() as connection:
         namespace = namespaces.named(connection, DEFAULT_NAMESPACE)
@@ -48,6 +48,6 @@ def texts_of(database: Database) -> list[str]:
         return [memory.text for memory in held]
 
 
-def problems(database: Database) -> list[str]:
+def problems(database: SqliteDatabase) -> list[str]:
     with database.read() as connection:
         return check.problems(connection)

@@ -17,7 +17,7 @@ import pytest
 from souvenir.core.errors import BackupDamaged, BackupNotFound, InvalidRequest, Unavailable
 from souvenir.core.files import sha256_of
 from souvenir.core.settings import Settings
-from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.database import SqliteDatabase
 from souvenir.store.sqlite.schema import SCHEMA_VERSION
 from tests.store.conftest import OpenDatabase
 from tests.store.stored import NOW, insert, problems, texts_of
@@ -25,7 +25,7 @@ from tests.store.stored import NOW, insert, problems, texts_of
 PATIENCE_S = 60.0
 
 
-def names_of(database: Database) -> list[str]:
+def names_of(database: SqliteDatabase) -> list[str]:
     return [backup.name for backup in database.backups.all()]
 
 
@@ -33,7 +33,7 @@ def switched() -> None:
     return None
 
 
-def test_a_manifest_describes_the_content_of_its_backup(database: Database, settings: Settings):
+def test_a_manifest_describes_the_content_of_its_backup(database: SqliteDatabase, settings: Settings):
     insert(database, "one", "two " * 200, now=NOW)
     backup = database.back_up(reason="manual", now=NOW)
     assert backup.name == "manual_20240301_120000_123456"
@@ -56,7 +56,7 @@ def test_a_manifest_describes_the_content_of_its_backup(database: Database, sett
 
 
 def test_backups_made_during_writes_contain_only_whole_transactions(
-    database: Database, open_database: OpenDatabase, tmp_path: Path
+    database: SqliteDatabase, open_database: OpenDatabase, tmp_path: Path
 ):
     stop = Event()
 
@@ -110,7 +110,7 @@ def test_the_name_of_an_evicted_backup_is_not_used_again_within_its_second(open_
     assert names_of(database) == made[-1:]
 
 
-def test_backups_with_names_of_earlier_versions_are_listed_in_order(database: Database, settings: Settings):
+def test_backups_with_names_of_earlier_versions_are_listed_in_order(database: SqliteDatabase, settings: Settings):
     old = "manual_20240301_120000"
     (settings.backup_dir / database.back_up(reason="manual", now=NOW).name).rename(settings.backup_dir / old)
     new = database.back_up(reason="manual", now=NOW + timedelta(microseconds=1)).name
@@ -160,14 +160,14 @@ def test_backups_of_earlier_versions_come_first_and_by_their_time(open_database:
     assert names_of(database) == [new, old[2], old[0], old[1]]
 
 
-def test_a_rewritten_backup_keeps_its_place(database: Database):
+def test_a_rewritten_backup_keeps_its_place(database: SqliteDatabase):
     old, new = (database.back_up(reason="manual", now=NOW).name for _ in range(2))
     database.backups.rewrite(old, lambda _: None)
     assert names_of(database) == [new, old]
     assert [backup.sequence for backup in database.backups.all()] == [2, 1]
 
 
-def test_a_backup_that_could_not_be_rewritten_because_of_the_disk_is_not_called_damaged(database: Database):
+def test_a_backup_that_could_not_be_rewritten_because_of_the_disk_is_not_called_damaged(database: SqliteDatabase):
     name = database.back_up(reason="manual", now=NOW).name
 
     def fail(path: Path) -> None:
@@ -205,13 +205,15 @@ def test_names_freed_by_eviction_are_reused_without_a_clash(open_database: OpenD
 
 
 @pytest.mark.parametrize("reason", ["", "a" * 51, "../up", "a/b", "a b", ".hidden", "a\0"])
-def test_a_reason_that_is_invalid_in_a_folder_name_is_refused(database: Database, settings: Settings, reason: str):
+def test_a_reason_that_is_invalid_in_a_folder_name_is_refused(
+    database: SqliteDatabase, settings: Settings, reason: str
+):
     with pytest.raises(InvalidRequest):
         database.back_up(reason=reason, now=NOW)
     assert not settings.backup_dir.exists() or list(settings.backup_dir.iterdir()) == []
 
 
-def test_a_backup_that_cannot_be_written_leaves_no_files_and_raises(database: Database, settings: Settings):
+def test_a_backup_that_cannot_be_written_leaves_no_files_and_raises(database: SqliteDatabase, settings: Settings):
     settings.backup_dir.touch()
     with pytest.raises(Unavailable):
         database.back_up(reason="manual", now=NOW)
@@ -235,7 +237,7 @@ def test_partial_backups_of_a_crash_are_removed_at_the_next_start(open_database:
     assert not any(path.exists() for path in leftovers)
 
 
-def test_a_renamed_backup_has_its_new_name(database: Database, settings: Settings):
+def test_a_renamed_backup_has_its_new_name(database: SqliteDatabase, settings: Settings):
     insert(database, "text")
     name = database.back_up(reason="manual", now=NOW).name
     shutil.copytree(settings.backup_dir / name, settings.backup_dir / "keep-this")
@@ -344,7 +346,7 @@ def test_an_unusable_backup_is_refused_and_the_store_is_unchanged(
 
 
 @pytest.mark.parametrize("name", ["missing", "", ".", "..", "../data", "manual_20240301_120000/../other", "/etc"])
-def test_only_backups_of_the_folder_can_be_restored(database: Database, name: str):
+def test_only_backups_of_the_folder_can_be_restored(database: SqliteDatabase, name: str):
     insert(database, "text")
     database.back_up(reason="manual", now=NOW)
     with pytest.raises(BackupNotFound):
@@ -352,7 +354,7 @@ def test_only_backups_of_the_folder_can_be_restored(database: Database, name: st
     assert texts_of(database) == ["text"]
 
 
-def test_a_restore_backs_up_the_current_state_and_can_be_reverted(database: Database):
+def test_a_restore_backs_up_the_current_state_and_can_be_reverted(database: SqliteDatabase):
     insert(database, "then")
     name = database.back_up(reason="manual", now=NOW).name
     insert(database, "now")
@@ -399,7 +401,7 @@ def test_a_restored_database_has_a_new_history(open_database: OpenDatabase):
     assert open_database().history_id in seen
 
 
-def test_the_callback_of_a_restore_runs_before_the_restored_database_is_read(database: Database):
+def test_the_callback_of_a_restore_runs_before_the_restored_database_is_read(database: SqliteDatabase):
     insert(database, "then")
     name = database.back_up(reason="manual", now=NOW).name
     insert(database, "now")

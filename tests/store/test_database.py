@@ -19,7 +19,7 @@ from souvenir.store import namespaces
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.memories import reads
 from souvenir.store.sql import Connection
-from souvenir.store.sqlite.database import READERS, Database
+from souvenir.store.sqlite.database import READERS, SqliteDatabase
 from souvenir.store.transaction import Transaction
 from tests.store.conftest import OpenDatabase
 from tests.store.stored import NOW, insert, nothing, problems, texts_of
@@ -27,7 +27,7 @@ from tests.store.stored import NOW, insert, nothing, problems, texts_of
 LONG = "a long text that takes some pages of the database. " * 400
 
 
-def on_the_writer(database: Database, work: Callable[[Any], object]) -> object:
+def on_the_writer(database: SqliteDatabase, work: Callable[[Any], object]) -> object:
     return database.write(Scope(), NOW, lambda tx: work(tx.connection), nothing)
 
 
@@ -42,16 +42,16 @@ def on_the_writer(database: Database, work: Callable[[Any], object]) -> object:
         ("application_id", 0x534F5556),
     ],
 )
-def test_the_write_connection_syncs_every_commit(database: Database, pragma: str, value: object):
+def test_the_write_connection_syncs_every_commit(database: SqliteDatabase, pragma: str, value: object):
     assert on_the_writer(database, lambda connection: connection.pragma(pragma)) == value
 
 
-def test_reading_connections_cannot_write(database: Database):
+def test_reading_connections_cannot_write(database: SqliteDatabase):
     with database.read() as connection, pytest.raises(apsw.ReadOnlyError):
         connection.execute("DELETE FROM meta")
 
 
-def test_a_reader_sees_one_snapshot(database: Database):
+def test_a_reader_sees_one_snapshot(database: SqliteDatabase):
     insert(database, "before")
     with database.read() as connection:
         seen = reads.counts(connection)
@@ -60,7 +60,9 @@ def test_a_reader_sees_one_snapshot(database: Database):
     assert texts_of(database) == ["before", "after"]
 
 
-def test_reads_beyond_the_pool_are_refused_with_a_bounded_wait(database: Database, monkeypatch: pytest.MonkeyPatch):
+def test_reads_beyond_the_pool_are_refused_with_a_bounded_wait(
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("souvenir.store.sqlite.reading.READER_WAIT_S", 0.01)
     with database.read(), database.read(), database.read(), database.read(), pytest.raises(Overloaded):
         texts_of(database)
@@ -70,7 +72,7 @@ def test_reads_beyond_the_pool_are_refused_with_a_bounded_wait(database: Databas
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 
 
-def test_a_read_ends_soon_after_its_deadline_and_its_connection_is_usable_afterwards(database: Database):
+def test_a_read_ends_soon_after_its_deadline_and_its_connection_is_usable_afterwards(database: SqliteDatabase):
     for _ in range(2 * READERS):
         with deadline(0.01), pytest.raises(DeadlineExceeded), database.read() as connection:
             connection.execute(ENDLESS).fetchall()
@@ -78,7 +80,7 @@ def test_a_read_ends_soon_after_its_deadline_and_its_connection_is_usable_afterw
         assert connection.execute("SELECT 1").get == 1
 
 
-def test_one_caller_leaves_a_connection_for_others(database: Database, monkeypatch: pytest.MonkeyPatch):
+def test_one_caller_leaves_a_connection_for_others(database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("souvenir.store.sqlite.reading.READER_WAIT_S", 0.01)
     with ExitStack() as held:
         held.enter_context(deadline(1_000.0, caller="greedy"))
@@ -90,7 +92,7 @@ def test_one_caller_leaves_a_connection_for_others(database: Database, monkeypat
             assert connection.execute("SELECT 1").get == 1
 
 
-def test_a_connection_is_usable_after_a_failed_read(database: Database):
+def test_a_connection_is_usable_after_a_failed_read(database: SqliteDatabase):
     insert(database, "text")
 
     def read_and_fail() -> None:
@@ -104,7 +106,7 @@ def test_a_connection_is_usable_after_a_failed_read(database: Database):
     assert texts_of(database) == ["text"]
 
 
-def test_a_database_error_of_a_read_is_wrapped_and_keeps_the_connection_usable(database: Database):
+def test_a_database_error_of_a_read_is_wrapped_and_keeps_the_connection_usable(database: SqliteDatabase):
     insert(database, "text")
     for _ in range(8):
         with pytest.raises(Unavailable) as caught, database.read() as connection:
@@ -123,7 +125,7 @@ def test_a_closed_database_refuses_reads_and_writes(open_database: OpenDatabase)
         texts_of(database)
 
 
-def test_a_write_that_violates_a_constraint_is_rolled_back(database: Database):
+def test_a_write_that_violates_a_constraint_is_rolled_back(database: SqliteDatabase):
     insert(database, "kept")
     told: list[IndexUpdate] = []
 
@@ -141,7 +143,7 @@ def test_a_write_that_violates_a_constraint_is_rolled_back(database: Database):
     assert problems(database) == []
 
 
-def test_a_refused_write_is_rolled_back_completely(database: Database):
+def test_a_refused_write_is_rolled_back_completely(database: SqliteDatabase):
     def work(tx: Transaction) -> None:
         for text in ("one", "two"):
             tx.insert(MemoryDraft(text, "notes", key="k"), ())
@@ -151,7 +153,7 @@ def test_a_refused_write_is_rolled_back_completely(database: Database):
     assert texts_of(database) == []
 
 
-def test_index_changes_carry_the_sequence_number_of_their_write(database: Database):
+def test_index_changes_carry_the_sequence_number_of_their_write(database: SqliteDatabase):
     told: list[IndexUpdate] = []
     insert(database, "one", "two", apply=told.append)
     insert(database, "three", apply=told.append)
@@ -164,7 +166,7 @@ def test_index_changes_carry_the_sequence_number_of_their_write(database: Databa
 class FullDisk:
     """Limits the database to its current size, which SQLite treats as a full disk."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
         on_the_writer(database, lambda connection: connection.pragma("max_page_count", 1))
 
@@ -172,7 +174,7 @@ class FullDisk:
         on_the_writer(self._database, lambda connection: connection.pragma("max_page_count", 1_000_000))
 
 
-def test_writes_on_a_full_disk_are_rolled_back_and_later_ones_succeed(database: Database):
+def test_writes_on_a_full_disk_are_rolled_back_and_later_ones_succeed(database: SqliteDatabase):
     before = ["first", "second"]
     insert(database, *before)
     told: list[IndexUpdate] = []
@@ -189,14 +191,14 @@ def test_writes_on_a_full_disk_are_rolled_back_and_later_ones_succeed(database: 
     assert problems(database) == []
 
 
-def test_on_a_full_disk_deleting_still_works(database: Database):
+def test_on_a_full_disk_deleting_still_works(database: SqliteDatabase):
     ids = insert(database, LONG, "second")
     FullDisk(database)
     database.write(Scope(), NOW, lambda tx: tx.delete(ids[:1]), nothing)
     assert texts_of(database) == ["second"]
 
 
-def test_concurrent_writes_on_a_full_disk_store_exactly_the_acknowledged_ones(database: Database):
+def test_concurrent_writes_on_a_full_disk_store_exactly_the_acknowledged_ones(database: SqliteDatabase):
     insert(database, "first")
     FullDisk(database)
 
@@ -215,7 +217,7 @@ def test_concurrent_writes_on_a_full_disk_store_exactly_the_acknowledged_ones(da
     assert problems(database) == []
 
 
-def test_a_deleted_text_is_in_no_database_file(database: Database, settings: Settings):
+def test_a_deleted_text_is_in_no_database_file(database: SqliteDatabase, settings: Settings):
     """Neither in rows, free pages or history, nor in the write-ahead log after a checkpoint."""
     canary, other = "zyzzyva", "quokka"
     [kept, gone] = insert(database, "a text that stays", f"the {canary} is seen", source=f"path/{other}")

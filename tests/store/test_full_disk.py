@@ -11,7 +11,7 @@ import pytest
 from souvenir.core.errors import BackupDamaged, DiskFull, StoreUnusable
 from souvenir.core.settings import Settings
 from souvenir.store.sqlite import disk_space
-from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.database import SqliteDatabase
 from souvenir.store.sqlite.disk_space import RESERVE_BYTES
 from souvenir.store.sqlite.restore import restore_offline
 from tests.small_disk import fill, small_disk
@@ -33,7 +33,7 @@ def small(disk: Path) -> Settings:
 
 
 def test_a_restore_on_a_full_disk_says_so_and_changes_nothing(disk: Path, small: Settings):
-    with closing(Database.open(small, MODEL_ID)) as database:
+    with closing(SqliteDatabase.open(small, MODEL_ID)) as database:
         insert(database, *TEXTS)
         name = database.back_up(reason="manual", now=NOW).name
         insert(database, "later")
@@ -45,7 +45,7 @@ def test_a_restore_on_a_full_disk_says_so_and_changes_nothing(disk: Path, small:
         restore_offline(small, name)
     assert not isinstance(refused.value, BackupDamaged)
     filler.unlink()
-    with closing(Database.open(small, MODEL_ID)) as database:
+    with closing(SqliteDatabase.open(small, MODEL_ID)) as database:
         assert texts_of(database) == [*TEXTS, "later"]
         database.restore(name, now=NOW, switched=lambda: None)
         assert texts_of(database) == TEXTS
@@ -53,7 +53,7 @@ def test_a_restore_on_a_full_disk_says_so_and_changes_nothing(disk: Path, small:
 
 
 def test_a_backup_on_a_full_disk_names_the_bytes_and_leaves_no_files(disk: Path, small: Settings):
-    with closing(Database.open(small, MODEL_ID)) as database:
+    with closing(SqliteDatabase.open(small, MODEL_ID)) as database:
         insert(database, *TEXTS)
         fill(disk, leave=200_000)
         with pytest.raises(DiskFull, match=f"The backup failed .* needed in {small.data_dir} and 0.2 MiB are free"):

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from souvenir.core.errors import BackupNotFound, StoreUnusable, Unavailable
 from souvenir.core.settings import Settings
 from souvenir.store.sqlite import database as database_module
-from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.database import SqliteDatabase
 from souvenir.store.sqlite.restore import restore_offline
 from souvenir.store.sqlite.schema import SCHEMA_VERSION
 from tests.store.conftest import OpenDatabase
@@ -242,16 +242,16 @@ def test_an_empty_folder_is_a_new_database(open_database: OpenDatabase, settings
 
 
 @pytest.mark.parametrize("here", [True, False], ids=["same process", "other process"])
-def test_a_second_service_on_the_same_folder_is_refused(database: Database, settings: Settings, here: bool):
+def test_a_second_service_on_the_same_folder_is_refused(database: SqliteDatabase, settings: Settings, here: bool):
     insert(database, "text")
     if here:
         with pytest.raises(StoreUnusable, match="Another process uses DATA_DIR"):
-            Database.open(settings, MODEL_ID)
+            SqliteDatabase.open(settings, MODEL_ID)
     else:
         program = (
             "import sys; from pathlib import Path; from souvenir.core.settings import Settings; "
-            "from souvenir.store.sqlite.database import Database; "
-            "Database.open(Settings(data_dir=Path(sys.argv[1])), 'fake@1')"
+            "from souvenir.store.sqlite.database import SqliteDatabase; "
+            "SqliteDatabase.open(Settings(data_dir=Path(sys.argv[1])), 'fake@1')"
         )
         other = subprocess.run(
             [sys.executable, "-c", program, settings.data_dir],

@@ -24,7 +24,7 @@ from souvenir.store import tombstones
 from souvenir.store.admin import keys
 from souvenir.store.admin.keys import ApiKey
 from souvenir.store.pending_removals import Removable, Target
-from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.database import SqliteDatabase
 from souvenir.store.sqlite.restore import INTENT, STAGED, restore_offline, sibling
 from tests.store.stored import MODEL_ID, NOW, insert, problems, texts_of
 
@@ -84,7 +84,7 @@ def backup(settings: Settings) -> str:
     """
 
     def write() -> None:
-        database = Database.open(settings, MODEL_ID)
+        database = SqliteDatabase.open(settings, MODEL_ID)
         [erased, *_] = insert(database, "erased", *OLD)
         database.back_up(reason="manual", now=NOW)
         key = ApiKey("k", "k", None, "hash", "mem_", Role.ADMIN, None, (), NOW)
@@ -100,7 +100,7 @@ def backup(settings: Settings) -> str:
 
 
 def restore_online(settings: Settings, name: str) -> None:
-    with closing(Database.open(settings, MODEL_ID)) as database:
+    with closing(SqliteDatabase.open(settings, MODEL_ID)) as database:
         database.restore(name, now=NOW, switched=lambda: None)
 
 
@@ -116,7 +116,7 @@ def restore_until(number: int, settings: Settings, name: str) -> None:
 
 def require_whole(settings: Settings, *, may_be_old: bool) -> bool:
     """Require one of the two states, complete; return whether it is the restored one."""
-    with closing(Database.open(settings, MODEL_ID)) as database:
+    with closing(SqliteDatabase.open(settings, MODEL_ID)) as database:
         texts = texts_of(database)
         assert texts == OLD or (may_be_old and texts == OLD + NEW)
         with database.read() as connection:
@@ -178,7 +178,7 @@ def test_the_end_of_an_offline_restore_may_be_interrupted_at_any_call_too(
 
         def opened(copy: Settings = copy, number: int = number) -> None:
             at_call(number, kill)
-            Database.open(copy, MODEL_ID)
+            SqliteDatabase.open(copy, MODEL_ID)
 
         code = in_child(opened)
         assert require_whole(copy, may_be_old=False)
@@ -216,7 +216,7 @@ def test_a_second_process_is_refused_even_if_the_lock_file_was_deleted(settings:
     until, go = os.pipe()
     if (child := os.fork()) == 0:
         try:
-            database = Database.open(settings, MODEL_ID)
+            database = SqliteDatabase.open(settings, MODEL_ID)
             if after == "restore":
                 database.restore(backup, now=NOW, switched=lambda: None)
             os.write(said, b".")
@@ -228,19 +228,19 @@ def test_a_second_process_is_refused_even_if_the_lock_file_was_deleted(settings:
         os.close(until)
         assert os.read(opened, 1) == b"."
         (settings.data_dir / "souvenir.lock").unlink()
-        for refused in (lambda: Database.open(settings, MODEL_ID), lambda: offline(settings, backup)):
+        for refused in (lambda: SqliteDatabase.open(settings, MODEL_ID), lambda: offline(settings, backup)):
             with pytest.raises(StoreUnusable, match="Another process uses"):
                 refused()
             (settings.data_dir / "souvenir.lock").unlink()
     finally:
         os.close(go)
         os.waitpid(child, 0)
-    with closing(Database.open(settings, MODEL_ID)) as database:
+    with closing(SqliteDatabase.open(settings, MODEL_ID)) as database:
         assert texts_of(database) == (OLD if after == "restore" else OLD + NEW)
 
 
 def test_the_lock_of_the_database_file_leaves_the_locks_of_sqlite(settings: Settings, backup: str):
-    with closing(Database.open(settings, MODEL_ID)) as database:
+    with closing(SqliteDatabase.open(settings, MODEL_ID)) as database:
         database.restore(backup, now=NOW, switched=lambda: None)
         insert(database, "text")
         inode = settings.database_path.stat().st_ino

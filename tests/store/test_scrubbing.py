@@ -15,7 +15,7 @@ import pytest
 from souvenir.core.settings import Settings
 from souvenir.store.sqlite import scrubbing
 from souvenir.store.sqlite.connections import open_writer
-from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.database import SqliteDatabase
 from tests.store.stored import MODEL_ID, insert, problems, texts_of
 
 PATIENCE_S = 60.0
@@ -140,13 +140,13 @@ def test_closing_the_scrubbed_file_keeps_the_locks_of_the_process(churned: Churn
 
 
 @pytest.fixture
-def database(settings: Settings) -> Iterator[Database]:
-    database = Database.open(settings, MODEL_ID)
+def database(settings: Settings) -> Iterator[SqliteDatabase]:
+    database = SqliteDatabase.open(settings, MODEL_ID)
     yield database
     database.close()
 
 
-def test_reads_and_writes_run_during_scrubbing(database: Database):
+def test_reads_and_writes_run_during_scrubbing(database: SqliteDatabase):
     insert(database, *(f"text number {number}" for number in range(500)))
     stop = Event()
 
@@ -176,7 +176,7 @@ def test_reads_and_writes_run_during_scrubbing(database: Database):
     assert problems(database) == []
 
 
-def test_scrubbing_waits_a_limited_time_for_a_long_read(database: Database, monkeypatch: pytest.MonkeyPatch):
+def test_scrubbing_waits_a_limited_time_for_a_long_read(database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("souvenir.store.sqlite.database.LOG_WAIT_S", 0.5)
     insert(database, "before")
     with database.read() as connection:

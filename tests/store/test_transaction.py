@@ -20,7 +20,7 @@ from souvenir.store import namespaces
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.memories import facts, reads
 from souvenir.store.namespace_view import NamespaceView
-from souvenir.store.sqlite.database import Database
+from souvenir.store.sqlite.database import SqliteDatabase
 from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
 from tests.store.stored import MODEL_ID, NOW, insert, nothing, problems, texts_of
@@ -32,11 +32,11 @@ def passages(text: str) -> list[PreparedPassage]:
     return prepare([text], FakeEmbedder(), PassageAnalyser(Analyser(), PROFILES))[0]
 
 
-def write(database: Database, work: Callable[[Transaction], T]) -> T:
+def write(database: SqliteDatabase, work: Callable[[Transaction], T]) -> T:
     return database.write(Scope(actor="ann"), NOW + timedelta(hours=1), work, nothing)
 
 
-def blocked(database: Database, change: MemoryPatch | None) -> tuple[Memory, AddOutcome]:
+def blocked(database: SqliteDatabase, change: MemoryPatch | None) -> tuple[Memory, AddOutcome]:
     """An add whose blocker was changed or deleted before the add was written."""
     [memory_id] = insert(database, "blocker")
     blocker = write(database, lambda tx: tx.memory(memory_id))
@@ -49,7 +49,7 @@ def blocked(database: Database, change: MemoryPatch | None) -> tuple[Memory, Add
 
 
 @pytest.mark.parametrize("change", [None, MemoryPatch(archived=True)], ids=["deleted", "archived"])
-def test_a_blocker_deleted_before_the_write_is_not_superseded(database: Database, change: MemoryPatch | None):
+def test_a_blocker_deleted_before_the_write_is_not_superseded(database: SqliteDatabase, change: MemoryPatch | None):
     blocker, outcome = blocked(database, change)
     assert (outcome.action, outcome.blocker) == (AddAction.ADDED, None)
     with database.read() as connection:
@@ -59,7 +59,7 @@ def test_a_blocker_deleted_before_the_write_is_not_superseded(database: Database
     assert outcome.id != blocker.id
 
 
-def test_a_blocker_pinned_before_the_write_is_kept(database: Database):
+def test_a_blocker_pinned_before_the_write_is_kept(database: SqliteDatabase):
     blocker, outcome = blocked(database, MemoryPatch(pinned=True))
     assert (outcome.action, outcome.reason, outcome.id) == (AddAction.SKIPPED, SkipReason.PINNED_BLOCKER, None)
     assert outcome.blocker is not None
@@ -67,7 +67,7 @@ def test_a_blocker_pinned_before_the_write_is_kept(database: Database):
     assert texts_of(database) == ["blocker"]
 
 
-def test_a_blocker_changed_before_the_write_is_superseded_in_its_current_state(database: Database):
+def test_a_blocker_changed_before_the_write_is_superseded_in_its_current_state(database: SqliteDatabase):
     _, outcome = blocked(database, MemoryPatch(text="blocker changed"))
     assert outcome.action is AddAction.SUPERSEDED
     assert outcome.blocker is not None
@@ -75,7 +75,7 @@ def test_a_blocker_changed_before_the_write_is_superseded_in_its_current_state(d
     assert texts_of(database) == ["blocker changed", "new"]
 
 
-def test_history_records_actor_time_and_both_states_of_every_change(database: Database):
+def test_history_records_actor_time_and_both_states_of_every_change(database: SqliteDatabase):
     [memory_id] = insert(database, "first")
     write(database, lambda tx: tx.update(memory_id, MemoryPatch(text="second", pinned=True), passages("second")))
     old = write(database, lambda tx: tx.update(memory_id, MemoryPatch(pinned=False), ()))
@@ -95,13 +95,13 @@ def test_history_records_actor_time_and_both_states_of_every_change(database: Da
     ]
 
 
-def changes_of(database: Database, work: Callable[[Transaction], object]) -> list[type]:
+def changes_of(database: SqliteDatabase, work: Callable[[Transaction], object]) -> list[type]:
     told: list[IndexUpdate] = []
     database.write(Scope(), NOW, work, told.append)
     return [type(change) for change in told[0].changes]
 
 
-def test_index_changes_contain_only_what_changed(database: Database):
+def test_index_changes_contain_only_what_changed(database: SqliteDatabase):
     [memory_id] = insert(database, "first")
 
     def patching(patch: MemoryPatch) -> list[type]:
@@ -118,13 +118,13 @@ def test_index_changes_contain_only_what_changed(database: Database):
     assert problems(database) == []
 
 
-def test_an_upsert_without_a_key_writes_nothing(database: Database):
+def test_an_upsert_without_a_key_writes_nothing(database: SqliteDatabase):
     with pytest.raises(InvalidRequest):
         write(database, lambda tx: tx.upsert(MemoryDraft("text", "notes"), passages("text")))
     assert texts_of(database) == []
 
 
-def test_vectors_are_read_as_stored(database: Database):
+def test_vectors_are_read_as_stored(database: SqliteDatabase):
     insert(database, "first", "second of two")
     with database.read() as connection:
         namespace = namespaces.named(connection, "default")
@@ -151,7 +151,7 @@ SPOILED = {
 
 
 @pytest.mark.parametrize("statement", SPOILED)
-def test_the_check_reports_every_broken_rule(database: Database, statement: str):
+def test_the_check_reports_every_broken_rule(database: SqliteDatabase, statement: str):
     insert(database, "first", "second")
     assert problems(database) == []
     database.write(Scope(), NOW, lambda tx: tx.connection.execute(statement), nothing)
@@ -180,7 +180,7 @@ SPOILED_FACTS = {
 
 
 @pytest.mark.parametrize("statement", SPOILED_FACTS)
-def test_the_check_reports_every_broken_rule_of_facts_and_tags(database: Database, statement: str):
+def test_the_check_reports_every_broken_rule_of_facts_and_tags(database: SqliteDatabase, statement: str):
     draft = MemoryDraft("first", "notes", facts=("one fact", "first"), tags=("tag",))
     of_fact = [replace(one, fact="one fact") for one in passages("one fact")]
     first = write(database, lambda tx: tx.insert(draft, [*passages("first"), *of_fact]))
@@ -191,7 +191,7 @@ def test_the_check_reports_every_broken_rule_of_facts_and_tags(database: Databas
     assert any(SPOILED_FACTS[statement] in problem for problem in problems(database)), problems(database)
 
 
-def test_a_memory_is_read_with_all_written_fields(database: Database):
+def test_a_memory_is_read_with_all_written_fields(database: SqliteDatabase):
     draft = MemoryDraft("text", "s", {"é": [1, None]}, key="k", document_at=NOW - timedelta(days=400), pinned=True)
     written = write(database, lambda tx: tx.insert(draft, passages("text")))
     with database.read() as connection:

@@ -27,6 +27,7 @@ from souvenir.core.types import (
     Memory,
     PassageKind,
 )
+from souvenir.store import namespaces
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
 from souvenir.store.rows import MEMORY_COLUMNS, first, ids_parameter, only, readable, select
 from souvenir.store.sql import Connection, SqlValue
@@ -372,7 +373,7 @@ def searched(
         "CASE WHEN EXISTS (SELECT 1 FROM memory_tags WHERE namespace_id = n.id) THEN "
         "(SELECT json_group_array(atom) FROM json_each(?) WHERE EXISTS (SELECT 1 FROM memory_tags t JOIN memories m "
         f"ON m.id = t.memory_id WHERE t.namespace_id = n.id AND t.folded = atom AND {visible})) ELSE '[]' END, "
-        "n.id, n.name, n.created_at, n.changed_at FROM namespaces n WHERE n.name = ?",
+        f"{namespaces.COLUMNS} FROM namespaces n WHERE n.name = ?",
         (to_json(list(folded)), *parameters, name),
     )
     return None if found is None else found._replace(namespace=replace(found.namespace, sources=sources))

@@ -41,6 +41,7 @@ from souvenir.store.sqlite.generations import CommitLog
 from souvenir.store.sqlite.locks import StoreLock
 from souvenir.store.sqlite.permissions import REPLACED, make_private
 from souvenir.store.sqlite.reading import ReaderPool, Reading
+from souvenir.store.sqlite.repair import repair
 from souvenir.store.sqlite.restore import (
     clear_leftovers,
     lock_store,
@@ -74,8 +75,10 @@ def _unlimited(_: str) -> Quotas:
     return UNLIMITED_QUOTAS
 
 
-class Database:
-    """Open with `Database.open`; every method is safe to call from any thread."""
+class SqliteDatabase:
+    """Open with `SqliteDatabase.open`; every method is safe to call from any thread."""
+
+    is_shared = False
 
     def __init__(
         self,
@@ -117,7 +120,7 @@ class Database:
         instruments: Instruments | None = None,
         *,
         model_spec: str | None = None,
-    ) -> Database:
+    ) -> SqliteDatabase:
         """:param model_spec: The configuration from which the model is created again; stored next to its id.
 
         :raises StoreUnusable: With a sentence that says what to do, if the database must not be opened.
@@ -314,6 +317,11 @@ class Database:
                 self.model_id, self._model_spec = model_id, spec
                 switched()
         return done
+
+    def repair(self) -> list[str]:
+        """Repair damaged rows as far as they are stored twice; return one sentence for each repair."""
+        with self._gate.read():
+            return self._writer.write(lambda connection: repair(connection, self.backups))
 
     def between_writes(self, work: Callable[[], T]) -> T:
         """Run `work` on the writer thread, between two writes."""

@@ -1,0 +1,114 @@
+"""The database as the service uses it, whatever the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime
+from types import MappingProxyType
+from typing import Protocol, TypeVar
+
+from souvenir.core.passages import CommitId, Embeddable, Embedding
+from souvenir.core.quotas import Quotas
+from souvenir.core.service_warnings import ServiceWarnings
+from souvenir.core.types import Scope
+from souvenir.store.index_changes import IndexUpdate
+from souvenir.store.sql import Connection
+from souvenir.store.sqlite.backups import Backup, Backups
+from souvenir.store.sqlite.copies import Copies
+from souvenir.store.transaction import Transaction
+from souvenir.store.unreadable import UnreadableRows
+
+T = TypeVar("T")
+
+
+class Database(Protocol):
+    """Safe to call from any thread.
+
+    :param is_shared: Whether other processes write too, so that an index may be behind whenever it is used.
+    :param on_commit: Called after every commit of changes by this process; must be quick.
+    """
+
+    is_shared: bool
+    warnings: ServiceWarnings
+    unreadable: UnreadableRows
+    model_id: str
+    next_model_id: str | None
+    quotas_of: Callable[[str], Quotas]
+    on_commit: list[Callable[[], None]]
+    backups: Backups
+    copies: Copies
+
+    @property
+    def committed(self) -> CommitId:
+        """The last durable commit."""
+
+    @property
+    def bytes_on_disk(self) -> tuple[int, int]:
+        """Sizes of the database and of its write-ahead log."""
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Return a connection with one consistent snapshot of the database."""
+
+    def read_once(self) -> AbstractContextManager[Connection]:
+        """Return a connection for a single statement, or several that may see different states."""
+
+    def reader(self) -> AbstractContextManager[Connection]:
+        """Return a connection for work that already runs inside `between_writes`."""
+
+    def write(
+        self,
+        scope: Scope,
+        now: datetime,
+        work: Callable[[Transaction], T],
+        apply: Callable[[IndexUpdate], None],
+        again: Mapping[tuple[str, Embeddable], Embedding] = MappingProxyType({}),
+    ) -> T:
+        """Run `work` in one durable transaction, pass its index changes to `apply`, and return its result.
+
+        :param again: Vectors, by model and text, of passages that were prepared with another model.
+        :raises ModelChanged: If vectors of the current model are still missing; nothing was written.
+        """
+
+    def write_rows(self, work: Callable[[Connection], T], apply: Callable[[T], None] = lambda _: None) -> T:
+        """Run `work`, which changes no memory, in one durable transaction; `apply` updates the indexes."""
+
+    def switch_model(
+        self, model_id: str, spec: str, ready: Callable[[Connection], bool], switched: Callable[[], None]
+    ) -> bool:
+        """Switch searches to another model's vectors, in one step, while nothing is read or written.
+
+        :param ready: Returns whether all vectors exist; may write, and raise to change nothing.
+        :param switched: Called before any later read or write.
+        :raises TimeoutError: If a long read does not end soon.
+        """
+
+    def between_writes(self, work: Callable[[], T]) -> T:
+        """Run `work` while no index of this process changes."""
+
+    def check_for_damage(self) -> None:
+        """Look for damage that the start did not look for."""
+
+    def stop_checking(self) -> None:
+        """Let `check_for_damage` end, before a close."""
+
+    def sync_marker(self) -> None:
+        """Make the record of the last commit durable, by which a loss of commits is seen."""
+
+    def refill_reserve(self) -> None:
+        """Take up the space in reserve for deletions, if it was used and there is space again."""
+
+    def clear_unused(self) -> bool:
+        """Clear deleted bytes; return False if it has to be tried again."""
+
+    def back_up(self, *, reason: str, now: datetime) -> Backup:
+        """Copy the database while reads and writes go on."""
+
+    def restore(self, name: str, *, now: datetime, switched: Callable[[], None]) -> Backup:
+        """Replace the database by a backup, after a backup of the current state, which is returned."""
+
+    def repair(self) -> list[str]:
+        """Repair damaged rows as far as they are stored twice; return one sentence for each repair."""
+
+    def close(self) -> None:
+        """Finish queued writes and close all connections."""
