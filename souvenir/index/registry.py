@@ -347,14 +347,15 @@ class IndexRegistry:
 
     def _write(self, key: IndexKey, entry: _Entry, index: NamespaceIndex) -> None:
         """Write a snapshot; without it, the next start takes longer."""
-        index.vectors.make_coarse_scan()
-        state = State(self._committed(), index.change_seq)
-        written = self._snapshots.write(_snapshot_name(key), state, index.to_arrays())
-        if written is None:
-            return
-        entry.changed_rows, entry.unchecked = 0, None
-        if written.is_large:
-            index.rebase(written)
+        with entry.following:
+            index.vectors.make_coarse_scan()
+            state = State(self._committed(), index.change_seq)
+            written = self._snapshots.write(_snapshot_name(key), state, index.to_arrays())
+            if written is None:
+                return
+            entry.changed_rows, entry.unchecked = 0, None
+            if written.is_large:
+                index.rebase(written)
 
     def _drop(self, key: IndexKey, entry: _Entry) -> None:
         with self._lock:

@@ -42,7 +42,7 @@ from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.retrieval.preparation import PassageAnalyser, embeddings_of, prepare
 from souvenir.retrieval.profiles import Constants, Spread
 from souvenir.retrieval.scoring import Scoring, scoring_of
-from souvenir.store import check, index_changes, namespaces
+from souvenir.store import index_changes, namespaces
 from souvenir.store import vectors as rows
 from souvenir.store.database import Database
 from souvenir.store.index_changes import IndexUpdate
@@ -181,6 +181,7 @@ class Models:
         serving = self.serving
         loaded, chunks = serving.registry.loaded(), self._analyser.chunks
         found = disagreements(connection, serving.embedder.model_id, serving.embedder.dim, loaded, chunks)
+        found = [*self._database.problems(connection), *found]
         return [*found, *(one for compare in self.also_checked for one in compare(connection))]
 
     def tidy_indexes(self) -> None:
@@ -403,11 +404,11 @@ def disagreements(
     indexes: Mapping[IndexKey, NamespaceIndex],
     analyse: Callable[[Passage], Chunks],
 ) -> Sequence[str]:
-    """Return one sentence for each inconsistency. No write may run meanwhile.
+    """Return one sentence for each difference of indexes from the database. No write may run meanwhile.
 
     :param indexes: The loaded indexes, of the vectors of this model.
     """
-    found = check.problems(connection)
+    found: list[str] = []
     for (namespace_id, kind), index in indexes.items():
         truth = NamespaceView(connection, namespace_id, kind, model_id, dim)
         of_index = problems(index, truth.passages(None), analyse)

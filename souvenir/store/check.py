@@ -177,6 +177,9 @@ RULES = {
         "SELECT memory_id FROM history h WHERE (before IS NOT NULL OR after IS NOT NULL) "
         "AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory_id)"
     ),
+}
+
+COUNTER_RULES = {
     "the id counter of {} was moved too far by an import; stop the service and run `python app.py repair-ids`": (
         f"SELECT name FROM sqlite_sequence WHERE name = 'memories' AND seq > {MAX_COUNTED_ID}"
     ),
@@ -186,6 +189,7 @@ RULES = {
         for table in COUNTED
     ),
 }
+"""Rules about SQLite's counters of ids."""
 
 
 _SHAPES: Mapping[str, tuple[Any, str]] = {
@@ -251,10 +255,21 @@ def problems(connection: Connection) -> list[str]:
     found += [f"SQLite: a row of {row[0]} refers to nothing" for row in connection.execute("PRAGMA foreign_key_check")]
     found += losses.recorded(connection)
     found += _row_problems(connection)
-    for sentence, query in RULES.items():
+    return found + broken_rules(connection, {**RULES, **COUNTER_RULES}, (apsw.Error, UnicodeDecodeError))
+
+
+def broken_rules(
+    connection: Connection, rules: Mapping[str, str] = RULES, damages: tuple[type[Exception], ...] = ()
+) -> list[str]:
+    """Return one sentence for each rule that is broken, or cannot be checked because of damaged rows.
+
+    :param rules: Sentences, with a query for the ids that they are about. :param damages: The errors of damaged rows.
+    """
+    found: list[str] = []
+    for sentence, query in rules.items():
         try:
             found += [sentence.format(row[0]) for row in connection.execute(query)]
-        except (apsw.Error, UnicodeDecodeError) as error:
+        except damages as error:
             found.append(f"a rule could not be checked because of damaged rows ({error}): {sentence}")
     return found
 

@@ -107,6 +107,9 @@ class Database(Protocol):
     def restore(self, name: str, *, now: datetime, switched: Callable[[], None]) -> Backup:
         """Replace the database by a backup, after a backup of the current state, which is returned."""
 
+    def problems(self, connection: Connection) -> list[str]:
+        """Return one sentence for each inconsistency within the database."""
+
     def repair(self) -> list[str]:
         """Repair damaged rows as far as they are stored twice; return one sentence for each repair."""
 

@@ -14,6 +14,7 @@ from psycopg.adapt import Loader
 
 from souvenir.store.postgres.dialect import translate
 from souvenir.store.sql import Parameters
+from souvenir.store.unreadable import UnreadableRows
 
 
 class _NumberLoader(Loader):
@@ -63,8 +64,14 @@ class _Rows:
 class PostgresConnection:
     """`souvenir.store.sql.Connection` over psycopg. Outside of a `with` block, each statement is a transaction."""
 
-    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-        """:param connection: In autocommit mode; used by nobody else."""
+    def __init__(
+        self, connection: psycopg.Connection[tuple[Any, ...]], unreadable: UnreadableRows | None = None
+    ) -> None:
+        """:param connection: In autocommit mode; used by nobody else.
+
+        :param unreadable: Gets the rows that reads leave out.
+        """
+        self.unreadable = unreadable
         self._connection = connection
         self._connection.adapters.register_loader("numeric", _NumberLoader)
         self._cursor: RawCursor[tuple[Any, ...]] | None = None

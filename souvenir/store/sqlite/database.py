@@ -27,11 +27,12 @@ from souvenir.core.service_warnings import ServiceWarnings
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments
 from souvenir.core.types import Scope
-from souvenir.store import meta
+from souvenir.store import check, meta
 from souvenir.store.admin import keys
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.memories import reads
 from souvenir.store.passages import VectorModels
+from souvenir.store.sql import Connection
 from souvenir.store.sqlite import generations, losses
 from souvenir.store.sqlite.backups import Backup, Backups
 from souvenir.store.sqlite.connections import BUSY_TIMEOUT_MS, open_reader, open_writer, require_sound
@@ -317,6 +318,10 @@ class SqliteDatabase:
                 self.model_id, self._model_spec = model_id, spec
                 switched()
         return done
+
+    def problems(self, connection: Connection) -> list[str]:
+        """Return one sentence for each inconsistency within the database."""
+        return check.problems(connection)
 
     def repair(self) -> list[str]:
         """Repair damaged rows as far as they are stored twice; return one sentence for each repair."""

@@ -459,6 +459,8 @@ CREATE TABLE generations (
     first_commit BIGINT NOT NULL UNIQUE,
     last_commit  BIGINT NOT NULL CHECK (last_commit >= first_commit)
 );
+-- All commits are of one generation: PostgreSQL keeps their order.
+INSERT INTO generations VALUES (replace(gen_random_uuid()::text, '-', ''), 1, 9223372036854775807);
 
 CREATE TABLE incidents (
     id      BIGINT PRIMARY KEY,
