@@ -27,6 +27,8 @@ from benchmarks.faults.part import Outcome, Part
 from souvenir.core.array_file import ALIGNMENT, MAGIC, TRAILER_BYTES, header_of
 from souvenir.core.settings import Settings
 from souvenir.index import registry
+from souvenir.store import index_changes
+from souvenir.store.index_changes import Touched
 from souvenir.store.sqlite import generations, losses
 
 INDEX = "index"
@@ -316,7 +318,7 @@ def run(trials: int, seed: int, folder: Path) -> Outcome:
 
 
 def control(folder: Path) -> dict[str, tuple[str, ...]]:
-    """Take the snapshots of any history for those of this one, and neither look for lost commits nor at samples."""
+    """Take every snapshot for a current one of this history, and neither look for lost commits nor compare anything."""
     with ProcessPoolExecutor(1, mp_context=NEW_PROCESSES) as process:
         return {"history not compared": process.submit(_without_histories, folder).result()}
 
@@ -326,7 +328,9 @@ def _without_histories(folder: Path) -> tuple[str, ...]:
         stores = _built(folder, 1)
         generations.includes = lambda connection, commit: True
         losses.find_loss = lambda connection, settings: None
+        index_changes.since = lambda *_: Touched(frozenset(), frozenset())
         vars(registry)["sampled_problems"] = lambda *_: []
+        vars(registry)["_differing_ids"] = lambda *_: (frozenset(), frozenset())
         wrong: tuple[str, ...] = ()
         for number in range(CONTROL_TRIALS):
             found = put_back(stores, 100 + number, folder / f"trial-{number}").wrong

@@ -179,7 +179,8 @@ RULES = {
     ),
 }
 
-COUNTER_RULES = {
+SQLITE_RULES = {
+    **RULES,
     "the id counter of {} was moved too far by an import; stop the service and run `python app.py repair-ids`": (
         f"SELECT name FROM sqlite_sequence WHERE name = 'memories' AND seq > {MAX_COUNTED_ID}"
     ),
@@ -189,7 +190,7 @@ COUNTER_RULES = {
         for table in COUNTED
     ),
 }
-"""Rules about SQLite's counters of ids."""
+"""Also those about SQLite's counters of ids."""
 
 
 _SHAPES: Mapping[str, tuple[Any, str]] = {
@@ -255,7 +256,7 @@ def problems(connection: Connection) -> list[str]:
     found += [f"SQLite: a row of {row[0]} refers to nothing" for row in connection.execute("PRAGMA foreign_key_check")]
     found += losses.recorded(connection)
     found += _row_problems(connection)
-    return found + broken_rules(connection, {**RULES, **COUNTER_RULES}, (apsw.Error, UnicodeDecodeError))
+    return found + broken_rules(connection, SQLITE_RULES, (apsw.Error, UnicodeDecodeError))
 
 
 def broken_rules(

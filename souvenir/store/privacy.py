@@ -99,14 +99,13 @@ def keys(connection: Connection, namespace_id: int, column: Column) -> list[int 
 
 def values(connection: Connection, column: Column, wanted: Iterable[int | str]) -> dict[int | str, Any]:
     """Return the values of these rows, as text or parsed JSON."""
-    chosen = list(wanted)
-    item = "atom" if any(isinstance(key, str) for key in chosen) else "value"
+    item = "value" if column.key.endswith("id") else "atom"
     rows = select(
         connection,
         tuple[int | str, str],
         f"SELECT {column.key}, {column.name} FROM {column.table} "
         f"WHERE {column.name} IS NOT NULL AND {column.key} IN (SELECT {item} FROM json_each(?))",
-        (json.dumps(chosen),),
+        (json.dumps(list(wanted)),),
     )
     return {key: json.loads(value) if column.is_json else value for key, value in rows}
 

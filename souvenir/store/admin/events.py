@@ -290,7 +290,11 @@ def begin_again(connection: Connection) -> None:
     connection.execute("DELETE FROM events")
     connection.execute("DELETE FROM sqlite_sequence WHERE name = 'events'")
     connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ?)", (begins_after,))
-    connection.execute("INSERT OR REPLACE INTO forgotten_events SELECT id, ? FROM namespaces", (begins_after,))
+    connection.execute(
+        "INSERT INTO forgotten_events (namespace_id, last_id) SELECT id, CAST(? AS BIGINT) FROM namespaces WHERE TRUE "
+        "ON CONFLICT (namespace_id) DO UPDATE SET last_id = excluded.last_id",
+        (begins_after,),
+    )
 
 
 def forget_before(connection: Connection, before: datetime) -> int:

@@ -95,7 +95,7 @@ def find(connection: Connection, webhook_id: str) -> Webhook | None:
 
 def of_namespace(connection: Connection, namespace: str, actor: str | None) -> list[Webhook]:
     """:param actor: None for those of all actors."""
-    where = "n.name = ? AND (? IS NULL OR w.actor = ?) ORDER BY w.created_at, w.id"
+    where = "n.name = ? AND (CAST(? AS TEXT) IS NULL OR w.actor = ?) ORDER BY w.created_at, w.id"
     return list(select(connection, Webhook, f"SELECT {_COLUMNS} WHERE {where}", (namespace, actor, actor)))
 
 

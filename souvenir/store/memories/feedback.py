@@ -78,6 +78,18 @@ def delete(connection: Connection, namespace_id: int, feedback_id: int) -> int |
     return found
 
 
+_CHOSEN = "IN (SELECT value FROM json_each(?))"
+
+
+def latest_votes(by: str, condition: str) -> str:
+    """Return a query for the latest of the judgements that have these columns in common."""
+    return (
+        "SELECT query, memory_id, useful, created_at FROM (SELECT query, memory_id, useful, created_at, "
+        f"row_number() OVER (PARTITION BY {by} ORDER BY id DESC) AS age FROM feedback WHERE {condition}) AS judgements "
+        "WHERE age = 1"
+    )
+
+
 def balances(connection: Connection, memory_ids: Sequence[int]) -> dict[int, float]:
     """Return ``(useful - not useful) / (votes + PRIOR)``, in (-1, 1), of those memories that have feedback.
 
@@ -86,9 +98,8 @@ def balances(connection: Connection, memory_ids: Sequence[int]) -> dict[int, flo
     rows = select(
         connection,
         tuple[int, int, int],
-        # max(id) makes SQLite take `useful` from the latest row of the group.
-        "SELECT memory_id, sum(useful), count(*) FROM (SELECT memory_id, useful, max(id) FROM feedback "
-        "WHERE memory_id IN (SELECT value FROM json_each(?)) GROUP BY memory_id, actor) GROUP BY memory_id",
+        f"SELECT memory_id, sum(useful), count(*) FROM ({latest_votes('memory_id, actor', 'memory_id ' + _CHOSEN)}) "
+        "AS votes GROUP BY memory_id",
         (ids_parameter(memory_ids),),
     )
     return {memory_id: (2 * useful - votes) / (votes + PRIOR) for memory_id, useful, votes in rows}

@@ -49,9 +49,9 @@ def count_below(
     # The successor of a slash is the least text that is greater than all that begin with the prefix.
     inside, bounds = ("AND source >= ? AND source < ?", (prefix, prefix[:-1] + "0")) if prefix else ("", ())
     level = (
-        "SELECT substr(rest, 1, instr(rest || '/', '/') - 1) AS name, count(*), sum(instr(rest, '/') = 0), "
-        "count(*) OVER () FROM (SELECT substr(source, ?) AS rest FROM memories "
-        f"WHERE namespace_id = ? {inside} {shown} AND {visible}) GROUP BY name"
+        "SELECT substr(rest, 1, instr(rest || '/', '/') - 1) AS name, count(*), "
+        "count(*) FILTER (WHERE instr(rest, '/') = 0), count(*) OVER () FROM (SELECT substr(source, ?) AS rest "
+        f"FROM memories WHERE namespace_id = ? {inside} {shown} AND {visible}) GROUP BY name"
     )
     values = (len(prefix) + 1, namespace.id, *bounds, *parameters)
     rows = select(

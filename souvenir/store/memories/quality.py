@@ -13,12 +13,10 @@ from datetime import datetime
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import LinkType, SourceFilter
 from souvenir.store.admin.jobs import EXTRACT
+from souvenir.store.memories.feedback import latest_votes
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
 from souvenir.store.rows import only, select
 from souvenir.store.sql import Connection, SqlValue
-
-_LATEST = "SELECT query, memory_id, namespace_id, useful, max(id) AS id, created_at FROM feedback"
-"""Votes: with a GROUP BY that ends with the actor, `useful` is that of the caller's latest judgement."""
 
 
 def count_retrievals(connection: Connection, counts: Mapping[int, int], now: datetime) -> None:
@@ -26,7 +24,7 @@ def count_retrievals(connection: Connection, counts: Mapping[int, int], now: dat
     connection.executemany(
         "INSERT INTO retrievals (memory_id, count, last_at) SELECT ?1, ?2, ?3 "
         "WHERE EXISTS (SELECT 1 FROM memories WHERE id = ?1) ON CONFLICT (memory_id) DO UPDATE SET "
-        "count = count + excluded.count, last_at = max(last_at, excluded.last_at)",
+        "count = retrievals.count + excluded.count, last_at = max(retrievals.last_at, excluded.last_at)",
         [(memory_id, count, to_us(now)) for memory_id, count in counts.items()],
     )
 
@@ -73,9 +71,9 @@ def memory_counts(connection: Connection, namespace: Namespace) -> MemoryCounts:
     return only(
         connection,
         MemoryCounts,
-        "SELECT coalesce(sum(archived = 0), 0), coalesce(sum(archived), 0), "
-        "coalesce(sum(archived = 0 AND r.memory_id IS NOT NULL), 0), "
-        "coalesce(sum(archived = 0 AND document_at IS NOT NULL), 0) "
+        "SELECT count(*) FILTER (WHERE archived = 0), count(*) FILTER (WHERE archived = 1), "
+        "count(*) FILTER (WHERE archived = 0 AND r.memory_id IS NOT NULL), "
+        "count(*) FILTER (WHERE archived = 0 AND document_at IS NOT NULL) "
         "FROM memories m LEFT JOIN retrievals r ON r.memory_id = m.id WHERE m.namespace_id = ?",
         (namespace.id,),
     )
@@ -106,14 +104,14 @@ class ProblemQuery:
 
 def problem_queries(connection: Connection, namespace: Namespace, *, min_votes: int, limit: int) -> list[ProblemQuery]:
     """Return queries with results that were not useful, by the share of such votes, then by their number."""
+    votes = latest_votes("query, memory_id, actor", "namespace_id = ? AND query <> ''")
     return list(
         select(
             connection,
             ProblemQuery,
             "SELECT query, count(*), sum(1 - useful) AS bad, count(DISTINCT memory_id), max(created_at) "
-            f"FROM ({_LATEST} WHERE namespace_id = ? AND query <> '' GROUP BY query, memory_id, actor) "
-            "GROUP BY query HAVING count(*) >= ? AND bad > 0 "
-            "ORDER BY 1.0 * bad / count(*) DESC, bad DESC, query LIMIT ?",
+            f"FROM ({votes}) AS votes GROUP BY query HAVING count(*) >= ? AND sum(1 - useful) > 0 "
+            "ORDER BY 1.0 * sum(1 - useful) / count(*) DESC, bad DESC, query LIMIT ?",
             (namespace.id, min_votes, limit),
         )
     )
@@ -136,9 +134,9 @@ def stale_memories(
     connection: Connection, namespace: Namespace, *, min_retrievals: int, limit: int
 ) -> list[StaleMemory]:
     """Return them by votes that they were not useful, then by retrievals, most first."""
+    latest = latest_votes("memory_id, actor", "namespace_id = ?1")
     votes = (
-        f"SELECT memory_id, sum(1 - useful) AS bad, sum(useful) AS good FROM ({_LATEST} WHERE namespace_id = ?1 "
-        "GROUP BY memory_id, actor) GROUP BY memory_id"
+        f"SELECT memory_id, sum(1 - useful) AS bad, sum(useful) AS good FROM ({latest}) AS latest GROUP BY memory_id"
     )
     return list(
         select(

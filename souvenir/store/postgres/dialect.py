@@ -14,7 +14,7 @@ from typing import Any
 
 from souvenir.store.sql import Parameters
 
-_TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|::|\?(\d*)|:([a-z_]+)", re.ASCII)
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|::|\?(\d*)|:([a-z_][a-z_0-9]*)", re.ASCII)
 """Literals, names and comments, in which nothing is replaced, and parameters."""
 
 _TEXT_AS_BYTES = re.compile(r"\bCAST\((\w+(?:\.\w+)?(?: ->> '\w+')?) AS BLOB\)")

@@ -339,7 +339,7 @@ def _recount(connection: apsw.Connection) -> list[str]:
     """Compute counters and derived rows again if they are wrong."""
     done = []
     for sentences, statements, name in _DERIVED:
-        if any(connection.execute(f"SELECT EXISTS ({check.RULES[sentence]})").get for sentence in sentences):
+        if any(connection.execute(f"SELECT EXISTS ({check.SQLITE_RULES[sentence]})").get for sentence in sentences):
             for statement in statements:
                 connection.execute(statement)
             done.append(f"{name} computed again")
