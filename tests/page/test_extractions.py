@@ -139,7 +139,9 @@ def test_an_extraction_appears_while_it_is_read_and_can_be_cancelled(page, origi
     vendor.replies.append(says({"facts": []}, waits=True))
     api("POST", "/memory/extract", {"messages": TALK, "source": "page"}, namespace=namespace)
     page.get_by_role("link", name="Is being read").click()
-    page.get_by_role("button", name="Cancel").click()
+    # The service has to know before the model answers.
+    with page.expect_response(lambda response: response.request.method == "DELETE"):
+        page.get_by_role("button", name="Cancel").click()
     vendor.go_on.set()
     expect(page.get_by_role("heading", name="Cancelled")).to_be_visible()
     page.get_by_role("link", name="All extractions").click()
