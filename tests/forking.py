@@ -47,7 +47,7 @@ class ForkedPython:
 
 
 def completed(arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """What `python ARGUMENTS` printed as a fork, and the status that it ended with."""
+    """Run `python ARGUMENTS` as a fork; return its output and its exit status."""
     with tempfile.TemporaryDirectory(prefix="souvenir-test-") as folder:
         paths = [Path(folder) / name for name in ("output", "errors")]
         process = CONTEXT.Process(target=_run, args=(list(arguments), dict(environment), *map(str, paths)))

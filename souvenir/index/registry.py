@@ -425,6 +425,9 @@ class IndexRegistry:
         if touched is None:
             log.info("index_too_old", **_named(key), action="rebuilding")
             return False
+        if not touched.passage_ids and not touched.owner_ids:
+            index.apply((), view.change_seq)
+            return True
         changes: list[IndexChange] = []
         held = {id_ for id_ in touched.passage_ids if index.has(id_)}
         for passage, embedding in view.passages(sorted(touched.passage_ids)):

@@ -10,10 +10,10 @@ its validity before its creation, unless a document dates it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from souvenir.core.errors import (
     InvalidRequest,
@@ -25,6 +25,7 @@ from souvenir.core.errors import (
 )
 from souvenir.core.labels import attributed, belongs_to_another, contributed, few, inherited, is_visible, joined
 from souvenir.core.passages import PassageOwner, PreparedPassage
+from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import (
     AddAction,
@@ -43,6 +44,7 @@ from souvenir.core.types import (
     least_trusted,
 )
 from souvenir.store import index_changes, namespaces
+from souvenir.store.admin import keys
 from souvenir.store.admin.transfers import insert_history
 from souvenir.store.cascade import Removal
 from souvenir.store.graph import mention_queue, mentions
@@ -53,6 +55,8 @@ from souvenir.store.memories.memories import metadata_after, written_state
 from souvenir.store.passages import PassageWriter, VectorModels
 from souvenir.store.rows import ids_parameter, only
 from souvenir.store.sql import Connection
+
+T = TypeVar("T")
 
 UNDONE = "undo"
 """The action, in the history, of a memory that was restored or deleted because a job was undone."""
@@ -448,6 +452,23 @@ class Transaction:
                 written_state(after),
             ),
         )
+
+
+def run_write(
+    connection: Connection,
+    scope: Scope,
+    models: VectorModels,
+    now: datetime,
+    limits: Quotas,
+    work: Callable[[Transaction], T],
+) -> tuple[T, IndexUpdate]:
+    """Run `work` in the open transaction, within the quotas of its actor; return its result and the index changes."""
+    transaction = Transaction.begin(connection, scope, models, now)
+    stored = None if limits == UNLIMITED_QUOTAS else keys.stored_usage(connection, scope.actor)
+    result = work(transaction)
+    if stored is not None:
+        keys.require_storable(connection, scope.actor, stored, limits)
+    return result, transaction.finish()
 
 
 def require_writable(scope: Scope, source: str) -> None:

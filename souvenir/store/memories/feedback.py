@@ -78,9 +78,6 @@ def delete(connection: Connection, namespace_id: int, feedback_id: int) -> int |
     return found
 
 
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
-
-
 def latest_votes(by: str, condition: str) -> str:
     """Return a query for the latest of the judgements that have these columns in common."""
     return (
@@ -95,11 +92,11 @@ def balances(connection: Connection, memory_ids: Sequence[int]) -> dict[int, flo
 
     A caller has one vote on a memory: the latest judgement.
     """
+    votes = latest_votes("memory_id, actor", "memory_id IN (SELECT value FROM json_each(?))")
     rows = select(
         connection,
         tuple[int, int, int],
-        f"SELECT memory_id, sum(useful), count(*) FROM ({latest_votes('memory_id, actor', 'memory_id ' + _CHOSEN)}) "
-        "AS votes GROUP BY memory_id",
+        f"SELECT memory_id, sum(useful), count(*) FROM ({votes}) AS votes GROUP BY memory_id",
         (ids_parameter(memory_ids),),
     )
     return {memory_id: (2 * useful - votes) / (votes + PRIOR) for memory_id, useful, votes in rows}

@@ -7,7 +7,7 @@ order of their commits. Indexes follow by the log of index changes (`souvenir.st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from threading import RLock
 from types import MappingProxyType
@@ -24,7 +24,6 @@ from souvenir.core.service_warnings import ServiceWarnings
 from souvenir.core.settings import Settings
 from souvenir.core.types import Scope
 from souvenir.store import meta
-from souvenir.store.admin import keys
 from souvenir.store.check import broken_rules
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.passages import VectorModels
@@ -33,7 +32,7 @@ from souvenir.store.postgres.schema import SCHEMA, migrate
 from souvenir.store.sqlite import generations
 from souvenir.store.sqlite.backups import Backup, Backups
 from souvenir.store.sqlite.copies import Copies
-from souvenir.store.transaction import Transaction
+from souvenir.store.transaction import Transaction, run_write
 from souvenir.store.unreadable import UnreadableRows
 from souvenir.store.vectors import MODEL
 
@@ -122,10 +121,10 @@ class PostgresDatabase:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield connection
 
-    def read_once(self) -> Any:
+    def read_once(self) -> AbstractContextManager[PostgresConnection]:
         return self._connection()
 
-    def reader(self) -> Any:
+    def reader(self) -> AbstractContextManager[PostgresConnection]:
         return self.read()
 
     def write(
@@ -138,13 +137,7 @@ class PostgresDatabase:
     ) -> T:
         def in_transaction(connection: PostgresConnection) -> tuple[T, IndexUpdate]:
             models = VectorModels(self.model_id, self.next_model_id, again)
-            transaction = Transaction.begin(connection, scope, models, now)
-            limits = self.quotas_of(scope.actor)
-            stored = None if limits == UNLIMITED_QUOTAS else keys.stored_usage(connection, scope.actor)
-            result = work(transaction)
-            if stored is not None:
-                keys.require_storable(connection, scope.actor, stored, limits)
-            return result, transaction.finish()
+            return run_write(connection, scope, models, now, self.quotas_of(scope.actor), work)
 
         return self.write_rows(in_transaction, lambda done: apply(done[1]))[0]
 

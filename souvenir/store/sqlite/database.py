@@ -28,7 +28,6 @@ from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments
 from souvenir.core.types import Scope
 from souvenir.store import check, meta
-from souvenir.store.admin import keys
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.memories import reads
 from souvenir.store.passages import VectorModels
@@ -54,7 +53,7 @@ from souvenir.store.sqlite.restore import (
 )
 from souvenir.store.sqlite.scrubbing import empty_log, scrub
 from souvenir.store.sqlite.writer import Writer
-from souvenir.store.transaction import Transaction
+from souvenir.store.transaction import Transaction, run_write
 from souvenir.store.unreadable import UnreadableRows
 from souvenir.store.vectors import MODEL, MODEL_SPEC, OTHER_MODEL
 
@@ -270,13 +269,7 @@ class SqliteDatabase:
 
         def in_transaction(connection: apsw.Connection) -> tuple[T, IndexUpdate]:
             models = VectorModels(self.model_id, self.next_model_id, again)
-            transaction = Transaction.begin(connection, scope, models, now)
-            limits = self.quotas_of(scope.actor)
-            stored = None if limits == UNLIMITED_QUOTAS else keys.stored_usage(connection, scope.actor)
-            result = work(transaction)
-            if stored is not None:
-                keys.require_storable(connection, scope.actor, stored, limits)
-            return result, transaction.finish()
+            return run_write(connection, scope, models, now, self.quotas_of(scope.actor), work)
 
         with self._gate.read():
             result = self._writer.write(in_transaction, lambda done: apply(done[1]))[0]
