@@ -2,7 +2,8 @@
 
 The key is written to a file that only its owner can read, then stored, then shown once in the log. The start
 after a kill in between finds the file and stores that key, so the file never contains an invalid key. No key is created
-if any key exists or existed. The lock of the data folder prevents concurrent starts.
+if any key exists or existed. The lock of the data folder prevents concurrent starts; of replicas that share a database,
+one makes the key, and it is in the log and the file of that one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from souvenir.access.keys import ApiKeys, KeyDraft, is_secret, new_secret
-from souvenir.core.errors import StoreUnusable
+from souvenir.core.errors import Conflict, StoreUnusable
 from souvenir.core.files import write_private
 from souvenir.core.types import Role, Scope
 
@@ -43,7 +44,11 @@ def require_first_key(keys: ApiKeys, path: Path) -> None:
             f"The first admin key cannot be kept in {path} ({error.strerror}); give this user the folder and the file, "
             "or set API_KEY"
         ) from error
-    keys.create(KeyDraft(NAME, Role.ADMIN), by=Scope(actor=ACTOR), secret=secret)
+    try:
+        keys.create(KeyDraft(NAME, Role.ADMIN), by=Scope(actor=ACTOR), secret=secret, only_first=True)
+    except Conflict:
+        path.unlink()
+        return
     log.warning(
         "first_admin_key_made",
         key=secret,

@@ -28,6 +28,7 @@ from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import DEFAULT_NAMESPACE, Role, Scope
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store import meta
 from souvenir.store.admin import audit, jobs
 from souvenir.store.admin import keys as rows
 from souvenir.store.admin.audit import AuditEvent
@@ -43,6 +44,9 @@ USAGE_INTERVAL_S = 60.0
 
 PRINCIPAL_PATTERN = r"^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$"
 _SLUG = re.compile(PRINCIPAL_PATTERN)
+_REVISION = "keys_revision"
+"""The key in `meta` of a value that every change of a key replaces."""
+
 _SECRET = re.compile(KEY_BEGIN + "[0-9a-f]{32}")
 
 
@@ -113,8 +117,10 @@ class ApiKeys:
         """Changes with every change of a key, so that an equal value means unchanged keys."""
         self._using = Lock()
         self._used: dict[str, Usage] = {}
+        self._revision: str | None = None
         self._reload()
         engine.when_restored(self._reload)
+        engine.when_others_commit(self._reload_if_changed)
         engine.limit_by(self.quotas_of)
         self._maintenance = Maintenance(self.write_usage, interval_s=USAGE_INTERVAL_S)
         self._maintenance.start()
@@ -176,11 +182,13 @@ class ApiKeys:
             used = dict(self._used)
         return [_with_use(key, used.get(key.id)) for key in stored]
 
-    def create(self, draft: KeyDraft, *, by: Scope, secret: str | None = None) -> NewKey:
+    def create(self, draft: KeyDraft, *, by: Scope, secret: str | None = None, only_first: bool = False) -> NewKey:
         """:param secret: A result of `new_secret`; by default a new one.
 
+        :param only_first: Whether it must be the first key.
+
         :raises KeyNotUsable: If an admin key has prefixes or a namespace, or another key has neither.
-        :raises Conflict: If no admin would remain to create keys.
+        :raises Conflict: If no admin would remain to create keys, or it is not the first one.
         """
         _require_usable(draft.role, draft.prefixes, draft.namespace)
         secret = secret or new_secret()
@@ -198,6 +206,8 @@ class ApiKeys:
         )
 
         def work(connection: Connection) -> ApiKey:
+            if only_first and rows.all_keys(connection):
+                raise Conflict("There are keys already; ask an admin for one")
             if key.role is not Role.ADMIN:
                 self._require_other_admin(connection, key.id, "Make an admin key first")
             rows.put(connection, key)
@@ -268,6 +278,7 @@ class ApiKeys:
         def audited(connection: Connection) -> ApiKey:
             key = work(connection)
             audit.record(connection, [AuditEvent(utc_now(), action, by.actor, resource_id=key.id)])
+            meta.put(connection, _REVISION, uuid.uuid4().hex)
             return key
 
         changed = self._engine.write_rows(audited)
@@ -278,12 +289,19 @@ class ApiKeys:
         """Under a lock, so that after two concurrent changes the map equals the table."""
         with self._reloading:
             with self._engine.namespace(Scope()) as (connection, _):
-                stored = rows.all_keys(connection)
+                stored, self._revision = rows.all_keys(connection), meta.get(connection, _REVISION)
             self._living = {key.key_hash: key for key in stored if key.revoked_at is None}
             self._quotas = {key.actor: self._effective(key) for key in self._living.values()}
             self._rates.keep({key.id for key in self._living.values()})
             self.any_made = bool(stored)
             self.generation += 1
+
+    def _reload_if_changed(self) -> None:
+        """Follow the changes of other replicas."""
+        with self._engine.namespace(Scope()) as (connection, _):
+            revision = meta.get(connection, _REVISION)
+        if revision != self._revision:
+            self._reload()
 
     def _effective(self, key: ApiKey) -> Quotas:
         return key.quotas if key.role is Role.ADMIN else key.quotas.or_else(self._default_quotas)

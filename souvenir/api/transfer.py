@@ -239,7 +239,17 @@ def _import(service: Service, scope: Scope, sent: bytes | None, spool: Spool, or
         scope = caller.scope(Role.READ_WRITE, scope.namespace)
         ReadAs().check_header(first_line(spool.path))
         parameters = replace(order, by_admin=caller.role is Role.ADMIN).parameters(spool)
-        return service.long_work.run(ImportHandler.kind, scope, parameters, wait_s=wait_s, job_id=spool.job_id)
+        # Where other replicas could run the next import, those that compare with stored texts wait for each other.
+        compares = service.engine.is_shared and order.strategy is not Strategy.ADD
+        return service.long_work.run(
+            ImportHandler.kind,
+            scope,
+            parameters,
+            wait_s=wait_s,
+            job_id=spool.job_id,
+            serial_key=scope.namespace if compares else None,
+            is_local=True,
+        )
 
 
 @routes.post(

@@ -20,6 +20,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from souvenir.core.database_settings import DatabaseSettings
 from souvenir.core.files import resource
 from souvenir.core.load_settings import LoadSettings
 from souvenir.core.network_settings import parted
@@ -80,7 +81,7 @@ def _checked_quotas(text: str | None) -> str | None:
     return text
 
 
-class Settings(SyncSettings, LoadSettings):
+class Settings(DatabaseSettings, SyncSettings, LoadSettings):
     """Every setting of the service. The name in the environment is the field's name in capitals, or an alias of it.
 
     :raises SavedSettingsUnusable: If the saved file cannot be used.

@@ -192,6 +192,7 @@ class Webhooks:
         """Begin to deliver, with what a previous process left."""
         self.reload()
         self.engine.when_restored(self.reload)
+        self.engine.when_others_commit(self._reload_if_changed)
         with self._changed:
             if self._closing:
                 return
@@ -222,6 +223,15 @@ class Webhooks:
                 self._listening = True
                 self.engine.when_committed(self._wake)
             self._changed.notify_all()
+
+    def _reload_if_changed(self) -> None:
+        """Follow what other replicas registered and deleted."""
+        with self.engine.namespace(Scope()) as (connection, _):
+            ids = rows.active_ids(connection)
+        with self._changed:
+            is_known = self._turns.keys() == set(ids)
+        if not is_known:
+            self.reload()
 
     def _wake(self) -> None:
         with self._changed:
@@ -261,13 +271,18 @@ class Webhooks:
             (webhook_id, turn)
             for webhook_id, turn in self._turns.items()
             if not turn.busy
+            and self.engine.owns(webhook_id)
             and (takes_failing or not turn.failing)
             and (turn.due <= now or (turn.woken and not turn.failing))
         ]
         return min(due, key=lambda one: one[1].due, default=None)
 
     def _wait_s(self, takes_failing: bool) -> float | None:
-        times = [turn.due for turn in self._turns.values() if not turn.busy and (takes_failing or not turn.failing)]
+        times = [
+            turn.due
+            for webhook_id, turn in self._turns.items()
+            if not turn.busy and (takes_failing or not turn.failing) and self.engine.owns(webhook_id)
+        ]
         left = min(times, default=math.inf) - monotonic()
         return None if math.isinf(left) else max(0.0, left)
 

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import structlog
 
 from souvenir.core.array_file import ArrayFile
 from souvenir.core.errors import Unavailable
 from souvenir.core.passages import (
-    Chunks,
     CommitId,
     Embedding,
     IndexChange,
-    OwnerChanged,
     Passage,
     PassageAdded,
     PassageRemoved,
@@ -31,8 +29,9 @@ from souvenir.core.passages import (
     kind_of,
 )
 from souvenir.core.types import PassageKind, Profile
-from souvenir.index.cross_check import SAMPLED_AT_LOAD, Stored, sample_of, sampled_problems
+from souvenir.index.cross_check import SAMPLED_AT_LOAD, sample_of, sampled_problems
 from souvenir.index.namespace import NamespaceIndex
+from souvenir.index.passage_view import Analyse, PassageView
 from souvenir.index.passage_words import WordRules
 from souvenir.index.snapshot import UNWRITABLE, Includes, SnapshotFiles, State
 
@@ -51,49 +50,6 @@ class IndexKey(NamedTuple):
 
     namespace_id: int
     kind: PassageKind
-
-
-class PassageView(Stored, Protocol):
-    """One snapshot of a namespace's passages of one kind in the database."""
-
-    @property
-    def namespace(self) -> str:
-        """The name of the namespace."""
-
-    def includes(self, commit: CommitId) -> bool:
-        """Return whether the history of the database contains a commit."""
-
-    def ids_summary(self) -> tuple[int, int]:
-        """Return the number and the sum of the ids of the passages."""
-
-    def ids(self) -> Set[int]:
-        """Return the ids of the passages."""
-
-    def changes_since(self, change_seq: int) -> Touched | None:
-        """Return what the writes after a number touched; None if the log does not reach back to it."""
-
-    def owners(self, owner_ids: Iterable[int]) -> Iterable[OwnerChanged]:
-        """Return the present filter attributes of these owners, as far as they have passages."""
-
-
-class Touched(Protocol):
-    """Ids of passages that were added, removed or got token vectors, and of owners with other filter attributes."""
-
-    @property
-    def passage_ids(self) -> Set[int]: ...
-
-    @property
-    def owner_ids(self) -> Set[int]: ...
-
-
-class Analyse(Protocol):
-    """The analyser as the indexes use it."""
-
-    def terms(self, text: str) -> Sequence[str]:
-        """Return the terms of a separate text, such as a name."""
-
-    def chunks(self, passage: Passage) -> Chunks:
-        """Return the terms of the searched text of a passage, chunk by chunk."""
 
 
 OpenView = Callable[[IndexKey], AbstractContextManager[PassageView]]
@@ -188,10 +144,32 @@ class IndexRegistry:
             if index.change_seq >= change_seq:
                 return True
             with self._open_view(key) as view:
-                if self._catch_up(key, entry, index, view):
-                    return True
+                return self._followed(key, entry, index, view)
+
+    def _followed(self, key: IndexKey, entry: _Entry, index: NamespaceIndex, view: PassageView) -> bool:
+        """Let an index catch up with a view; return False, after dropping it, if it has to be loaded again."""
+        if index.change_seq >= view.change_seq or self._catch_up(key, entry, index, view):
+            return True
         self._drop(key, entry)
         return False
+
+    @contextmanager
+    def standing_at(self, key: IndexKey, view: PassageView) -> Iterator[NamespaceIndex | None]:
+        """Yield a loaded index, which does not change meanwhile and has the state of a view, or None.
+
+        Only an index that follows other processes can have another state; the others must not be written to meanwhile.
+        """
+        with self._lock:
+            entry = self._entries.get(key)
+        if entry is None or entry.index is None:
+            yield None
+            return
+        if not self._follows:
+            yield entry.index
+            return
+        with entry.following:
+            followed = self._followed(key, entry, entry.index, view)
+            yield entry.index if followed and entry.index.change_seq == view.change_seq else None
 
     def loaded(self) -> dict[IndexKey, NamespaceIndex]:
         with self._lock:
@@ -273,10 +251,19 @@ class IndexRegistry:
             self._snapshots.warn(UNWRITABLE, error)
             return False
         with self._lock:
+            for key in [key for key in self._entries if self._follows and key.namespace_id not in known]:
+                del self._entries[key]
             entries = [entry for key, entry in self._entries.items() if key.namespace_id in changed]
         for entry in entries:
             entry.changed_rows = max(entry.changed_rows, 0 if entry.index is None else len(entry.index))
         return True
+
+    def namespaces_of_snapshots(self, before: float) -> set[int]:
+        """Return the namespaces with snapshots from before a time, in seconds since 1970.
+
+        :raises OSError: If the folder cannot be read.
+        """
+        return {_namespace_in(name) for name in self._snapshots.names(before)}
 
     def write_snapshots(self, *, all_changed: bool) -> None:
         """Write the indexes that changed since their snapshot: all of them, or those with many changes."""
@@ -303,9 +290,12 @@ class IndexRegistry:
         file, entry.unchecked = entry.unchecked, None
         if file is not None:
             entry.damage = file.damage()
-        with entry.index.lock.read():
-            ids = sample_of(entry.index.attributes.ids)
-        return ids if self._problems(entry, entry.index, ids, view) else None
+        with self.standing_at(key, view) as index:
+            if index is None:
+                return None
+            with index.lock.read():
+                ids = sample_of(index.attributes.ids)
+            return ids if self._problems(entry, index, ids, view) else None
 
     def verify(self, key: IndexKey, ids: Sequence[int], view: PassageView) -> None:
         """Compare passages of a loaded index, and its size; one that disagrees is rebuilt on the next use.
@@ -316,8 +306,9 @@ class IndexRegistry:
             entry = self._entries.get(key)
         if entry is None or entry.index is None:
             return
-        held = [id_ for id_ in ids if entry.index.attributes.row_of(id_) is not None]
-        wrong = self._problems(entry, entry.index, held, view)
+        with self.standing_at(key, view) as index:
+            held = [id_ for id_ in ids if index is not None and index.attributes.row_of(id_) is not None]
+            wrong = [] if index is None else self._problems(entry, index, held, view)
         if wrong:
             self._drop(key, entry)
             self._reject(key, view, wrong)
@@ -347,6 +338,12 @@ class IndexRegistry:
 
     def _write(self, key: IndexKey, entry: _Entry, index: NamespaceIndex) -> None:
         """Write a snapshot; without it, the next start takes longer."""
+        if self._follows:
+            # Without what others erased meanwhile.
+            with self._open_view(key) as view:
+                change_seq = view.change_seq
+            if not self._has(key, entry, index, change_seq):
+                return
         with entry.following:
             index.vectors.make_coarse_scan()
             state = State(self._committed(), index.change_seq)

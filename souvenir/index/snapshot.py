@@ -11,6 +11,7 @@ from the database.
 from __future__ import annotations
 
 import errno
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -137,13 +138,14 @@ class SnapshotFiles:
         self._discard(path)
         return None
 
-    def names(self) -> set[str]:
-        """Return the names of all complete and partial snapshots.
+    def names(self, before: float = math.inf) -> set[str]:
+        """Return the names of all complete and partial snapshots that were written before a time.
 
         :raises OSError: If the folder cannot be read.
         """
         try:
-            return {path.name.split(".")[0] for path in self._directory.iterdir() if "." in path.name}
+            files = [path for path in self._directory.iterdir() if "." in path.name]
+            return {path.name.split(".")[0] for path in files if path.stat().st_mtime < before}
         except (FileNotFoundError, NotADirectoryError):
             return set()
 

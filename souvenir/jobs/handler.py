@@ -52,6 +52,14 @@ class JobStore(Protocol):
     def quotas_of(self, actor: str) -> Quotas:
         """The quotas of an actor."""
 
+    @property
+    def replica(self) -> str:
+        """The id of this process among those that run jobs."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes run jobs too."""
+
     def namespace(self, scope: Scope) -> AbstractContextManager[tuple[Connection, namespaces.Namespace | None]]:
         """A read transaction and the namespace of the scope, if it exists."""
 
@@ -102,6 +110,7 @@ def _nobody_waits() -> bool:
 class RunningJob:
     """A job in execution, used on the worker thread. A checkpoint that raised was not written.
 
+    :param turn: The number of this start of the job.
     :param last_try: True if one of the `TRANSIENT` failures will end the job.
     :param others_wait: Whether a job of another caller could run instead.
     """
@@ -112,6 +121,7 @@ class RunningJob:
     parameters: JsonObject
     state: JsonObject
     closing: Event
+    turn: int | None = None
     last_try: bool = False
     others_wait: Callable[[], bool] = _nobody_waits
 
@@ -139,7 +149,7 @@ class RunningJob:
             raise JobYielded
 
     def _advance(self, connection: Connection, done: int, total: int | None, state: JsonObject) -> None:
-        if not rows.advance(connection, self.id, done=done, total=total, state=state):
+        if not rows.advance(connection, self.id, self.turn, done=done, total=total, state=state):
             raise JobCancelled
 
 

@@ -2,14 +2,16 @@
 
 A caller is a namespace and an actor. A long job ends its turn between two steps if another caller's job waits, and a
 job that waits for a busy or missing service rests in the queue, so neither delays the jobs of others by more than one
-step. Every state is stored before it is reported. A job that was running when the process ended is queued again at the
-next start and resumes from its saved state. A handler that fails ends its own job, never the thread.
+step. Every state is stored before it is reported. A job that was running when the process ended is queued again, at the
+next start or by another replica, and resumes from its saved state. A process that was only stopped cannot write for it
+any more. A handler that fails ends its own job, never the thread.
 """
 
 from __future__ import annotations
 
+import math
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Condition, Event, Lock, Thread
@@ -34,9 +36,9 @@ from souvenir.jobs.handler import (
     RunningJob,
     UndoableHandler,
 )
-from souvenir.store.admin import audit, keys
+from souvenir.jobs.queue_rows import claimed, record, visible
 from souvenir.store.admin import jobs as rows
-from souvenir.store.admin.audit import AuditEvent
+from souvenir.store.admin import keys
 from souvenir.store.admin.jobs import Job, JobFilter, JobStatus
 from souvenir.store.sql import Connection
 
@@ -52,6 +54,9 @@ CLOSE_TIMEOUT_S = 10.0
 
 RETRY_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Pauses of a job after transient failures, such as a busy database or model; after the last one it fails."""
+
+POLL_S = 1.0
+"""How often the queue is looked at where other replicas fill it."""
 
 WRITE_PAUSE_S = 1.0
 """The pause before a failed write of a job's state is retried."""
@@ -155,12 +160,14 @@ class Jobs:
         *,
         job_id: str | None = None,
         serial_key: str | None = None,
+        is_local: bool = False,
         in_transaction: Callable[[Connection, str], None] | None = None,
         within: Within | None = None,
     ) -> Job:
         """Queue a job.
 
         :param serial_key: Jobs of one kind and serial key run one after another.
+        :param is_local: Whether only this replica can run it, as it has a file of it.
         :param in_transaction: Writes rows of the job, whose id it gets, in the same transaction.
         :param within: Runs the insert in a transaction with other writes; by default in a separate transaction.
         :raises Overloaded: If the queue is full.
@@ -171,8 +178,9 @@ class Jobs:
             now = utc_now()
             self._require_place(connection, scope.actor)
             keys.count_submission(connection, scope.actor, self._store.quotas_of(scope.actor), kind, now)
-            _record(connection, scope, "job.submit", chosen, kind)
-            job = rows.insert(connection, chosen, kind, scope, parameters, now, serial_key=serial_key)
+            record(connection, scope, "job.submit", chosen, kind)
+            replica = self._store.replica if is_local else None
+            job = rows.insert(connection, chosen, kind, scope, parameters, now, serial_key=serial_key, replica=replica)
             if in_transaction is not None:
                 in_transaction(connection, chosen)
             return job
@@ -196,7 +204,7 @@ class Jobs:
         :raises JobNotFound: If no visible job has this id.
         """
         with self._store.namespace(scope) as (connection, _):
-            return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
+            return visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
 
     def list(
         self,
@@ -235,13 +243,13 @@ class Jobs:
         """
 
         def work(connection: Connection) -> Job:
-            job = _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
+            job = visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
             if job.finished:
                 raise Conflict(f"Job {job_id!r} is {job.status} already; there is nothing to cancel")
             rows.request_cancel(connection, job_id, utc_now())
             rows.prune_excess(connection, rows.lane_of(job.kind))
-            _record(connection, scope, "job.cancel", job_id, job.kind)
-            return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
+            record(connection, scope, "job.cancel", job_id, job.kind)
+            return visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
 
         return self._tell_end(self._store.write_rows(work))
 
@@ -255,14 +263,14 @@ class Jobs:
         """
 
         def work(connection: Connection) -> Job:
-            job = _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
+            job = visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
             if job.status is not JobStatus.COMPLETED:
                 raise Conflict(f"Job {job_id!r} is {job.status}; only a completed one can go on")
             in_transaction(connection, job)
             self._require_place(connection, job.actor)
             rows.reopen(connection, job_id)
-            _record(connection, scope, "job.reopen", job_id, job.kind)
-            return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
+            record(connection, scope, "job.reopen", job_id, job.kind)
+            return visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
 
         job = self._store.write_rows(work)
         log.info("job_reopened", job_id=job.id, kind=job.kind)
@@ -287,7 +295,7 @@ class Jobs:
                 if job.finished or left <= 0 or self._closing.is_set():
                     return job
                 if self._changes == seen:
-                    self._changed.wait(left)
+                    self._changed.wait(min(left, POLL_S) if self._store.is_shared else left)
 
     def notify_removed(self) -> None:
         """Clean up after removed jobs, and wake the threads that wait for them."""
@@ -326,7 +334,7 @@ class Jobs:
     def _run_first(self) -> None:
         """Resume the jobs of a previous process before any other worker runs."""
         try:
-            self._persist(lambda connection: rows.requeue_running(connection, self._lane))
+            self._persist(lambda connection: rows.requeue_abandoned(connection, self._lane))
         except JobInterrupted:
             return
         with self._starting:
@@ -343,19 +351,19 @@ class Jobs:
                     seen = self._changes
                     resting = self._resting()
 
-                def claim(connection: Connection, resting: Collection[str] = resting) -> Job | None:
-                    return rows.claim(connection, utc_now(), self._lane, resting=resting)
-
-                job = self._persist(claim)
+                job = claimed(self._store, self._lane, resting, self._persist)
                 if job is not None:
                     self._work_on(job)
                     continue
                 with self._changed:
+                    look_at = min(resting.values(), default=math.inf)
+                    if self._store.is_shared:
+                        look_at = min(look_at, monotonic() + POLL_S)
                     while self._changes == seen and not self._closing.is_set():
-                        left = min(resting.values()) - monotonic() if resting else None
-                        if left is not None and left <= 0:
+                        left = look_at - monotonic()
+                        if left <= 0:
                             break
-                        self._changed.wait(left)
+                        self._changed.wait(None if math.isinf(left) else left)
         except JobInterrupted:
             return
 
@@ -368,7 +376,8 @@ class Jobs:
         with self._changed:
             resting = self._resting()
         with self._store.namespace(rows.scope_of(job)) as (connection, _):
-            return rows.others_wait(connection, rows.scope_of(job), self._lane, resting=resting)
+            scope, replica = rows.scope_of(job), self._store.replica
+            return rows.others_wait(connection, scope, self._lane, replica=replica, resting=resting)
 
     def _work_on(self, job: Job) -> None:
         """Run a job to its end, unless the service closes first or the job yields or pauses."""
@@ -376,14 +385,14 @@ class Jobs:
         try:
             result, error, status = self._outcome(job)
         except JobYielded as yielded:
-            self._persist(partial(rows.requeue, job_id=job.id, waits_for=yielded.waits_for))
+            self._persist(partial(rows.requeue, job_id=job.id, turn=job.turn, waits_for=yielded.waits_for))
             self._notify_changed()
             return
         if status is not JobStatus.COMPLETED:
             self._undo(job)
 
         def end(connection: Connection) -> None:
-            rows.finish(connection, job.id, status, utc_now(), result=result, error=error)
+            rows.finish(connection, job.id, job.turn, status, utc_now(), result=result, error=error)
             rows.prune(connection, utc_now(), retention_days=self._retention_days, lane=self._lane)
 
         self._persist(end)
@@ -462,12 +471,14 @@ class Jobs:
         """The job with its last saved state."""
         scope = rows.scope_of(job)
         with self._store.namespace(scope) as (connection, _):
-            kept = rows.kept(connection, job.id)
+            kept = rows.kept(connection, job.id, job.turn)
         if kept is None:
             raise JobCancelled
         parameters, state = kept
         others_wait = partial(self._others_wait, job)
-        return RunningJob(self._store, job.id, scope, parameters, state, self._closing, others_wait=others_wait)
+        return RunningJob(
+            self._store, job.id, scope, parameters, state, self._closing, turn=job.turn, others_wait=others_wait
+        )
 
     @frees_space()
     def _persist(self, work: Callable[[Connection], T]) -> T:
@@ -484,15 +495,3 @@ class Jobs:
                 log.warning("jobs_wait", reason=error.message)
             if self._closing.wait(WRITE_PAUSE_S):
                 raise JobInterrupted
-
-
-def _visible(job: Job | None, job_id: str, scope: Scope, *, all_actors: bool) -> Job:
-    """Return the job if it is visible to the scope."""
-    own = job is not None and (job.actor, job.sources) == (scope.actor, scope.sources)
-    if job is None or job.namespace != scope.namespace or not (own or all_actors):
-        raise JobNotFound(job_id)
-    return job
-
-
-def _record(connection: Connection, scope: Scope, action: str, job_id: str, kind: str) -> None:
-    audit.record(connection, [AuditEvent(utc_now(), action, scope.actor, scope.namespace, job_id, detail=kind)])

@@ -74,10 +74,11 @@ class GraphIndexer:
     def catch_up(self) -> None:
         """Empty the queue of every namespace, match new concepts, and assign topics."""
         with self._working:
-            self._read()
+            self._read(everywhere=True)
             self._topics.assign()
 
-    def _read(self) -> None:
+    def _read(self, *, everywhere: bool = False) -> None:
+        """:param everywhere: Also namespaces that another replica indexes."""
         self._begin()
         while not self._closing.is_set():
             with self._engine.namespace(Scope()) as (connection, _):
@@ -85,8 +86,11 @@ class GraphIndexer:
             if not names:
                 return
             # Round-robin, so that a large import in one namespace does not block the others.
-            for namespace_id, name in names:
+            own = [one for one in names if everywhere or self._engine.owns(one[1])]
+            for namespace_id, name in own:
                 self._read_some(namespace_id, Scope(name, ACTOR))
+            if not own:
+                return
 
     def _run(self) -> None:
         while not self._closing.is_set():
@@ -108,9 +112,9 @@ class GraphIndexer:
         model_id = self._engine.models.serving.embedder.model_id
         with self._engine.namespace(Scope()) as (connection, _):
             rules, model = meta.get(connection, _RULES), meta.get(connection, _MODEL)
-        if rules != str(RULES_VERSION):
+        if rules is None or int(rules) < RULES_VERSION:
             self._engine.write_rows(lambda connection: _start_over(connection, first=rules is None))
-        if model != model_id:
+        if model != model_id and self._engine.owns(_MODEL):
             self._engine.write_rows(lambda connection: _match_again(connection, model_id))
 
     def _read_some(self, namespace_id: int, scope: Scope) -> None:
@@ -172,6 +176,8 @@ def _require_same(tx: Transaction, namespace_id: int) -> None:
 
 def _start_over(connection: Connection, *, first: bool) -> None:
     """:param first: True on the first run; all texts are queued already."""
+    if meta.get(connection, _RULES) == str(RULES_VERSION):
+        return
     if not first:
         for namespace_id in agents.namespace_ids(connection):
             mention_queue.put_all(connection, namespace_id)

@@ -53,7 +53,9 @@ class TopicAssignment:
         """
         with self._engine.namespace(Scope()) as (connection, _):
             names = rows.namespaces(connection)
-        for namespace_id, _ in names:
+        for namespace_id, name in names:
+            if only_due and not self._engine.owns(name):
+                continue
             begin_s = time.monotonic()
             if not only_due or begin_s >= self._due_s.get(namespace_id, begin_s):
                 self._assign(namespace_id)
@@ -70,7 +72,9 @@ class TopicAssignment:
     def _counts(self, connection: Connection, namespace_id: int, changed: Mapping[int, int]) -> _Counts:
         """Return the counts of every session by id; only changed ones are read, unless the agent is not cached."""
         key = (history_id(connection), namespace_id)
-        known, there = self._kept.get(key, {}), rows.session_ids(connection, namespace_id)
+        # Another replica may have assigned in between, and so may know of changes that are unknown here.
+        known = {} if self._engine.is_shared else self._kept.get(key, {})
+        there = rows.session_ids(connection, namespace_id)
         again = [id_ for id_ in there if id_ in changed or id_ not in known]
         fresh = counted(connection, again)
         counts = {id_: fresh[id_] if id_ in fresh else known[id_] for id_ in there}

@@ -146,7 +146,7 @@ class Consolidation:
 
         state = self._found(job.scope, job.parameters["source_prefix"], between)
         if state.clusters:
-            state = replace(state, backup=self._engine.back_up(reason="pre_consolidate").name)
+            state = replace(state, backup=self._engine.back_up_first("pre_consolidate"))
         job.checkpoint(done=0, total=len(state.clusters), state=_STATE.dump(state))
         return state
 

@@ -178,8 +178,8 @@ class Deduplication:
         self, scope: Scope, pairs: Sequence[FoundPair], progress: Progress, state: _State, total: int
     ) -> _State:
         """Delete those that are still duplicates; the source is not marked as completed yet."""
-        if state.backup is None:
-            state = replace(state, backup=self._engine.back_up(reason="pre_deduplicate").name)
+        if state.backup is None and self._engine.keeps_backups:
+            state = replace(state, backup=self._engine.back_up_first("pre_deduplicate"))
             progress.checkpoint(done=state.compared, total=total, state=_STATE.dump(state))
         for first in range(0, len(pairs), DELETED_AT_ONCE):
 

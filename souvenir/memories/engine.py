@@ -5,15 +5,13 @@ HTTP, MCP and Python callers use this one class. Transactions, indexes and backu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import compress
-from threading import Lock
 
-from souvenir.core.concurrency import frees_space, time_left
+from souvenir.core.concurrency import frees_space
 from souvenir.core.errors import (
     DiskFull,
     MemoryChanged,
@@ -21,7 +19,6 @@ from souvenir.core.errors import (
     MemoryPinned,
     MemoryUnreadable,
     NothingToDo,
-    Overloaded,
 )
 from souvenir.core.labels import without_notes, without_origin
 from souvenir.core.passages import PreparedPassage
@@ -52,6 +49,7 @@ from souvenir.core.types import (
     SupersedeOutcome,
     UpsertOutcome,
 )
+from souvenir.memories.comparisons import Comparisons
 from souvenir.memories.facts import Facts
 from souvenir.memories.history import MemoryHistory, history_of, page_at, search_at
 from souvenir.memories.indexed_store import IndexedStore
@@ -61,9 +59,9 @@ from souvenir.privacy.rules import PrivacyRules
 from souvenir.retrieval.preparation import write_patch
 from souvenir.retrieval.profiles import PROFILES, Profiles
 from souvenir.store.database import Database
+from souvenir.store.engines import open_database
 from souvenir.store.idempotency import Once, insert_once, made_before
 from souvenir.store.memories import history, reads
-from souvenir.store.sqlite.database import SqliteDatabase
 from souvenir.store.transaction import Transaction, require_writable
 
 DUPLICATE_SIMILARITY = 0.90
@@ -71,11 +69,6 @@ DUPLICATE_SIMILARITY = 0.90
 
 IDENTICAL_SIMILARITY = 0.97
 """Cosine from which a text of the same words adds nothing, so that superseding would only churn."""
-
-_DUPLICATE_LOCKS = 64
-
-DUPLICATE_LOCK_S = 30.0
-"""The longest wait for the comparison of other writes."""
 
 
 class MemoryEngine(IndexedStore):
@@ -97,7 +90,7 @@ class MemoryEngine(IndexedStore):
         provider: LLMProvider | None,
     ) -> None:
         super().__init__(settings, embedder, database, rules, instruments, profiles, reranker)
-        self._duplicate_locks = [Lock() for _ in range(_DUPLICATE_LOCKS)]
+        self._comparisons = Comparisons(self)
         self.facts = Facts(self, provider, settings)
 
     @classmethod
@@ -123,7 +116,7 @@ class MemoryEngine(IndexedStore):
         """
         chosen = instruments or Instruments()
         rules = PrivacyRules.load(settings.privacy_rules_path)
-        database = SqliteDatabase.open(settings, embedder.model_id, chosen, model_spec=model_spec)
+        database = open_database(settings, embedder.model_id, chosen, model_spec=model_spec)
         try:
             return cls(settings, embedder, database, rules, chosen, profiles, reranker, provider)
         except BaseException:
@@ -149,8 +142,8 @@ class MemoryEngine(IndexedStore):
         if on_duplicate in (None, OnDuplicate.ADD):
             outcome = AddOutcome(AddAction.ADDED, self.write(scope, insert)[0])
         else:
-            with self._duplicate_lock(scope):
-                outcome = self._add_unless_duplicate(scope, draft, passages, on_duplicate, insert)
+            add = partial(self._add_unless_duplicate, scope, draft, passages, on_duplicate, insert)
+            outcome = self._comparisons.run(scope, add)
         self._wake_queue([draft])
         return replace(outcome, split_failure=failure) if failure else outcome
 
@@ -171,10 +164,7 @@ class MemoryEngine(IndexedStore):
         if not deduplicate:
             ids = self.write(scope, partial(insert_once, prepared=prepared, once=once))
         else:
-            with self._duplicate_lock(scope):
-                nearest = [self.nearest_of(scope, passages) for _, passages in prepared]
-                fresh = [found is None or found[1] < DUPLICATE_SIMILARITY for found in nearest]
-                ids = self.write(scope, partial(insert_once, prepared=list(compress(prepared, fresh)), once=once))
+            ids = self._comparisons.run(scope, partial(self._add_fresh, scope, prepared, once))
         self._wake_queue(drafts)
         return ids
 
@@ -331,7 +321,7 @@ class MemoryEngine(IndexedStore):
             return DeleteOutcome(())
         if back_up:
             try:
-                self.back_up(reason="pre_delete")
+                self.back_up_first("pre_delete")
             except DiskFull as error:
                 raise DiskFull(
                     f"{error.message}; a deletion by source makes a backup first, deleting by id needs none"
@@ -458,34 +448,35 @@ class MemoryEngine(IndexedStore):
         passages: Sequence[PreparedPassage],
         on_duplicate: OnDuplicate,
         insert: Callable[[Transaction], list[int]],
+        compared: int,
     ) -> AddOutcome:
         found = self.nearest_of(scope, passages)
         if found is None or found[1] < DUPLICATE_SIMILARITY:
-            return AddOutcome(AddAction.ADDED, self.write(scope, insert)[0])
+            return AddOutcome(AddAction.ADDED, self._comparisons.write(scope, compared, insert)[0])
         blocker, similarity = found
         identical = similarity >= IDENTICAL_SIMILARITY and same_words(draft.text, blocker.text)
         if identical or on_duplicate is OnDuplicate.SKIP:
             reason = SkipReason.IDENTICAL if identical else SkipReason.DUPLICATE
             return AddOutcome(AddAction.SKIPPED, None, blocker, similarity, reason)
-        return self.write(scope, lambda tx: tx.replace_blocker(draft, passages, blocker, similarity))
+        return self._comparisons.write(
+            scope, compared, lambda tx: tx.replace_blocker(draft, passages, blocker, similarity)
+        )
+
+    def _add_fresh(
+        self,
+        scope: Scope,
+        prepared: Sequence[tuple[MemoryDraft, Sequence[PreparedPassage]]],
+        once: Once | None,
+        compared: int,
+    ) -> list[int]:
+        nearest = [self.nearest_of(scope, passages) for _, passages in prepared]
+        is_new = [found is None or found[1] < DUPLICATE_SIMILARITY for found in nearest]
+        fresh = list(compress(prepared, is_new))
+        return self._comparisons.write(scope, compared, partial(insert_once, prepared=fresh, once=once))
 
     def _wake_queue(self, drafts: Sequence[MemoryDraft]) -> None:
         if any(draft.split_later for draft in drafts):
             self.facts.queue.wake()
-
-    @contextmanager
-    def _duplicate_lock(self, scope: Scope) -> Iterator[None]:
-        """Held from the comparison to the write, so that of two equal texts at the same time only one is new.
-
-        :raises DeadlineExceeded: If nobody waits for it any more. :raises Overloaded: If others hold it for too long.
-        """
-        lock = self._duplicate_locks[hash(scope.namespace) % _DUPLICATE_LOCKS]
-        if not lock.acquire(timeout=time_left(DUPLICATE_LOCK_S)):
-            raise Overloaded("Other writes are being compared with the same memories; try again in a moment")
-        try:
-            yield
-        finally:
-            lock.release()
 
 
 def _update(

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from souvenir.core.background import Maintenance
-from souvenir.core.errors import Overloaded, ServiceClosing
+from souvenir.core.errors import DatabaseUnavailable, Overloaded, ServiceClosing
 from souvenir.core.passages import PastPassages, PreparedPassage, SpokenBy
 from souvenir.core.quotas import Quotas
 from souvenir.core.settings import Settings
@@ -81,6 +81,7 @@ class IndexedStore:
         self._searcher = Searcher(settings, self.models, database, analyser, instruments, reranker)
         self._schedule = BackupSchedule(timedelta(hours=settings.backup_interval_hours))
         self._on_restored: list[Callable[[], None]] = []
+        database.on_replaced.append(self._replaced)
         self._warm = False
         self._maintenance.start()
 
@@ -169,13 +170,26 @@ class IndexedStore:
 
     def readiness(self) -> Readiness:
         """Return True as ready if searches of the default namespace are answered from all of its memories."""
-        with self.namespace(Scope()) as (connection, namespace):
-            readiness = readiness_of(connection, namespace, self.models.serving, warm=self._warm)
+        try:
+            with self.namespace(Scope()) as (connection, namespace):
+                readiness = readiness_of(connection, namespace, self.models.serving, warm=self._warm)
+        except DatabaseUnavailable:
+            readiness = Readiness(False, "database_unavailable", 0, 0)
         return replace(readiness, warnings=self.warnings.current())
 
     def vitals(self) -> Vitals:
         """Return row counts and sizes over all namespaces."""
         return vitals_of(self._database, self.models.serving.registry)
+
+    @property
+    def replica(self) -> str:
+        """The id of this process among those that write to the database."""
+        return self._database.replica
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes write to the database too."""
+        return self._database.is_shared
 
     @property
     def bytes_on_disk(self) -> tuple[int, int]:
@@ -189,6 +203,18 @@ class IndexedStore:
         """
         return self._database.back_up(reason=reason, now=utc_now())
 
+    def back_up_first(self, reason: str) -> str | None:
+        """Make a backup before a change that deletes much; return its name.
+
+        :return: None for a database in PostgreSQL, which its own tools return to any moment.
+        """
+        return self.back_up(reason=reason).name if self.keeps_backups else None
+
+    @property
+    def keeps_backups(self) -> bool:
+        """Whether backups are made here, and not by the tools of the database."""
+        return not self._database.is_shared
+
     def backups(self) -> Sequence[Backup]:
         """Return all backups, newest first."""
         return self._database.backups.all()
@@ -200,9 +226,17 @@ class IndexedStore:
         :raises BackupDamaged: If it cannot be used; nothing was changed.
         """
         replaced = self._database.restore(name, now=utc_now(), switched=self.models.restored)
+        self._tell_restored()
+        return replaced
+
+    def _replaced(self) -> None:
+        """Load everything again, since commits may have been lost without a restore."""
+        self.models.restored()
+        self._tell_restored()
+
+    def _tell_restored(self) -> None:
         for notify in self._on_restored:
             notify()
-        return replaced
 
     def when_restored(self, notify: Callable[[], None]) -> None:
         """Call `notify` after every restore; for services that cache rows of the database."""
@@ -216,6 +250,18 @@ class IndexedStore:
         listeners = self._database.on_commit
         listeners.append(notify)
         return lambda: listeners.remove(notify)
+
+    def when_others_commit(self, notify: Callable[[], None]) -> None:
+        """Call `notify` soon after commits of other processes; for services that cache rows of the database."""
+        self._database.on_news.append(notify)
+
+    def owns(self, key: str) -> bool:
+        """Return whether this process does the background work of a key, such as a namespace."""
+        return self._database.owns(key)
+
+    def runs(self, replica: str) -> bool:
+        """Return whether a process is running, as far as is known."""
+        return self._database.runs(replica)
 
     def limit_by(self, quotas_of: Callable[[str], Quotas]) -> None:
         """From now on refuse writes that exceed the quotas of their actor."""
@@ -284,7 +330,7 @@ class IndexedStore:
         self._database.refill_reserve()
         self.models.tidy_indexes()
         self._database.sync_marker()
-        if self._settings.backup_interval_hours:
+        if self._settings.backup_interval_hours and self.keeps_backups:
             self._back_up_if_due(utc_now())
         self.models.cross_check()
 

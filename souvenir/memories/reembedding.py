@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event, Lock
 
-import apsw
 import numpy as np
 import structlog
 
@@ -36,9 +34,8 @@ from souvenir.retrieval.preparation import embeddings_of
 from souvenir.store import meta, vectors
 from souvenir.store import vectors as rows
 from souvenir.store.admin import jobs
-from souvenir.store.memories import reads
+from souvenir.store.engines import stored_model
 from souvenir.store.sql import Connection
-from souvenir.store.sqlite.connections import open_reader
 
 MakeEmbedder = Callable[[ModelSpec], LoadableEmbedder]
 
@@ -83,16 +80,10 @@ def stored_spec(engine: MemoryEngine) -> ModelSpec | None:
 
 def _stored(settings: Settings) -> tuple[str, ModelSpec] | None:
     """Return id and spec of the model that made the vectors; None if there are none, or the spec is not stored."""
-    if not settings.database_path.exists():
-        return None
+    stored = stored_model(settings)
     try:
-        with closing(open_reader(settings.database_path)) as connection:
-            model_id = meta.get(connection, vectors.MODEL)
-            spec = meta.get(connection, vectors.MODEL_SPEC)
-            if model_id is None or spec is None or not reads.counts(connection).passages:
-                return None
-            return model_id, ModelSpec.from_json(json.loads(spec))
-    except (apsw.Error, ValueError, TypeError, KeyError):
+        return None if stored is None else (stored[0], ModelSpec.from_json(json.loads(stored[1])))
+    except (ValueError, TypeError, KeyError):
         # Opening the database for use reports what is wrong with it.
         return None
 
@@ -147,6 +138,11 @@ class Reembedding:
             try:
                 if embedder.model_id == self._engine.models.serving.embedder.model_id:
                     return self._already_serving(job, spec, embedder)
+                if self._engine.is_shared:
+                    raise InvalidRequest(
+                        "Replicas cannot change the embedding model of their database; stop them, move the store to a "
+                        "file with `souvenir-server migrate`, change the model there, and move it back"
+                    )
                 state = self._embed_all(job, embedder, spec)
                 taken_over = True
             finally:

@@ -7,10 +7,12 @@ still contain them, and a restore brings them back.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from threading import Event, Lock
 
@@ -43,6 +45,9 @@ from souvenir.store.sql import Connection
 
 TURN_INTERVAL_S = 300.0
 """Polling interval for interrupted removals; a start, a restore and a failure trigger it at once."""
+
+CLOCK_MARGIN_S = 60.0
+"""The most by which the clocks of replicas are expected to differ."""
 
 RETRY_PAUSE_S = 0.2
 """Pause before a part is retried when the database was too busy."""
@@ -82,6 +87,7 @@ class Removals:
         self._lock = Lock()
         self._at_work: set[str] = set()
         self._closing = Event()
+        self._swept_before = 0.0
         self._maintenance = Maintenance(self.finish, interval_s=TURN_INTERVAL_S)
         engine.when_restored(self._maintenance.ask)
 
@@ -122,7 +128,7 @@ class Removals:
     @contextmanager
     def working(self) -> Iterator[str]:
         """Yield an id for a removal that the background thread leaves alone in the meantime."""
-        work = uuid.uuid4().hex
+        work = self._engine.replica + uuid.uuid4().hex
         with self._lock:
             self._at_work.add(work)
         try:
@@ -149,9 +155,12 @@ class Removals:
         with self._engine.namespace(Scope()) as (connection, _), self._lock:
             busy = self._at_work | unfinished(connection).keys()
             left, marked = (
-                pending_removals.pending_works(connection) - busy,
-                tombstones.uncleared(connection).keys() - busy,
+                {work for work in pending_removals.pending_works(connection) - busy if self._is_left(work)},
+                {work for work in tombstones.uncleared(connection).keys() - busy if self._is_left(work)},
             )
+            erased_at = tombstones.last_erased_at(connection)
+        if self._engine.is_shared and erased_at is not None:
+            self._forget_erased_elsewhere(erased_at)
         with suppress(ServiceClosing):
             for work in sorted(left):
                 removed = self.rest(work, RemovalStep())
@@ -161,6 +170,18 @@ class Removals:
                 log.warning(
                     "erased_bytes_left", reason="a long read or the index folder prevents it", action="tried again soon"
                 )
+
+    def _is_left(self, work: str) -> bool:
+        """Return whether this replica is to finish what no thread of a running one removes."""
+        begun_by = work[: -len(uuid.uuid4().hex)]
+        is_foreign = begun_by not in ("", self._engine.replica)
+        return not (is_foreign and self._engine.runs(begun_by)) and self._engine.owns(work)
+
+    def _forget_erased_elsewhere(self, erased_at: datetime) -> None:
+        """Remove the snapshots of this replica that may hold what another one erased; they are written again later."""
+        before = erased_at.timestamp() + CLOCK_MARGIN_S
+        if self._swept_before < before and self._engine.models.sweep_old_snapshots(before) and time.time() > before:
+            self._swept_before = before
 
     def _advance(self, work: str) -> RemovalStep | None:
         while not self._closing.is_set():

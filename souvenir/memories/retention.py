@@ -270,6 +270,6 @@ class Pruning:
     def _begin(self, job: RunningJob, before: datetime) -> _PruningState:
         state = _PruningState(candidates=self.candidates(job.scope, before))
         if state.candidates:
-            state = replace(state, backup=self._engine.back_up(reason="pre_prune").name)
+            state = replace(state, backup=self._engine.back_up_first("pre_prune"))
         job.checkpoint(done=0, total=state.candidates, state=_PRUNING_STATE.dump(state))
         return state

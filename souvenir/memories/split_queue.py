@@ -118,7 +118,7 @@ class SplitQueue:
             names = facts.namespaces_to_split(connection)
             since = utc_now() - timedelta(seconds=BACK_OFF_S)
             may = [name for name in names if job_rows.may_be_queued(connection, SPLIT, name, none_failed_since=since)]
-        for name in may:
+        for name in filter(self._store.owns, may):
             self.jobs.submit(SPLIT, Scope(name, ACTOR), {"waiting_only": True, "source": "", "limit": None})
 
     def _poll(self) -> None:

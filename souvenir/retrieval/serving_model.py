@@ -156,6 +156,13 @@ class Models:
 
         return self._database.between_writes(work)
 
+    def sweep_old_snapshots(self, before: float) -> bool:
+        """Remove snapshots from before a time, in seconds since 1970; return False if their folder does not allow it.
+
+        :raises OSError: If the folder cannot be read.
+        """
+        return self.sweep_snapshots(self.serving.registry.namespaces_of_snapshots(before))
+
     def clear_unused(self, changed: Container[int]) -> bool:
         """Clear the deleted bytes of namespaces from all files.
 
@@ -178,10 +185,12 @@ class Models:
 
         Packages that derive other data add their checks to `also_checked`.
         """
-        serving = self.serving
-        loaded, chunks = serving.registry.loaded(), self._analyser.chunks
-        found = disagreements(connection, serving.embedder.model_id, serving.embedder.dim, loaded, chunks)
-        found = [*self._database.problems(connection), *found]
+        serving, chunks = self.serving, self._analyser.chunks
+        found = [*self._database.problems(connection)]
+        for key in serving.registry.loaded():
+            with serving.registry.standing_at(key, _view(connection, key, serving)) as index:
+                loaded = {} if index is None else {key: index}
+                found += disagreements(connection, serving.embedder.model_id, serving.embedder.dim, loaded, chunks)
         return [*found, *(one for compare in self.also_checked for one in compare(connection))]
 
     def tidy_indexes(self) -> None:

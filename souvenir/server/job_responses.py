@@ -60,13 +60,24 @@ class LongWork:
         self._waiting = Semaphore(MAX_WAITING)
 
     def run(
-        self, kind: str, scope: Scope, parameters: JsonObject, *, wait_s: float, job_id: str | None = None
+        self,
+        kind: str,
+        scope: Scope,
+        parameters: JsonObject,
+        *,
+        wait_s: float,
+        job_id: str | None = None,
+        serial_key: str | None = None,
+        is_local: bool = False,
     ) -> JsonObject | JSONResponse:
         """Return the result of a new job, or the 202 response if it does not finish within `wait_s`.
 
+        :param serial_key: Jobs of one kind and serial key run one after another.
+        :param is_local: Whether only this replica can run it, as it has a file of it.
         :raises JobFailed: If it failed within that time. :raises Conflict: If it was cancelled.
         """
-        return result_of(self.waited(self._jobs.submit(kind, scope, parameters, job_id=job_id), wait_s))
+        job = self._jobs.submit(kind, scope, parameters, job_id=job_id, serial_key=serial_key, is_local=is_local)
+        return result_of(self.waited(job, wait_s))
 
     def waited(self, job: Job, wait_s: float) -> Job:
         """Return the job when it has finished, or its state after this time, or at once if too many requests wait."""

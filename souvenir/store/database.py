@@ -26,7 +26,9 @@ class Database(Protocol):
     """Safe to call from any thread.
 
     :param is_shared: Whether other processes write too, so that an index may be behind whenever it is used.
-    :param on_commit: Called after every commit of changes by this process; must be quick.
+    :param on_commit: Called after every commit of changes, soon after those of other processes; must be quick.
+    :param on_news: Called soon after commits of other processes, on a thread of the database.
+    :param on_replaced: Called when commits may have been lost without a restart, as in a failover.
     """
 
     is_shared: bool
@@ -36,8 +38,27 @@ class Database(Protocol):
     next_model_id: str | None
     quotas_of: Callable[[str], Quotas]
     on_commit: list[Callable[[], None]]
+    on_news: list[Callable[[], None]]
+    on_replaced: list[Callable[[], None]]
     backups: Backups
     copies: Copies
+
+    @property
+    def replica(self) -> str:
+        """The id of this process among those that write."""
+
+    def owns(self, key: str) -> bool:
+        """Return whether this process does the background work of a key, such as a namespace; of all, mostly one does.
+
+        Work that must not be done twice is also guarded by its transaction.
+        """
+
+    def runs(self, replica: str) -> bool:
+        """Return whether a process is running, as far as is known."""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether it answered when it was asked last."""
 
     @property
     def committed(self) -> CommitId:

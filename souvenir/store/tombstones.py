@@ -15,7 +15,7 @@ from souvenir.core.timestamps import to_us
 from souvenir.store import meta
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.pending_removals import Removable, Target, advance, begin, forget_extractions
-from souvenir.store.rows import select
+from souvenir.store.rows import first, select
 from souvenir.store.sql import Connection
 from souvenir.store.sqlite.renumbering import former_ids
 from souvenir.store.sqlite.schema import has_table
@@ -49,6 +49,11 @@ def read(connection: Connection) -> list[Tombstone]:
     if not has_table(connection, "tombstones"):
         return []
     return list(select(connection, Tombstone, "SELECT kind, owner_id, erased_at FROM tombstones"))
+
+
+def last_erased_at(connection: Connection) -> datetime | None:
+    """Return the time of the last erasure; None if there was none."""
+    return first(connection, datetime, "SELECT max(erased_at) FROM tombstones HAVING count(*) > 0")
 
 
 def add(connection: Connection, rows: Iterable[Tombstone]) -> None:

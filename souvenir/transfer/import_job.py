@@ -217,7 +217,7 @@ class _Run:
         self.state = first_link
 
     def _back_up(self) -> None:
-        state = replace(self.state, backup=self._engine.back_up(reason="pre_import").name)
+        state = replace(self.state, backup=self._engine.back_up_first("pre_import"))
         self._job.checkpoint(done=state.line, total=self._total, state=_STATE.dump(state))
         self.state = state
 
@@ -352,7 +352,8 @@ class _Run:
                 # Raised before any part of the line was written.
                 state.add_error(entry.raw.number, error.message)
                 continue
-            if self._job.parameters["back_up"] and state.backup is None and state.imported + state.updated:
+            is_missing = self._job.parameters["back_up"] and state.backup is None and self._engine.keeps_backups
+            if is_missing and state.imported + state.updated:
                 raise _BackupMissing
             if old_id is not None:
                 known[old_id] = stored[old_id] = line

@@ -93,8 +93,8 @@ class _Run:
         """Store the sections that changed, and return the state after this file."""
         stored = self._stored(path)
         changed = [section for section in found if not _equals(stored.get(section.key), self._screened(section.text))]
-        if changed and self.state.backup is None:
-            self._checkpoint(replace(self.state, backup=self._engine.back_up(reason="pre_build").name))
+        if changed and self.state.backup is None and self._engine.keeps_backups:
+            self._checkpoint(replace(self.state, backup=self._engine.back_up_first("pre_build")))
         remaining = iter(changed)
         while batch := list(islice(remaining, BATCH_SECTIONS)):
             self._write(path, batch)

@@ -15,7 +15,8 @@ from souvenir.core.types import MemoryDraft, MemoryPatch, PassageKind, Scope
 from souvenir.index.analyser import Analyser
 from souvenir.index.cross_check import problems
 from souvenir.index.namespace import NamespaceIndex
-from souvenir.index.registry import IndexKey, IndexRegistry, PassageView
+from souvenir.index.passage_view import PassageView
+from souvenir.index.registry import IndexKey, IndexRegistry
 from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.retrieval.preparation import PassageAnalyser, prepare
 from souvenir.retrieval.profiles import PROFILES

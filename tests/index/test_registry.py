@@ -21,7 +21,8 @@ from souvenir.core.types import Filters, MemoryPatch
 from souvenir.index import registry as registry_module
 from souvenir.index.cross_check import sample_of
 from souvenir.index.namespace import NamespaceIndex
-from souvenir.index.registry import IndexKey, IndexRegistry, PassageView
+from souvenir.index.passage_view import PassageView
+from souvenir.index.registry import IndexKey, IndexRegistry
 from souvenir.index.snapshot import Origin, SnapshotFiles
 from tests.fake_embedder import FakeEmbedder
 from tests.index.shelf import NO_LIMIT, NOW, RULES, Shelf

@@ -108,12 +108,14 @@ def test_jobs_are_queued_started_and_ended_once_however_often_they_report_progre
     def run(connection: Connection) -> None:
         for kind, status in (("dedup", JobStatus.FAILED), ("extract", JobStatus.COMPLETED)):
             jobs.insert(connection, kind, kind, ANN, {}, NOW)
-            jobs.claim(connection, NOW, jobs.lane_of(kind))
+            first = jobs.claim(connection, NOW, jobs.lane_of(kind))
+            assert first is not None
             for done in range(5):
-                jobs.advance(connection, kind, done=done, total=5, state={})
-            jobs.requeue(connection, kind, waits_for="the model")
-            jobs.claim(connection, NOW, jobs.lane_of(kind))
-            jobs.finish(connection, kind, status, NOW, result='{"stored_count": 2, "text": "a secret"}')
+                jobs.advance(connection, kind, first.turn, done=done, total=5, state={})
+            jobs.requeue(connection, kind, first.turn, waits_for="the model")
+            second = jobs.claim(connection, NOW, jobs.lane_of(kind))
+            assert second is not None
+            jobs.finish(connection, kind, second.turn, status, NOW, result='{"stored_count": 2, "text": "a secret"}')
 
     engine.write_rows(run)
     counts = {"extracted_count": None, "stored_count": 2, "updated_count": None, "deleted_count": None}

@@ -150,7 +150,7 @@ def delete_locrit_memory(memory_id: MemoryId, scope: LocritWriter, service: Runn
 def clear_locrit(body: ClearLocrit, scope: LocritWriter, service: RunningService) -> LocritDone:
     """Delete all data of a Locrit except its settings; a backup is made first."""
     service.agents.get(scope)
-    service.engine.back_up(reason="pre_clear")
+    service.engine.back_up_first("pre_clear")
     service.usage.forget(scope.namespace)
     removed = service.removals.clear(scope)
     service.audit.act(scope, "agent.clear", detail=f"{removed.messages} messages, {removed.memories} memories")

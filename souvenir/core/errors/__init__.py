@@ -178,6 +178,7 @@ from souvenir.core.errors.requests import (
 )
 from souvenir.core.errors.unavailable import (
     BackupDamaged,
+    DatabaseUnavailable,
     DeadlineExceeded,
     DiskFull,
     EmbeddingUnavailable,
@@ -189,6 +190,7 @@ from souvenir.core.errors.unavailable import (
     LLMRefused,
     LLMRejected,
     LLMUnavailable,
+    NotOfDatabase,
     PrivacyRulesUnusable,
     RemoteBackupUnusable,
     RerankingUnavailable,
@@ -218,6 +220,7 @@ __all__ = [
     "ConceptNotFound",
     "ConfirmationMissing",
     "Conflict",
+    "DatabaseUnavailable",
     "DeadlineExceeded",
     "DiskFull",
     "EmbeddingUnavailable",
@@ -255,6 +258,7 @@ __all__ = [
     "MessageNotFound",
     "MessageUnreadable",
     "NotFound",
+    "NotOfDatabase",
     "NothingToDo",
     "OriginNotAllowed",
     "OutsideWorkspace",

@@ -15,9 +15,23 @@ class ExtractionNotConfigured(SouvenirError):
         super().__init__("Extraction not configured. Set EXTRACT_PROVIDER env var.")
 
 
+class NotOfDatabase(SouvenirError):
+    """Raised for what a database in PostgreSQL leaves to its own tools."""
+
+    code = "not_of_this_database"
+    status = 501
+
+
 class Unavailable(SouvenirError):
     code = "unavailable"
     status = 503
+
+
+class DatabaseUnavailable(Unavailable):
+    """Raised if the database in PostgreSQL cannot be used now, as during a failover."""
+
+    code = "database_unavailable"
+    retry_after_s = 2
 
 
 class DiskFull(Unavailable):

@@ -21,7 +21,7 @@ from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject
 from souvenir.store.namespaces import visible_condition
-from souvenir.store.rows import first, ids_parameter, readable, select
+from souvenir.store.rows import first, ids_parameter, only, readable, select
 from souvenir.store.sql import Connection, SqlValue
 
 TYPES = (
@@ -192,8 +192,8 @@ _LOOKUPS: Mapping[str, str] = {
 
 
 def last_id(connection: Connection) -> int:
-    """Return the id of the last event that was ever written; 0 before the first one."""
-    return int(connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").get or 0)
+    """Return the id of the last event that readers may know; 0 before the first one. Later commits have greater ids."""
+    return only(connection, int, "SELECT id FROM last_event")
 
 
 def is_complete(connection: Connection, namespace: str, after: int) -> bool:
@@ -215,9 +215,10 @@ def events_after(
     """
     condition, parameters = chosen.condition()
     where, values = ("TRUE", []) if namespace is None else (_IN_NAMESPACE, [namespace])
-    rest = f"{where} AND e.id > ? AND {condition} ORDER BY e.id LIMIT ?"
-    rows = _rows(connection, rest, [*values, after, *parameters, limit])
-    read_to = rows[-1].id if rows else max(after, last_id(connection))
+    last = last_id(connection)
+    rest = f"{where} AND e.id > ? AND e.id <= ? AND {condition} ORDER BY e.id LIMIT ?"
+    rows = _rows(connection, rest, [*values, after, last, *parameters, limit])
+    read_to = rows[-1].id if rows else max(after, last)
     return EventPage(_shown(connection, chosen, rows), read_to, len(rows) < limit)
 
 

@@ -51,6 +51,7 @@ class JobStatus(StrEnum):
 class Job:
     """`done` of `total` is the progress in the handler's own unit; `total` is None while it is unknown.
 
+    :param turn: The number of its last start. A replica that started it before that cannot write for it any more.
     :param result: Of a completed job; of one that failed because of its request, the `code` of the error.
     :param error: The failure; of an unfinished job, the transient error because of which it is retried.
     """
@@ -69,6 +70,7 @@ class Job:
     client: str | None
     person: str | None
     cancel_requested: bool
+    turn: int | None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -112,9 +114,14 @@ class JobFilter:
     waits_for_approval: bool = False
 
 
+_FREE = "({0} IS NULL OR {0} NOT IN (SELECT id FROM replicas))"
+"""SQL that is true if no running replica has a job."""
+
+_ABANDONED = f"status = 'running' AND {_FREE.format('replica')}"
+
 _COLUMNS = (
     "id, kind, status, done, total, result, error, actor, namespace, sources, author, client, person, "
-    "cancel_requested, created_at, started_at, finished_at"
+    "cancel_requested, turn, created_at, started_at, finished_at"
 )
 
 
@@ -127,14 +134,16 @@ def insert(
     now: datetime,
     *,
     serial_key: str | None = None,
+    replica: str | None = None,
 ) -> Job:
     """Queue a job. Its time is later than that of any other, so times give the order even if the clock goes backwards.
 
     :param serial_key: Jobs of this kind with the same key run one at a time, in the order of their times.
+    :param replica: The only replica that may run it, as long as there is that one; None: any.
     """
     connection.execute(
         "INSERT INTO jobs (id, kind, namespace, actor, sources, author, client, person, status, parameters, state, "
-        "serial_key, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, '{}', ?, "
+        "serial_key, replica, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, '{}', ?, ?, "
         "max(?, coalesce((SELECT max(created_at) FROM jobs), 0) + 1))",
         (
             job_id,
@@ -147,6 +156,7 @@ def insert(
             scope.person,
             to_json(dict(parameters)),
             serial_key,
+            replica,
             to_us(now),
         ),
     )
@@ -223,8 +233,26 @@ def page(connection: Connection, chosen: JobFilter, *, limit: int, offset: int) 
     return _jobs(connection, f"{where} {rest}", (*parameters, limit, offset)), total
 
 
+def is_claimable(
+    connection: Connection, lane: str | None = None, *, replica: str = "", resting: Collection[str] = ()
+) -> bool:
+    """Return whether a replica could start a job of a queue, or has to queue one that an ended replica began."""
+    startable, values = _startable(lane, replica, resting)
+    where, parameters = _of_lane(lane)
+    row = connection.execute(
+        f"SELECT 1 FROM jobs j WHERE {startable} UNION ALL SELECT 1 FROM jobs WHERE {where} AND {_ABANDONED} LIMIT 1",
+        (*values, *parameters),
+    ).fetchone()
+    return row is not None
+
+
 def claim(
-    connection: Connection, now: datetime, lane: str | None = None, *, resting: Collection[str] = ()
+    connection: Connection,
+    now: datetime,
+    lane: str | None = None,
+    *,
+    replica: str = "",
+    resting: Collection[str] = (),
 ) -> Job | None:
     """Start the next job of a queue: the callers (namespace and actor) take turns, each with its oldest job first.
 
@@ -233,7 +261,7 @@ def claim(
     :param resting: Ids of jobs that must not start yet, unless they were cancelled.
     """
     where, parameters = _of_lane(lane)
-    startable, values = _startable(lane, resting)
+    startable, values = _startable(lane, replica, resting)
     following = (
         "WITH served AS "
         f"(SELECT namespace, actor, max(turn) AS turn FROM jobs WHERE {where} GROUP BY namespace, actor) "
@@ -243,17 +271,22 @@ def claim(
     return first(
         connection,
         Job,
-        "UPDATE jobs SET status = 'running', started_at = coalesce(started_at, ?), "
+        "UPDATE jobs SET status = 'running', started_at = coalesce(started_at, ?), replica = ?, "
         f"turn = (SELECT coalesce(max(turn), 0) + 1 FROM jobs) WHERE id = ({following}) RETURNING {_COLUMNS}",
-        (to_us(now), *parameters, *values),
+        (to_us(now), replica, *parameters, *values),
     )
 
 
 def others_wait(
-    connection: Connection, scope: Scope, lane: str | None = None, *, resting: Collection[str] = ()
+    connection: Connection,
+    scope: Scope,
+    lane: str | None = None,
+    *,
+    replica: str = "",
+    resting: Collection[str] = (),
 ) -> bool:
     """Return whether a job of another caller (namespace and actor) could start now."""
-    startable, values = _startable(lane, resting)
+    startable, values = _startable(lane, replica, resting)
     row = connection.execute(
         f"SELECT 1 FROM jobs j WHERE {startable} AND (namespace, actor) <> (?, ?) LIMIT 1",
         (*values, scope.namespace, scope.actor),
@@ -261,32 +294,38 @@ def others_wait(
     return row is not None
 
 
-def requeue(connection: Connection, job_id: str, *, waits_for: str | None = None) -> None:
-    """Queue a running job again, to resume from its last state.
+def requeue(connection: Connection, job_id: str, turn: int | None, *, waits_for: str | None = None) -> None:
+    """Queue a running job again, to resume from its last state, on the same replica as long as there is that one.
 
     :param waits_for: The temporary failure because of which it is queued again; its next progress clears it.
     """
     connection.execute(
-        "UPDATE jobs SET status = 'queued', error = ? WHERE id = ? AND status = 'running'", (waits_for, job_id)
+        "UPDATE jobs SET status = 'queued', error = ? WHERE id = ? AND turn = ? AND status = 'running'",
+        (waits_for, job_id, turn),
     )
 
 
-def kept(connection: Connection, job_id: str) -> tuple[JsonObject, JsonObject] | None:
-    """Return parameters and last state of a running job."""
+def kept(connection: Connection, job_id: str, turn: int | None) -> tuple[JsonObject, JsonObject] | None:
+    """Return parameters and last state of a job that runs in this turn."""
     return first(
         connection,
         tuple[JsonObject, JsonObject],
-        "SELECT parameters, state FROM jobs WHERE id = ? AND status = 'running'",
-        (job_id,),
+        "SELECT parameters, state FROM jobs WHERE id = ? AND turn = ? AND status = 'running'",
+        (job_id, turn),
     )
 
 
-def advance(connection: Connection, job_id: str, *, done: int, total: int | None, state: JsonObject) -> bool:
-    """Write the progress of a running job; return False if it must stop: it was cancelled or deleted."""
+def advance(
+    connection: Connection, job_id: str, turn: int | None, *, done: int, total: int | None, state: JsonObject
+) -> bool:
+    """Write the progress of a job that runs in this turn.
+
+    :return: False if it must stop: it was cancelled or deleted, or another replica took it over.
+    """
     row = connection.execute(
         "UPDATE jobs SET done = ?, total = ?, state = ?, error = NULL "
-        "WHERE id = ? AND status = 'running' AND cancel_requested = 0 RETURNING id",
-        (done, total, to_json(dict(state)), job_id),
+        "WHERE id = ? AND turn = ? AND status = 'running' AND cancel_requested = 0 RETURNING id",
+        (done, total, to_json(dict(state)), job_id, turn),
     ).fetchone()
     return row is not None
 
@@ -294,17 +333,18 @@ def advance(connection: Connection, job_id: str, *, done: int, total: int | None
 def finish(
     connection: Connection,
     job_id: str,
+    turn: int | None,
     status: JobStatus,
     now: datetime,
     *,
     result: str | None = None,
     error: str | None = None,
 ) -> None:
-    """End a running job with its result as JSON or its error sentence; its state is cleared."""
+    """End a job that runs in this turn, with its result as JSON or its error sentence; its state is cleared."""
     connection.execute(
         "UPDATE jobs SET status = ?, result = ?, error = ?, finished_at = ?, state = '{}' "
-        "WHERE id = ? AND status = 'running'",
-        (status.value, result, error, to_us(now), job_id),
+        "WHERE id = ? AND turn = ? AND status = 'running'",
+        (status.value, result, error, to_us(now), job_id, turn),
     )
 
 
@@ -334,10 +374,10 @@ def request_cancel_of(connection: Connection, actor: str) -> None:
     )
 
 
-def requeue_running(connection: Connection, lane: str | None = None) -> None:
-    """Queue the jobs that were running before a restart; they resume from their last state."""
+def requeue_abandoned(connection: Connection, lane: str | None = None) -> None:
+    """Queue the jobs that ended replicas were running; they resume from their last state."""
     where, parameters = _of_lane(lane)
-    connection.execute(f"UPDATE jobs SET status = 'queued' WHERE status = 'running' AND {where}", parameters)
+    connection.execute(f"UPDATE jobs SET status = 'queued' WHERE {where} AND {_ABANDONED}", parameters)
 
 
 def delete_of(connection: Connection, namespace: str) -> int:
@@ -396,8 +436,8 @@ def _of_lane(lane: str | None) -> tuple[str, list[str]]:
     return "kind = ?", [lane]
 
 
-def _startable(lane: str | None, resting: Collection[str]) -> tuple[str, list[str]]:
-    """SQL that is true of the queued jobs `j` of a queue that may start now, and its parameters."""
+def _startable(lane: str | None, replica: str, resting: Collection[str]) -> tuple[str, list[str]]:
+    """SQL that is true of the queued jobs `j` of a queue that a replica may start now, and its parameters."""
     where, parameters = _of_lane(lane)
     earlier = (
         "SELECT 1 FROM jobs e WHERE e.kind = j.kind AND e.serial_key = j.serial_key AND e.created_at < j.created_at "
@@ -405,9 +445,9 @@ def _startable(lane: str | None, resting: Collection[str]) -> tuple[str, list[st
     )
     condition = (
         f"j.status = 'queued' AND {where} AND (cancel_requested = 1 OR id NOT IN (SELECT atom FROM json_each(?))) "
-        f"AND NOT EXISTS ({earlier})"
+        f"AND NOT EXISTS ({earlier}) AND (j.replica = ? OR {_FREE.format('j.replica')})"
     )
-    return condition, [*parameters, to_json(list(resting))]
+    return condition, [*parameters, to_json(list(resting)), replica]
 
 
 def _sources(scope: Scope) -> str | None:

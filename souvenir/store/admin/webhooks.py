@@ -108,9 +108,10 @@ def delete(connection: Connection, webhook_id: str) -> None:
 
 
 def move_to(connection: Connection, webhook_id: str, event_id: int, failures: int) -> None:
-    """Go on after an event."""
+    """Go on after an event, unless another replica went on to a later one."""
     connection.execute(
-        "UPDATE webhooks SET last_event_id = ?, failures = ? WHERE id = ?", (event_id, failures, webhook_id)
+        "UPDATE webhooks SET last_event_id = ?, failures = ? WHERE id = ? AND last_event_id <= ?",
+        (event_id, failures, webhook_id, event_id),
     )
 
 

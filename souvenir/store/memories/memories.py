@@ -171,7 +171,7 @@ def written_state(memory: Memory) -> str:
 
 def last_memory_id(connection: Connection) -> int:
     """Return the highest id that was ever issued."""
-    return int(connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'memories'").get or 0)
+    return int(connection.execute("SELECT seq FROM issued_ids WHERE name = 'memories'").get or 0)
 
 
 def kept_id(connection: Connection, wanted: int | None) -> int | None:

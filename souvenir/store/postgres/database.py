@@ -1,13 +1,18 @@
 """A store in PostgreSQL: any number of processes read and write it, each with its own indexes.
 
-A write locks the row of its namespace, so writes to one namespace run one after another, and their `change_seq` is the
-order of their commits. Indexes follow by the log of index changes (`souvenir.store.index_changes`).
+Writes are as serial as in one process, by advisory locks that last as long as their transaction: a write to a namespace
+holds the lock of the namespace, and shares one with those to other namespaces, which `write_rows` takes alone. So the
+`change_seq` of a namespace is the order of its commits. Indexes follow by the log of index changes
+(`souvenir.store.index_changes`).
 """
 
 from __future__ import annotations
 
+import random
+import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from threading import RLock
 from types import MappingProxyType
@@ -15,9 +20,20 @@ from typing import Any, NoReturn, TypeVar
 
 import psycopg
 import structlog
+from psycopg import errors
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from souvenir.core.errors import InvalidRequest, Overloaded, ServiceClosing, StoreUnusable, Unavailable
+from souvenir.core.concurrency import time_left
+from souvenir.core.errors import (
+    DatabaseUnavailable,
+    DiskFull,
+    InvalidRequest,
+    NotOfDatabase,
+    Overloaded,
+    ServiceClosing,
+    SouvenirError,
+    StoreUnusable,
+)
 from souvenir.core.passages import CommitId, Embeddable, Embedding
 from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
 from souvenir.core.service_warnings import ServiceWarnings
@@ -26,20 +42,41 @@ from souvenir.core.types import Scope
 from souvenir.store import meta
 from souvenir.store.check import broken_rules
 from souvenir.store.index_changes import IndexUpdate
+from souvenir.store.memories import reads
 from souvenir.store.passages import VectorModels
+from souvenir.store.postgres import start
 from souvenir.store.postgres.connection import PostgresConnection
-from souvenir.store.postgres.schema import SCHEMA, migrate
-from souvenir.store.sqlite import generations
+from souvenir.store.postgres.replicas import Replicas
+from souvenir.store.postgres.schema import migrate
 from souvenir.store.sqlite.backups import Backup, Backups
 from souvenir.store.sqlite.copies import Copies
+from souvenir.store.sqlite.locks import lock_folder
 from souvenir.store.transaction import Transaction, run_write
 from souvenir.store.unreadable import UnreadableRows
-from souvenir.store.vectors import MODEL
+from souvenir.store.vectors import MODEL, MODEL_SPEC
 
 T = TypeVar("T")
-CONNECTIONS = 8
-WAIT_S = 5.0
-"""Time that a request waits for a connection."""
+
+_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_LOCKS_OF_ALL, _LOCKS_OF_NAMESPACES = 0x534F5501, 0x534F5502
+"""The first numbers of the advisory locks."""
+
+WRITER_IDLE_S = 10
+"""A replica that stops in the middle of a write loses its connection, and with it its locks, after so long."""
+
+WRITE_TRIES = 5
+"""How often a write begins that another one made impossible, such as one that waits for locks in another order."""
+
+RETRIED = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
+
+UNREACHABLE_WAIT_S = 1.0
+"""The wait for a connection while the server does not answer."""
+
+UNREACHABLE = "The database cannot be reached; try again in a moment"
+UNCERTAIN = (
+    "The connection to the database was lost, so it is unknown whether the write was stored; look, or send it again "
+    "with the same Idempotency-Key"
+)
 
 log = structlog.get_logger(__name__)
 
@@ -49,83 +86,120 @@ class PostgresDatabase:
 
     is_shared = True
 
-    def __init__(self, settings: Settings, address: str, model_id: str) -> None:
-        """:param address: The URL of the database.
+    def __init__(self, settings: Settings, model_id: str, model_spec: str | None = None) -> None:
+        """:param model_spec: The configuration from which the model is created again; stored next to its id.
 
-        :raises StoreUnusable: If it cannot be reached, or must not be used; the message says what to do.
+        :raises StoreUnusable: If the database cannot be reached, or must not be used; the message says what to do.
         """
+        self._settings = settings
         self.warnings = ServiceWarnings()
         self.unreadable = UnreadableRows(self.warnings)
         self.model_id = model_id
         self.next_model_id: str | None = None
         self.quotas_of: Callable[[str], Quotas] = lambda _: UNLIMITED_QUOTAS
         self.on_commit: list[Callable[[], None]] = []
+        self.on_news: list[Callable[[], None]] = []
+        self.on_replaced: list[Callable[[], None]] = []
         self.backups = Backups(settings.backup_dir, keep=settings.max_backups)
         self.copies = Copies(self.backups, settings.database_path)
         self._between = RLock()
+        self._history: str | None = None
+        address = start.address_of(settings)
+        # Snapshots of indexes and files of imports are of one replica.
+        self._folder = lock_folder(settings.data_dir)
         try:
-            with psycopg.connect(address, autocommit=True) as connection:
-                migrate(connection)
-        except psycopg.Error as error:
-            raise StoreUnusable(f"The database cannot be opened ({error}); look at its URL and its server") from error
-        self._pool: ConnectionPool[psycopg.Connection[tuple[Any, ...]]] = ConnectionPool(
+            self._prepare(address, model_spec)
+        except BaseException:
+            self._folder.close()
+            raise
+        self._pool: ConnectionPool[start.Raw] = ConnectionPool(
             address,
             min_size=1,
-            max_size=CONNECTIONS,
-            timeout=WAIT_S,
-            kwargs={"autocommit": True, "options": f"-c search_path={SCHEMA}"},
+            max_size=settings.database_connections,
+            timeout=settings.write_timeout_s,
+            configure=self._configure,
+            # The server's restart is noticed within seconds, not after a pause that doubles up to minutes.
+            reconnect_timeout=5.0,
             open=True,
         )
-        try:
-            self._prepare()
-        except BaseException:
-            self.close()
-            raise
+        self._replicas = Replicas(
+            lambda: psycopg.connect(address, autocommit=True), self.warnings, on_news=self._heard_news
+        )
+        self._replicas.start()
 
-    def _prepare(self) -> None:
-        with self._connection() as connection, connection:
+    def _prepare(self, address: str, model_spec: str | None) -> None:
+        try:
+            with psycopg.connect(address, autocommit=True) as connection:
+                start.require_usable(connection, self.warnings)
+                migrate(connection)
+                self._configure(connection)
+                self._require_model(PostgresConnection(connection), model_spec)
+        except psycopg.Error as error:
+            raise StoreUnusable(
+                f"The database cannot be used ({error}); look at DATABASE_URL, the server and its log"
+            ) from error
+
+    def _require_model(self, connection: PostgresConnection, model_spec: str | None) -> None:
+        with connection:
             connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (MODEL, self.model_id))
             stored = meta.get(connection, MODEL)
             if stored != self.model_id:
-                raise StoreUnusable(
-                    f"The vectors in the database were made by {stored} and EMBED_MODEL is {self.model_id}; "
-                    "set EMBED_MODEL back, or use another database"
-                )
-            self._committed = CommitId(generations.history_id(connection), 1)
+                if reads.counts(connection).passages:
+                    raise StoreUnusable(
+                        f"The vectors in the database were made by {stored} and EMBED_MODEL is {self.model_id}; "
+                        "set EMBED_MODEL back, or DATABASE_URL to another database"
+                    )
+                meta.put(connection, MODEL, self.model_id)
+            if model_spec is not None:
+                meta.put(connection, MODEL_SPEC, model_spec)
+
+    def _configure(self, connection: start.Raw) -> None:
+        """Prepare a new connection; if the database lost commits, as in a failover, its indexes are dropped first."""
+        start.configure(connection, self._settings)
+        history = start.history_of(connection)
+        former, self._history = self._history, history
+        if former not in (None, history):
+            log.warning("database_replaced", action="loading all indexes again")
+            for notify in tuple(self.on_replaced):
+                notify()
+
+    @property
+    def replica(self) -> str:
+        return self._replicas.id
+
+    def owns(self, key: str) -> bool:
+        return self._replicas.owns(key)
+
+    def runs(self, replica: str) -> bool:
+        return self._replicas.runs(replica)
+
+    @property
+    def reachable(self) -> bool:
+        return self._replicas.reachable
 
     @property
     def committed(self) -> CommitId:
-        return self._committed
+        return CommitId(self._history or "", 1)
 
     @property
     def bytes_on_disk(self) -> tuple[int, int]:
         with self.read_once() as connection:
             return int(connection.execute("SELECT pg_database_size(current_database())").get), 0
 
-    @contextmanager
-    def _connection(self) -> Iterator[PostgresConnection]:
-        try:
-            with self._pool.connection() as connection:
-                yield PostgresConnection(connection, self.unreadable)
-        except PoolTimeout:
-            raise Overloaded("Too many requests are waiting for the database; try again in a moment") from None
-        except PoolClosed:
-            raise ServiceClosing from None
-        except psycopg.Error as error:
-            log.error("database_failed", error=type(error).__name__, reason=str(error))
-            raise Unavailable("The database could not be used; try again in a moment") from error
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def read(self) -> AbstractContextManager[PostgresConnection]:
+        return self._transaction(_READ)
 
     @contextmanager
-    def read(self) -> Iterator[PostgresConnection]:
-        with self._connection() as connection, connection:
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield connection
-
-    def read_once(self) -> AbstractContextManager[PostgresConnection]:
-        return self._connection()
+    def read_once(self) -> Iterator[PostgresConnection]:
+        with self._failing_plainly(), self._pool.connection(self._wait_s()) as connection:
+            yield PostgresConnection(connection, self.unreadable)
 
     def reader(self) -> AbstractContextManager[PostgresConnection]:
         return self.read()
+
+    # --- writing ---------------------------------------------------------------------------------------------------
 
     def write(
         self,
@@ -139,23 +213,121 @@ class PostgresDatabase:
             models = VectorModels(self.model_id, self.next_model_id, again)
             return run_write(connection, scope, models, now, self.quotas_of(scope.actor), work)
 
-        return self.write_rows(in_transaction, lambda done: apply(done[1]))[0]
+        number = zlib.crc32(scope.namespace.encode()) - 2**31
+        locks = (
+            f"pg_advisory_xact_lock_shared({_LOCKS_OF_ALL}, 0), pg_advisory_xact_lock({_LOCKS_OF_NAMESPACES}, {number})"
+        )
+        return self._write(locks, in_transaction, lambda done: apply(done[1]))[0]
 
     def write_rows(self, work: Callable[[Any], T], apply: Callable[[T], None] = lambda _: None) -> T:
-        with self._connection() as connection, connection:
-            result = work(connection)
+        return self._write(f"pg_advisory_xact_lock({_LOCKS_OF_ALL}, 0)", work, apply)
+
+    def _write(self, locks: str, work: Callable[[PostgresConnection], T], apply: Callable[[T], None]) -> T:
+        begin = f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{WRITER_IDLE_S}s'; SELECT {locks}"
+        result = self._tried(begin, work)
         try:
             apply(result)
         except Exception:  # the write is durable; the index catches up when it is used
             log.exception("index_update_failed")
+        self._replicas.tell()
         for notify in tuple(self.on_commit):
             notify()
         return result
 
+    def _tried(self, begin: str, work: Callable[[PostgresConnection], T]) -> T:
+        tried = 1
+        while True:
+            try:
+                with self._transaction(begin) as connection:
+                    return work(connection)
+            except RETRIED as error:
+                log.info("write_repeated", reason=type(error).__name__)
+                if tried == WRITE_TRIES:
+                    raise Overloaded("Other writes kept this one from being stored; try again in a moment") from error
+                time.sleep(random.uniform(0, 0.02 * tried))  # noqa: S311 - spreads the tries
+                tried += 1
+
+    def _heard_news(self) -> None:
+        for notify in (*self.on_news, *self.on_commit):
+            try:
+                notify()
+            except SouvenirError as error:  # it is repeated with the next news
+                log.warning("news_not_read", reason=error.message)
+
+    # --- connections -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[PostgresConnection]:
+        with self._failing_plainly():
+            connection = self._begun(begin)
+            try:
+                yield PostgresConnection(connection, self.unreadable)
+                try:
+                    connection.execute("COMMIT")
+                except psycopg.OperationalError as error:
+                    raise DatabaseUnavailable(UNREACHABLE if begin == _READ else UNCERTAIN) from error
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.rollback()
+                raise
+            finally:
+                self._pool.putconn(connection)
+
+    def _begun(self, begin: str) -> start.Raw:
+        """Return a connection with an open transaction; those that a restart of the server broke are passed over."""
+        broken = 0
+        while True:
+            connection = self._pool.getconn(self._wait_s())
+            try:
+                connection.execute(begin.encode(), prepare=False)
+                return connection
+            except BaseException as error:
+                with suppress(psycopg.Error):
+                    connection.rollback()
+                self._pool.putconn(connection)
+                broken += 1
+                is_broken = isinstance(error, psycopg.OperationalError) and connection.closed
+                if not is_broken or broken > self._settings.database_connections:
+                    raise
+
+    def _wait_s(self) -> float:
+        return time_left(self._settings.write_timeout_s if self.reachable else UNREACHABLE_WAIT_S)
+
+    @contextmanager
+    def _failing_plainly(self) -> Iterator[None]:
+        """Raise errors of the server as those of the service."""
+        try:
+            yield
+        except PoolTimeout as error:
+            if not self.reachable:
+                raise DatabaseUnavailable(UNREACHABLE) from error
+            raise Overloaded("Too many requests are waiting for the database; try again in a moment") from None
+        except PoolClosed:
+            raise ServiceClosing from None
+        except RETRIED:
+            raise
+        except errors.LockNotAvailable:
+            raise Overloaded("The write waited too long for others; try again in a moment") from None
+        except errors.QueryCanceled as error:
+            raise DatabaseUnavailable(
+                f"The database needed more than {self._settings.database_statement_timeout_s:g} s; ask for less"
+            ) from error
+        except errors.DiskFull as error:
+            raise DiskFull("The disk of the database is full; nothing was written") from error
+        except (psycopg.OperationalError, errors.ReadOnlySqlTransaction) as error:
+            log.warning("database_unavailable", error=type(error).__name__, reason=str(error))
+            raise DatabaseUnavailable(UNREACHABLE) from error
+        except psycopg.DataError as error:
+            if "NUL" not in str(error):
+                raise
+            raise InvalidRequest("PostgreSQL cannot store the character NUL (U+0000); leave it out") from error
+
+    # --- maintenance, which is PostgreSQL's ------------------------------------------------------------------------
+
     def switch_model(
         self, model_id: str, spec: str, ready: Callable[[Any], bool], switched: Callable[[], None]
     ) -> bool:
-        _unsupported("Changing the model")
+        _unsupported("Changing the embedding model", "move it to a file first (docs/scaling.md)")
 
     def between_writes(self, work: Callable[[], T]) -> T:
         with self._between:
@@ -178,20 +350,22 @@ class PostgresDatabase:
         return True
 
     def back_up(self, *, reason: str, now: datetime) -> Backup:
-        _unsupported("A backup")
+        _unsupported("A backup by the service", "use pg_basebackup, pg_dump or those of your provider, or GET /export")
 
     def restore(self, name: str, *, now: datetime, switched: Callable[[], None]) -> Backup:
-        _unsupported("A restore")
+        _unsupported("A restore by the service", "restore the database with PostgreSQL's own tools, or POST /import")
 
     def problems(self, connection: Any) -> list[str]:
         return broken_rules(connection)
 
     def repair(self) -> list[str]:
-        _unsupported("A repair")
+        _unsupported("A repair by the service", "restore the database from a backup")
 
     def close(self) -> None:
+        self._replicas.close()
         self._pool.close()
+        self._folder.close()
 
 
-def _unsupported(action: str) -> NoReturn:
-    raise InvalidRequest(f"{action} is not possible with a database in PostgreSQL; use PostgreSQL's own tools")
+def _unsupported(action: str, advice: str) -> NoReturn:
+    raise NotOfDatabase(f"{action} is not possible with a database in PostgreSQL; {advice}")

@@ -79,6 +79,8 @@ class SqliteDatabase:
     """Open with `SqliteDatabase.open`; every method is safe to call from any thread."""
 
     is_shared = False
+    reachable = True
+    replica = ""
 
     def __init__(
         self,
@@ -104,6 +106,8 @@ class SqliteDatabase:
         self._model_spec = model_spec
         self.on_commit: list[Callable[[], None]] = []
         """Called on the writer's thread after every commit of changes; must be quick."""
+        self.on_news: list[Callable[[], None]] = []
+        self.on_replaced: list[Callable[[], None]] = []
         self.backups = Backups(settings.backup_dir, keep=settings.max_backups)
         self.copies = Copies(self.backups, self._path)
         self.backups.clear_partial()
@@ -229,6 +233,14 @@ class SqliteDatabase:
             f"restore the newest backup with `python app.py restore {newest.name}` "
             "(the damaged file is kept next to it), or set another DATA_DIR"
         )
+
+    def owns(self, key: str) -> bool:
+        """Return True: no other process uses the file."""
+        return True
+
+    def runs(self, replica: str) -> bool:
+        """Return whether it is this process."""
+        return replica == self.replica
 
     @property
     def committed(self) -> CommitId:

@@ -9,15 +9,12 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from souvenir.core.settings import Settings
-from souvenir.core.telemetry import Instruments
 from souvenir.core.types import MemoryDraft, MemoryPatch, Scope, SearchQuery
 from souvenir.memories.engine import MemoryEngine
-from souvenir.privacy.rules import PrivacyRules
-from souvenir.retrieval.profiles import PROFILES
 from souvenir.store.postgres.connection import PostgresConnection
-from souvenir.store.postgres.database import PostgresDatabase
 from tests.fake_embedder import FakeEmbedder
 
 ANN = Scope("ann")
@@ -30,11 +27,8 @@ def replica(tmp_path: Path, postgres: PostgresConnection, server_address: str) -
     with ExitStack() as opened:
 
         def open_replica(name: str) -> MemoryEngine:
-            settings = Settings(data_dir=tmp_path / name)
-            database = PostgresDatabase(settings, server_address, FakeEmbedder.model_id)
-            rules = PrivacyRules.load(settings.privacy_rules_path)
-            engine = MemoryEngine(settings, FakeEmbedder(), database, rules, Instruments(), PROFILES, None, None)
-            return opened.enter_context(closing(engine))
+            settings = Settings(data_dir=tmp_path / name, database_url=SecretStr(server_address))
+            return opened.enter_context(closing(MemoryEngine.open(settings, FakeEmbedder())))
 
         yield open_replica
 

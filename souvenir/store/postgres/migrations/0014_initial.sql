@@ -1,4 +1,4 @@
--- The tables of SQLite's schema version 13. Times are microseconds since 1970 in UTC, truth values 0 and 1. Ids come
+-- The tables of SQLite's schema version 14. Times are microseconds since 1970 in UTC, truth values 0 and 1. Ids come
 -- from sequences and are never used twice. Rows have no checksums: PostgreSQL's pages have.
 CREATE TABLE meta (
     key   TEXT COLLATE "C" PRIMARY KEY,
@@ -115,7 +115,14 @@ CREATE TABLE jobs (
     turn             BIGINT,
     author           TEXT COLLATE "C",
     client           TEXT COLLATE "C",
-    person           TEXT COLLATE "C"
+    person           TEXT COLLATE "C",
+    replica          TEXT COLLATE "C"
+);
+
+-- The processes that are running. One that does not renew its row in time is deleted, and its jobs run elsewhere.
+CREATE TABLE replicas (
+    id      TEXT COLLATE "C" PRIMARY KEY,
+    seen_at BIGINT NOT NULL
 );
 
 CREATE TABLE import_ids (
@@ -517,7 +524,9 @@ CREATE TABLE events (
     history_id   BIGINT,
     data         TEXT COLLATE "C" CHECK (data IS JSON),
     places       BYTEA,
-    actor        TEXT COLLATE "C"
+    actor        TEXT COLLATE "C",
+    -- Every transaction that may still write an event with a smaller id has a smaller number than this one.
+    settles      XID8
 );
 
 CREATE TABLE forgotten_events (
@@ -728,10 +737,61 @@ END $$;
 CREATE TRIGGER usage_of_deleted AFTER DELETE ON namespaces FOR EACH ROW
     EXECUTE FUNCTION usage_of_deleted();
 
+-- Ids are given in another order than transactions are committed in, so readers wait: an event is read once no running
+-- transaction can still write one with a smaller id. A transaction has its number before it gets an id, and the number
+-- is read here after the id was given.
+CREATE FUNCTION event_order() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.settles := pg_snapshot_xmax(pg_current_snapshot());
+    RETURN NEW;
+END $$;
+CREATE TRIGGER event_order BEFORE INSERT ON events FOR EACH ROW
+    EXECUTE FUNCTION event_order();
+
+CREATE VIEW last_event AS SELECT greatest(
+    (SELECT id FROM events WHERE settles <= pg_snapshot_xmin(pg_current_snapshot()) ORDER BY id DESC LIMIT 1),
+    (SELECT max(last_id) FROM forgotten_events),
+    (SELECT value::bigint FROM meta WHERE key = 'last_deleted_event'),
+    0
+) AS id;
+
+-- The feed does not go back when its last events are deleted with their namespace.
+CREATE FUNCTION events_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO meta
+    SELECT 'last_deleted_event', max(id)::text FROM gone
+    WHERE settles <= pg_snapshot_xmin(pg_current_snapshot()) HAVING count(*) > 0
+    ON CONFLICT (key) DO UPDATE SET value = greatest(meta.value::bigint, excluded.value::bigint)::text;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER events_deleted AFTER DELETE ON events REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
+    EXECUTE FUNCTION events_deleted();
+
+-- The tables, under the name of SQLite's list.
+CREATE VIEW sqlite_schema AS
+SELECT 'table' AS type, relname::text AS name FROM pg_class
+WHERE relkind = 'r' AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'meta'::regclass);
+
+-- The greatest ids that were ever given to rows.
+CREATE VIEW issued_ids AS
+SELECT 'memories' AS name, CASE WHEN is_called THEN last_value ELSE 0 END AS seq FROM memories_id_seq
+UNION ALL SELECT 'messages', CASE WHEN is_called THEN last_value ELSE 0 END FROM messages_id_seq;
+
+-- Imports keep the ids of memories.
+CREATE FUNCTION memory_id_kept() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.id > (SELECT last_value FROM memories_id_seq) THEN
+        PERFORM setval('memories_id_seq', NEW.id);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER memory_id_kept AFTER INSERT ON memories FOR EACH ROW
+    EXECUTE FUNCTION memory_id_kept();
+
 CREATE FUNCTION namespace_feed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO forgotten_events
-    VALUES (NEW.id, (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM events_id_seq));
+    SELECT NEW.id, id FROM last_event;
     RETURN NULL;
 END $$;
 CREATE TRIGGER namespace_feed AFTER INSERT ON namespaces FOR EACH ROW
