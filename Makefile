@@ -27,7 +27,7 @@ export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-namespaces \
-	bench-deadlines bench-retrieval bench-evidence \
+	bench-deadlines bench-replicas bench-scaling bench-retrieval bench-evidence \
 	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
 	bench-extraction bench-learning bench-client bench-privacy profile isolation random-stores faults seeded-faults model lock audit sbom clean FORCE
 
@@ -121,6 +121,12 @@ bench-namespaces: $(TOOLS) ## Measure start, memory and first searches with 10,0
 
 bench-deadlines: $(TOOLS) ## Measure how many searches end within their deadline_ms on one core; ARGS goes to benchmarks.deadlines
 	@$(PY) -m benchmarks.deadlines $(ARGS)
+
+bench-replicas: $(TOOLS) ## Measure replicas on PostgreSQL next to the embedded engine; ARGS goes to benchmarks.replicas
+	@$(PY) -m benchmarks.replicas $(ARGS)
+
+bench-scaling: $(TOOLS) ## Simulate the placement of 100,000 namespaces on replicas; ARGS goes to benchmarks.scaling
+	@$(PY) -m benchmarks.scaling $(ARGS)
 
 bench-overhead: $(TOOLS) ## Measure the CPU that POST /search spends outside of the engine; ARGS goes to benchmarks.overhead
 	@$(PY) -m benchmarks.overhead $(ARGS)

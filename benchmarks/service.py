@@ -83,6 +83,12 @@ class Service:
                 return int(line.split()[1]) * 1024
         return 0
 
+    @property
+    def cpu_s(self) -> float:
+        """Processor seconds of the process so far, as Linux counts them."""
+        fields = Path(f"/proc/{self._running().pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def start(self) -> float:
         """Returns the seconds until it was ready."""
         begin = time.monotonic()

@@ -193,7 +193,7 @@ def test_shipped_modules_import_only_the_standard_library_and_declared_requireme
     distributions = packages_distributions()
     declared = {
         canonicalize_name(requirement.name)
-        for extra in (None, "sync", "postgres")
+        for extra in (None, "sync")
         for requirement in requirements_of_pyproject(extra)
     }
     violations = []

@@ -104,6 +104,7 @@ def list_backups(scope: Admin, engine: Engine) -> BackupsResponse:
     summary="Create a backup",
     cost=CostClass.LONG,
     sdk="backups.create",
+    errors=[501],
 )
 def back_up(
     scope: Admin,
@@ -117,7 +118,7 @@ def back_up(
     return BackupResponse(success=True, backup_path=f"backups/{backup.name}", message=f"Backup {backup.name} created")
 
 
-@routes.post("/restore", summary="Restore a backup", cost=CostClass.LONG, sdk="backups.restore", errors=[404])
+@routes.post("/restore", summary="Restore a backup", cost=CostClass.LONG, sdk="backups.restore", errors=[404, 501])
 def restore(body: RestoreRequest, scope: Admin, service: RunningService) -> RestoreResponse:
     """Restore a backup atomically; the current state is backed up first, and kept if the restore fails."""
     replaced = restore_backup(service, scope, body.backup_name)

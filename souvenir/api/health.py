@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from souvenir import VERSION
+from souvenir.core.errors import DatabaseUnavailable
 from souvenir.core.settings import EmbedProvider
 from souvenir.core.types import Readiness, Scope
 from souvenir.server.errors import error_response, open_error_responses
@@ -57,7 +59,7 @@ class HealthResponse(BaseModel):
     )
     embedding_dimension: int | None = Field(default=None, description="Same as `dimension`.")
     database_path: str | None = Field(
-        default=None, description="The path of the database; only for admins, or if no key is required."
+        default=None, description="The path or the address of the database; only for admins, or if no key is required."
     )
 
 
@@ -71,7 +73,8 @@ class WarningResponse(BaseModel):
 class ReadyResponse(BaseModel):
     ready: bool
     status: str = Field(
-        description="`ready`; `starting` while model or index are loading; `error` if they cannot be loaded.",
+        description="`ready`; `starting` while model or index are loading; `error` if they cannot be loaded; "
+        "`database_unavailable` while PostgreSQL cannot be reached.",
         examples=["ready"],
     )
     index_count: int | None = Field(
@@ -131,11 +134,13 @@ async def health(request: Request) -> HealthResponse:
 
 def _tell(answer: HealthResponse, service: Service) -> None:
     embedder, provider = service.engine.models.serving.embedder, service.model.spec.provider
-    answer.total_memories = service.engine.count(Scope())
+    # The service lives even if its database does not.
+    with suppress(DatabaseUnavailable):
+        answer.total_memories = service.engine.count(Scope())
     answer.dimension = answer.embedding_dimension = embedder.dim
     answer.model = embedder.model_id
     answer.embedding_backend = "local" if provider is EmbedProvider.ONNX else provider.value
-    answer.database_path = str(service.settings.database_path.absolute())
+    answer.database_path = service.settings.database_place
 
 
 @routes.get(

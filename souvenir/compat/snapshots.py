@@ -61,6 +61,7 @@ def list_snapshots(scope: Admin, engine: Engine) -> SnapshotsResponse:
     summary="Create a snapshot",
     cost=CostClass.LONG,
     sdk="snapshots.create",
+    errors=[501],
 )
 def make_snapshot(scope: Writer, service: RunningService) -> SnapshotResponse:
     """Create a backup in the snapshot format."""
@@ -74,7 +75,7 @@ def make_snapshot(scope: Writer, service: RunningService) -> SnapshotResponse:
     summary="Restore a snapshot",
     cost=CostClass.LONG,
     sdk="snapshots.restore",
-    errors=[404],
+    errors=[404, 501],
 )
 def restore_snapshot(
     name: Annotated[

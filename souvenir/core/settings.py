@@ -6,6 +6,7 @@ no other origin may call.
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -441,6 +442,19 @@ class Settings(DatabaseSettings, SyncSettings, LoadSettings):
             known |= {name, *map(str, aliases)}
         named = self.config_file if "config_file" in self.model_fields_set else None
         return unknown(saved_settings(named), known)
+
+    @model_validator(mode="after")
+    def _syncs_a_file(self) -> Self:
+        if self.database_url is not None and self.sync_bucket is not None:
+            raise ValueError("SYNC_BUCKET receives backups of a file; unset it, or unset DATABASE_URL")
+        return self
+
+    @property
+    def database_place(self) -> str:
+        """The path of the database, or its URL without user and password."""
+        if self.database_url is None:
+            return str(self.database_path.absolute())
+        return re.sub(r"//[^/]*@", "//", self.database_url.get_secret_value()).partition("?")[0]
 
     @property
     def first_key_path(self) -> Path:

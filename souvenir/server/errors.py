@@ -105,7 +105,7 @@ _DESCRIPTIONS: Mapping[int, str] = {
     "sent; Retry-After gives the time until the next attempt.",
     431: "The head of the request is larger than 64 KiB.",
     500: "Internal error; the log holds its cause under the request id.",
-    501: "No EXTRACT_PROVIDER is set.",
+    501: "No EXTRACT_PROVIDER is set; or the database is in PostgreSQL, whose own tools do this.",
     503: "The service is unavailable: it is starting, shutting down, or a component has failed.",
 }
 _OPEN = (400, 408, 421, 431)
