@@ -7,6 +7,8 @@
     souvenir-server repair-ids      renumber memories whose ids an import moved too far, while no service runs on it
     souvenir-server restore NAME    replace the database with a backup, while no service runs on it
     souvenir-server import-memories FOLDER   import the data folder of a Memories service, while no service runs
+    souvenir-server migrate --from PLACE --to PLACE  move a store between a data folder and PostgreSQL, while no service
+                                    runs on either; a PLACE is a folder or a URL of postgresql://
     souvenir-server sync-list       list the backups in the bucket
     souvenir-server sync-download [NAME]  copy a backup from the bucket, by default the newest upload, for `restore`
 
@@ -39,6 +41,7 @@ from souvenir.server.logs import configure_logging
 from souvenir.server.middleware import EarlyRefusal
 from souvenir.server.request_guards import namespace_name
 from souvenir.server.service import Service
+from souvenir.store.engines import require_file
 from souvenir.store.sqlite.backups import Backups
 from souvenir.store.sqlite.losses import MISSING
 from souvenir.store.sqlite.repair import rebuild_indexes
@@ -46,6 +49,9 @@ from souvenir.store.sqlite.restore import accept_losses, repair_ids, require_sto
 from souvenir.sync.bucket import Bucket
 from souvenir.sync.transfer import BackupTransfer
 from souvenir.transfer.folder_import import FolderOrder, import_folder
+
+SAMPLED_SEARCHES = 50
+"""Searches that a migration compares by default."""
 
 SWITCH_INTERVAL_S = 0.001
 """The switch interval: a request needs the interpreter several times, and waits this long while others compute."""
@@ -69,7 +75,10 @@ def serve(settings: Settings) -> int:
 
 def check(settings: Settings, *, repairs: bool) -> int:
     """Print every inconsistency that the engine finds, after repairing what can be repaired if that is asked for."""
-    require_store(settings)
+    if repairs:
+        require_file(settings, "A repair")
+    if settings.database_url is None:
+        require_store(settings)
     if repairs:
         for done in rebuild_indexes(settings):
             _say(done)
@@ -86,7 +95,7 @@ def check(settings: Settings, *, repairs: bool) -> int:
     for problem in problems:
         _say(problem)
     if not problems:
-        _say(f"{settings.database_path} is sound")
+        _say(f"{settings.database_place} is sound")
         return 0
     if all(MISSING in problem for problem in problems):
         following = "the commands to choose from are named above"
@@ -95,14 +104,17 @@ def check(settings: Settings, *, repairs: bool) -> int:
             "these have no second copy: go back to a backup with `python app.py restore NAME`, delete these rows over "
             "the API, or keep changed ones as they are with `python app.py accept-loss`"
         )
-    else:
+    elif settings.database_url is None:
         following = "run `python app.py check --repair`"
-    _say(f"{len(problems)} problems in {settings.database_path}; {following}")
+    else:
+        following = "restore the database from a backup, or delete these rows over the API"
+    _say(f"{len(problems)} problems in {settings.database_place}; {following}")
     return 1
 
 
 def accept_loss(settings: Settings) -> int:
     """Print the losses that were reported until now, and report them no longer."""
+    require_file(settings, "The acceptance of a loss")
     accepted = accept_losses(settings)
     for message in accepted:
         _say(message)
@@ -112,6 +124,7 @@ def accept_loss(settings: Settings) -> int:
 
 def repair(settings: Settings) -> int:
     """Repair the ids of memories, and print the old and the new id of each memory that was renumbered."""
+    require_file(settings, "A repair of ids")
     done = repair_ids(settings)
     if done.backup is None:
         _say(f"The ids in {settings.database_path} need no repair")
@@ -124,6 +137,7 @@ def repair(settings: Settings) -> int:
 
 def restore(settings: Settings, name: str) -> int:
     """Replace the database with a backup, and print the location of the replaced files."""
+    require_file(settings, "A restore by the service")
     done = restore_offline(settings, name)
     _say(f"Restored {name} to {settings.database_path}")
     for path in done.kept:
@@ -140,6 +154,15 @@ def import_memories(settings: Settings, order: FolderOrder) -> int:
     with closing(embedder):
         embedder.load()
         import_folder(settings, embedder, order, ReadAs(), model_spec=to_json(spec.to_json()), say=_say)
+    return 0
+
+
+def migrate(settings: Settings, source: str, target: str, searches: int) -> int:
+    """Move a store, and print what was copied and compared."""
+    # Its libraries would slow every start.
+    from souvenir.transfer.migration import Migration, migrate_store
+
+    migrate_store(settings, Migration(source, target, searches), _say)
     return 0
 
 
@@ -185,6 +208,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     importing.add_argument("--embed", action="store_true", help="embed all texts again, whatever vectors there are")
     importing.add_argument("--dry-run", action="store_true", help="store nothing, and say what would be done")
     importing.add_argument("--no-backup", action="store_true", help="make no backup first")
+    moving = commands.add_parser(
+        "migrate", help="move a store between a data folder and PostgreSQL, while no service runs on either"
+    )
+    moving.add_argument("--from", dest="source", required=True, metavar="PLACE", help="a folder or postgresql://...")
+    moving.add_argument("--to", dest="target", required=True, metavar="PLACE", help="an empty one of the other kind")
+    moving.add_argument(
+        "--searches", type=int, default=SAMPLED_SEARCHES, help="searches to compare; default %(default)s"
+    )
     commands.add_parser("sync-list", help="list the backups in the bucket")
     downloading = commands.add_parser("sync-download", help="copy a backup from the bucket, by default the newest")
     downloading.add_argument("name", nargs="?")
@@ -211,6 +242,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     command.path, command.namespace, command.embed, command.dry_run, back_up=not command.no_backup
                 )
                 return import_memories(settings, order)
+            case "migrate":
+                return migrate(settings, command.source, command.target, command.searches)
             case "sync-list":
                 return sync_list(settings)
             case "sync-download":
@@ -219,7 +252,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return serve(settings)
     except ValidationError as error:
         for field in error.errors(include_input=False, include_url=False):
-            _complain(f"The setting {'_'.join(map(str, field['loc'])).upper()} cannot be used: {field['msg']}")
+            name = "_".join(map(str, field["loc"])).upper()
+            _complain(f"The setting{f' {name}' if name else 's'} cannot be used: {field['msg']}")
         return 2
     except SouvenirError as error:
         _complain(error.message)

@@ -24,8 +24,8 @@ from tests.postgres_server import postgres_server
 PACKAGE = str(Path(__file__).resolve().parent.parent / "souvenir")
 OF_SQLITE = (f"{PACKAGE}/store/sqlite/", f"{PACKAGE}/transfer/reference_store.py")
 """SQLite's engine, and the import from another program's SQLite file."""
-OWN = re.compile(r"sqlite_|typeof\(|\bPRAGMA\b|_checksums\b|\bgenerations\b", re.IGNORECASE)
-"""Statements of SQLite's engine in files that it shares: of the check, and of reads of damaged rows."""
+OWN = re.compile(r"sqlite_|typeof\(|\bPRAGMA\b|_checksums\b|\bgenerations\b|^ROLLBACK$", re.IGNORECASE)
+"""Statements of SQLite's engine in files that it shares: of the check, reads of damaged rows, and transactions."""
 
 WORKER_KEY = "refused_sql"
 MIN_STATEMENTS = 200

@@ -84,7 +84,7 @@ class AuditLog:
     def act(self, scope: Scope, action: str, resource_id: str | None = None, detail: str | None = None) -> None:
         """Record an action of a caller, durably."""
         event = AuditEvent(utc_now(), action, scope.actor, scope.namespace, resource_id, detail=detail)
-        self._engine.write_rows(lambda connection: rows.record(connection, [event]))
+        self._engine.write_rows(lambda connection: rows.record(connection, [event]), alone=False)
 
     def deny(self, denial: Denial) -> None:
         """Record a denied request; it is written later, as a row or as part of a count."""
@@ -106,7 +106,7 @@ class AuditLog:
         if more:
             events.append(AuditEvent(utc_now(), DENIED, SEVERAL, count=more))
         if events:
-            self._engine.write_rows(lambda connection: rows.record(connection, events))
+            self._engine.write_rows(lambda connection: rows.record(connection, events), alone=False)
 
     def page(self, chosen: AuditFilter, *, limit: int, offset: int) -> Sequence[AuditEntry]:
         """Return the events, newest first, including the denials until now."""

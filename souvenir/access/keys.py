@@ -172,7 +172,7 @@ class ApiKeys:
         with self._using:
             used, self._used = self._used, {}
         if used:
-            self._engine.write_rows(lambda connection: rows.add_usage(connection, used))
+            self._engine.write_rows(lambda connection: rows.add_usage(connection, used), alone=False)
 
     def all(self) -> Sequence[ApiKey]:
         """Return all keys, oldest first, revoked ones included, with their current usage."""

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Protocol, TypeVar, runtime_checkable
 
-from souvenir.core.errors import EmbeddingUnavailable, InvalidRequest, LLMUnavailable, Overloaded, QuotaExceeded
+from souvenir.core.errors import (
+    DatabaseUnavailable,
+    EmbeddingUnavailable,
+    InvalidRequest,
+    LLMUnavailable,
+    Overloaded,
+    QuotaExceeded,
+)
 from souvenir.core.quotas import Quotas
 from souvenir.core.types import JsonObject, Scope
 from souvenir.store import namespaces
@@ -17,7 +24,7 @@ from souvenir.store.sql import Connection
 
 T = TypeVar("T")
 
-TRANSIENT = (Overloaded, EmbeddingUnavailable, LLMUnavailable)
+TRANSIENT = (Overloaded, DatabaseUnavailable, EmbeddingUnavailable, LLMUnavailable)
 """Transient errors, after which a handler runs again later."""
 
 REFUSALS = (InvalidRequest, QuotaExceeded)
@@ -46,8 +53,11 @@ class JobYielded(Exception):
 class JobStore(Protocol):
     """The part of `MemoryEngine` that jobs need."""
 
-    def write_rows(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one durable transaction."""
+    def write_rows(self, work: Callable[[Connection], T], *, alone: bool = True) -> T:
+        """Run `work` in one durable transaction.
+
+        :param alone: Whether no other write may run meanwhile; False if each statement is right whatever others do.
+        """
 
     def quotas_of(self, actor: str) -> Quotas:
         """The quotas of an actor."""
@@ -127,7 +137,7 @@ class RunningJob:
 
     def checkpoint(self, *, done: int, total: int | None, state: JsonObject) -> None:
         """:raises JobCancelled: If it must not continue. :raises JobInterrupted: If the service is closing."""
-        self.store.write_rows(lambda connection: self._advance(connection, done, total, state))
+        self.store.write_rows(lambda connection: self._advance(connection, done, total, state), alone=False)
         self.state = state
         if self.closing.is_set():
             raise JobInterrupted

@@ -470,8 +470,8 @@ class Jobs:
     def _resumed(self, job: Job) -> RunningJob:
         """The job with its last saved state."""
         scope = rows.scope_of(job)
-        with self._store.namespace(scope) as (connection, _):
-            kept = rows.kept(connection, job.id, job.turn)
+        # As a write it is repeated while the database cannot be reached.
+        kept = self._persist(lambda connection: rows.kept(connection, job.id, job.turn))
         if kept is None:
             raise JobCancelled
         parameters, state = kept

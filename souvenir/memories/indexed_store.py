@@ -7,7 +7,7 @@ runs in one transaction, updates the indexes, and only then returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -146,9 +146,12 @@ class IndexedStore:
         """
         return self.models.write(scope, utc_now(), work)
 
-    def write_rows(self, work: Callable[[Connection], T]) -> T:
-        """Run `work`, which changes no memory, in one durable transaction."""
-        return self._database.write_rows(work)
+    def write_rows(self, work: Callable[[Connection], T], *, alone: bool = True) -> T:
+        """Run `work`, which changes no memory, in one durable transaction.
+
+        :param alone: Whether no other write may run meanwhile; False if each statement is right whatever others do.
+        """
+        return self._database.write_rows(work, alone=alone)
 
     @contextmanager
     def namespace(self, scope: Scope) -> Iterator[tuple[Connection, namespaces.Namespace | None]]:
@@ -190,6 +193,10 @@ class IndexedStore:
     def is_shared(self) -> bool:
         """Whether other processes write to the database too."""
         return self._database.is_shared
+
+    def connections(self) -> Mapping[str, int]:
+        """Return the numbers of connections to PostgreSQL, by what they do, and of requests that wait for one."""
+        return self._database.connections()
 
     @property
     def bytes_on_disk(self) -> tuple[int, int]:

@@ -222,6 +222,14 @@ class StoreCollector(Collector):
         if vitals.newest_backup_at is not None:
             made_at = vitals.newest_backup_at.timestamp()
             yield _gauge("souvenir_newest_backup_timestamp_seconds", "When the newest backup was made.", made_at)
+        connections = GaugeMetricFamily(
+            "souvenir_database_connections",
+            "Connections to PostgreSQL, and requests that wait for one.",
+            labels=("state",),
+        )
+        for state, number in self._engine.connections().items():
+            connections.add_metric((state,), number)
+        yield connections
         warnings = GaugeMetricFamily(
             "souvenir_warnings", "Conditions that GET /health/ready explains.", labels=("code",)
         )

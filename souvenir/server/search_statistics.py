@@ -80,7 +80,7 @@ class SearchStatistics:
                 return
             retrieved = Counter(memory_id for one in taken for memory_id in one.memory_ids)
             try:
-                self._engine.write_rows(partial(quality.count_retrievals, counts=retrieved, now=utc_now()))
+                self._engine.write_rows(partial(quality.count_retrievals, counts=retrieved, now=utc_now()), alone=False)
             except BaseException:
                 self._queue.extendleft(reversed(taken))
                 raise

@@ -60,6 +60,9 @@ class Database(Protocol):
     def reachable(self) -> bool:
         """Whether it answered when it was asked last."""
 
+    def connections(self) -> Mapping[str, int]:
+        """Return the numbers of connections to a server, by what they do, and of requests that wait for one."""
+
     @property
     def committed(self) -> CommitId:
         """The last durable commit."""
@@ -91,8 +94,13 @@ class Database(Protocol):
         :raises ModelChanged: If vectors of the current model are still missing; nothing was written.
         """
 
-    def write_rows(self, work: Callable[[Connection], T], apply: Callable[[T], None] = lambda _: None) -> T:
-        """Run `work`, which changes no memory, in one durable transaction; `apply` updates the indexes."""
+    def write_rows(
+        self, work: Callable[[Connection], T], apply: Callable[[T], None] = lambda _: None, *, alone: bool = True
+    ) -> T:
+        """Run `work`, which changes no memory, in one durable transaction; `apply` updates the indexes.
+
+        :param alone: Whether no other write may run meanwhile; False if each statement is right whatever others do.
+        """
 
     def switch_model(
         self, model_id: str, spec: str, ready: Callable[[Connection], bool], switched: Callable[[], None]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from souvenir.core.errors import StoreUnusable
 from souvenir.store.rows import first
 from souvenir.store.sql import Connection
+
+MIGRATION = "migration"
+"""The key of the state of the source while a store is moved here (`souvenir.transfer.migration`)."""
 
 
 def get(connection: Connection, key: str) -> str | None:
@@ -17,3 +21,12 @@ def put(connection: Connection, key: str, value: str) -> None:
 
 def forget(connection: Connection, key: str) -> None:
     connection.execute("DELETE FROM meta WHERE key = ?", (key,))
+
+
+def require_no_migration(connection: Connection) -> None:
+    """:raises StoreUnusable: If the store was not moved here completely."""
+    if get(connection, MIGRATION) is not None:
+        raise StoreUnusable(
+            "This database is the unfinished target of a migration; stop whatever uses the source, and run the same "
+            "`python app.py migrate` again to finish it"
+        )

@@ -67,7 +67,12 @@ WRITER_IDLE_S = 10
 WRITE_TRIES = 5
 """How often a write begins that another one made impossible, such as one that waits for locks in another order."""
 
-RETRIED = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
+RETRIED = (
+    errors.DeadlockDetected,
+    errors.SerializationFailure,
+    errors.UniqueViolation,
+    errors.ForeignKeyViolation,
+)
 
 UNREACHABLE_WAIT_S = 1.0
 """The wait for a connection while the server does not answer."""
@@ -141,6 +146,7 @@ class PostgresDatabase:
 
     def _require_model(self, connection: PostgresConnection, model_spec: str | None) -> None:
         with connection:
+            meta.require_no_migration(connection)
             connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (MODEL, self.model_id))
             stored = meta.get(connection, MODEL)
             if stored != self.model_id:
@@ -176,6 +182,11 @@ class PostgresDatabase:
     @property
     def reachable(self) -> bool:
         return self._replicas.reachable
+
+    def connections(self) -> Mapping[str, int]:
+        figures = self._pool.get_stats()
+        open_now, idle = figures.get("pool_size", 0), figures.get("pool_available", 0)
+        return {"used": open_now - idle, "idle": idle, "waiting": figures.get("requests_waiting", 0)}
 
     @property
     def committed(self) -> CommitId:
@@ -219,8 +230,10 @@ class PostgresDatabase:
         )
         return self._write(locks, in_transaction, lambda done: apply(done[1]))[0]
 
-    def write_rows(self, work: Callable[[Any], T], apply: Callable[[T], None] = lambda _: None) -> T:
-        return self._write(f"pg_advisory_xact_lock({_LOCKS_OF_ALL}, 0)", work, apply)
+    def write_rows(
+        self, work: Callable[[Any], T], apply: Callable[[T], None] = lambda _: None, *, alone: bool = True
+    ) -> T:
+        return self._write(f"pg_advisory_xact_lock{'' if alone else '_shared'}({_LOCKS_OF_ALL}, 0)", work, apply)
 
     def _write(self, locks: str, work: Callable[[PostgresConnection], T], apply: Callable[[T], None]) -> T:
         begin = f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{WRITER_IDLE_S}s'; SELECT {locks}"

@@ -8,6 +8,7 @@ threads that would otherwise look later: what is read is always compared with th
 from __future__ import annotations
 
 import hashlib
+import math
 import uuid
 from collections.abc import Callable
 from threading import Event, Thread
@@ -21,6 +22,9 @@ from souvenir.core.timestamps import to_us, utc_now
 from souvenir.store.postgres.schema import SCHEMA
 
 RENEWED_EVERY_S = 2.0
+KNOWN_AFTER_S = 1.0
+"""A replica does no work of keys for so long after its start, while others may still do it."""
+
 LEASE_S = 15.0
 """A replica that did not renew its row for so long, by the clock of the database, has ended or must be treated so."""
 
@@ -60,6 +64,8 @@ class Replicas:
         self._reachable = True
         self._present = Event()
         self._running: tuple[str, ...] = (self.id,)
+        self._known_at = math.inf
+        """The monotonic time by which the others know of this replica."""
         self._thread = Thread(target=self._run, name="souvenir-replica", daemon=True)
 
     @property
@@ -70,8 +76,10 @@ class Replicas:
     def owns(self, key: str) -> bool:
         """Return whether this replica does the background work of a key: of all that run, one does.
 
-        For some seconds after one began or ended, two may, or none.
+        For some moments after one began or ended, two may, or none.
         """
+        if len(self._running) > 1 and monotonic() < self._known_at:
+            return False
         return self.id == max(self._running, key=lambda one: hashlib.sha256(f"{one} {key}".encode()).digest())
 
     def runs(self, replica: str) -> bool:
@@ -109,6 +117,8 @@ class Replicas:
         renewed_at = self._renew(connection)
         self._reachable = True
         self._present.set()
+        self._known_at = monotonic() + KNOWN_AFTER_S
+        self._committed.set()
         self._warnings.clear(DATABASE_UNREACHABLE)
         self._on_news()
         while not self._closing.is_set():
@@ -120,6 +130,8 @@ class Replicas:
                 # Also of commits whose replica ended before it told of them.
                 self._on_news()
             heard = {notice.payload for notice in connection.notifies(timeout=TURN_S)}
+            if heard - set(self._running):
+                renewed_at = self._renew(connection)
             if heard - {self.id}:
                 self._on_news()
         connection.execute(f"DELETE FROM {SCHEMA}.replicas WHERE id = %s", (self.id,))

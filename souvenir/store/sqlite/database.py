@@ -170,6 +170,7 @@ class SqliteDatabase:
         if self._is_checked:
             self._require_sound(connection)
         migrate_and_record_loss(connection, self._settings, self.backups.newest)
+        meta.require_no_migration(connection)
         with connection:
             connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (MODEL, self.model_id))
         stored = meta.get(connection, MODEL)
@@ -242,6 +243,10 @@ class SqliteDatabase:
         """Return whether it is this process."""
         return replica == self.replica
 
+    def connections(self) -> Mapping[str, int]:
+        """Return nothing: there is no server."""
+        return {}
+
     @property
     def committed(self) -> CommitId:
         """The last durable commit."""
@@ -288,8 +293,13 @@ class SqliteDatabase:
             self._forget_deleted()
         return result
 
-    def write_rows(self, work: Callable[[apsw.Connection], T], apply: Callable[[T], None] = lambda _: None) -> T:
-        """Run `work`, which changes no memory, in one durable transaction; `apply` updates the indexes."""
+    def write_rows(
+        self, work: Callable[[apsw.Connection], T], apply: Callable[[T], None] = lambda _: None, *, alone: bool = True
+    ) -> T:
+        """Run `work`, which changes no memory, in one durable transaction; `apply` updates the indexes.
+
+        :param alone: Has no effect: no other write ever runs meanwhile.
+        """
         with self._gate.read():
             result = self._writer.write(work, apply)
             self._forget_deleted()

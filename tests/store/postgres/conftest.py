@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
 
 from souvenir.store.postgres.connection import PostgresConnection
 from souvenir.store.postgres.schema import SCHEMA, migrate
+from tests.postgres_databases import PostgresDatabases
 from tests.postgres_server import postgres_server
 
 
 @pytest.fixture(scope="session")
-def server_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with postgres_server(tmp_path_factory.mktemp("postgres")) as address:
+def server_address() -> Iterator[str]:
+    # Not in a folder of pytest, which every session that begins closes to other users, such as the server's.
+    with TemporaryDirectory(prefix="postgres") as folder, postgres_server(Path(folder)) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def databases(server_address: str) -> PostgresDatabases:
+    databases = PostgresDatabases(server_address)
+    databases.make_template()
+    return databases
 
 
 @pytest.fixture
