@@ -203,16 +203,32 @@ class IndexRegistry:
             if entry.index is None:
                 entry.pending.append((changes, change_seq))
                 return
-        if self._follows:
-            self._has(key, entry, entry.index, change_seq)
+        if not self._follows:
+            self._apply_next(key, entry, entry.index, changes, change_seq)
             return
+        with entry.following:
+            is_next = entry.index.change_seq == change_seq - 1
+            if is_next:
+                self._apply_next(key, entry, entry.index, changes, change_seq)
+        if not is_next:
+            self._has(key, entry, entry.index, change_seq)
+
+    def _apply_next(
+        self,
+        key: IndexKey,
+        entry: _Entry,
+        index: NamespaceIndex,
+        changes: Sequence[IndexChange],
+        change_seq: int,
+    ) -> None:
+        """Apply the write that comes next for an index."""
         removals = sum(isinstance(change, PassageRemoved) for change in changes)
-        if _are_many(removals, entry.index):
+        if _are_many(removals, index):
             self._drop(key, entry)
             return
         entry.changed_rows += len(changes)
         try:
-            entry.index.apply(changes, change_seq)
+            index.apply(changes, change_seq)
         except Exception:  # the write is durable; the index is rebuilt from the database
             log.exception("index_update_failed", **_named(key), action="rebuilding on next use")
             self._drop(key, entry)

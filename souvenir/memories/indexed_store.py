@@ -90,7 +90,7 @@ class IndexedStore:
         self._database.stop_checking()
         self._maintenance.close()
         # Too busy for a snapshot, or closed already: the next start rebuilds the indexes.
-        with suppress(Overloaded, ServiceClosing), closing(self._database):
+        with suppress(Overloaded, ServiceClosing, DatabaseUnavailable), closing(self._database):
             self.snapshot()
 
     def warm_up(self) -> None:

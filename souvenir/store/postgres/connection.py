@@ -25,11 +25,19 @@ class _NumberLoader(Loader):
         return int(number) if number == number.to_integral_value() else float(number)
 
 
+class _TruthLoader(Loader):
+    """Truth values are 0 and 1, as they are stored."""
+
+    def load(self, data: Any) -> int:
+        return int(bytes(data) == b"t")
+
+
 class _Rows:
-    """Rows in the form of `souvenir.store.sql.Rows`; truth values are 0 and 1, as they are stored."""
+    """Rows in the form of `souvenir.store.sql.Rows`."""
 
     def __init__(self, cursor: RawCursor[tuple[Any, ...]]) -> None:
         self._cursor = cursor
+        self._has_rows = cursor.description is not None
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -41,13 +49,10 @@ class _Rows:
         return row
 
     def fetchone(self) -> Any:
-        if self._cursor.description is None:
-            return None
-        row = self._cursor.fetchone()
-        return None if row is None else tuple(int(value) if isinstance(value, bool) else value for value in row)
+        return self._cursor.fetchone() if self._has_rows else None
 
     def fetchall(self) -> list[Any]:
-        return list(self)
+        return self._cursor.fetchall() if self._has_rows else []
 
     @property
     def get(self) -> Any:
@@ -74,6 +79,7 @@ class PostgresConnection:
         self.unreadable = unreadable
         self._connection = connection
         self._connection.adapters.register_loader("numeric", _NumberLoader)
+        self._connection.adapters.register_loader("bool", _TruthLoader)
         self._cursor: RawCursor[tuple[Any, ...]] | None = None
         self._open: list[AbstractContextManager[Transaction]] = []
 

@@ -344,6 +344,8 @@ class PostgresDatabase:
 
     def between_writes(self, work: Callable[[], T]) -> T:
         with self._between:
+            if self._pool.closed:
+                raise ServiceClosing
             return work()
 
     def check_for_damage(self) -> None:
