@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -13,12 +13,13 @@ from souvenir.core.types import PassageKind
 from souvenir.store import index_changes
 from souvenir.store.index_changes import Touched
 from souvenir.store.rows import PASSAGE_COLUMNS, ids_parameter, only, readable, select
-from souvenir.store.sql import Connection
+from souvenir.store.sql import Connection, SqlValue
 from souvenir.store.sqlite import generations
 from souvenir.store.unreadable import report
 
 _FLOAT_BYTES = np.dtype(np.float32).itemsize
 _SAMPLED = 100
+_PAGE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +86,29 @@ class NamespaceView:
 
     def passages(self, ids: Iterable[int] | None) -> Iterator[tuple[Passage, Embedding]]:
         """Yield passages embedded by the model with their embeddings, in id order; all, or those among `ids`."""
-        chosen = "" if ids is None else "AND id IN (SELECT value FROM json_each(?))"
-        parameters = [self.model_id, self.namespace_id, self.kind.value, *([] if ids is None else [ids_parameter(ids)])]
+        if ids is not None:
+            yield from self._embedded("id IN (SELECT value FROM json_each(?)) ORDER BY id", [ids_parameter(ids)])
+            return
+        # In pages, since PostgreSQL sends a whole result at once.
+        after = 0
+        while (last := self._last_of_page(after)) is not None:
+            yield from self._embedded("id > ? AND id <= ? ORDER BY id", [after, last])
+            after = last
+
+    def _last_of_page(self, after: int) -> int | None:
+        """Return the last id of a page of passages; None if there are no more."""
+        ids = "SELECT id FROM passages WHERE namespace_id = ? AND kind = ? AND id > ? ORDER BY id LIMIT ?"
+        row = f"SELECT max(id) FROM ({ids}) AS page"
+        found = self.connection.execute(row, (self.namespace_id, self.kind.value, after, _PAGE)).get
+        return None if found is None else int(found)
+
+    def _embedded(self, rest: str, parameters: Sequence[SqlValue]) -> Iterator[tuple[Passage, Embedding]]:
         rows = readable(
             self.connection,
             tuple[Passage, bytes, bytes | None],
             f"SELECT {PASSAGE_COLUMNS}, vector, tokens FROM passages JOIN vectors ON passage_id = id AND model_id = ? "
-            f"WHERE namespace_id = ? AND kind = ? {chosen} ORDER BY id",
-            parameters,
+            f"WHERE namespace_id = ? AND kind = ? AND {rest}",
+            [self.model_id, self.namespace_id, self.kind.value, *parameters],
             table="passages",
         )
         token_dim = self._token_dim()

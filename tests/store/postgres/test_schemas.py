@@ -23,6 +23,9 @@ POSTGRES_TABLE = "schema_version"
 POSTGRES_COLUMN = ("events", "settles")
 """Only one process writes a file, so its events are committed in the order of their ids."""
 
+ENDING_WITH_IDS = {"memories_by_namespace", "history_by_namespace", "passages_by_namespace", "facts_by_namespace"}
+"""Indexes that end with the id in PostgreSQL, as all do in SQLite without saying so."""
+
 SQLITE_INDEXES = {"memories_flagged", "messages_flagged"}
 """Rows that a rescan for privacy reads: the partial index works only for an expression of SQLite."""
 
@@ -134,7 +137,7 @@ def of_postgres(connection: PostgresConnection) -> dict[str, Columns]:
     ).fetchall()
     for name, index, definition in indexes:
         listed, _, condition = definition.partition(" USING btree ")[2].partition(" WHERE ")
-        columns = tuple(re.findall(r"\w+", listed))
+        columns = tuple(re.findall(r"\w+", listed))[: -1 if index in ENDING_WITH_IDS else None]
         found[name].indexes.add((index, columns, " UNIQUE " in definition, plain_check(condition)))
     return found
 

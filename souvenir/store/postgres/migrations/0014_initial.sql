@@ -578,7 +578,8 @@ CREATE TABLE trimmed_index_changes (
     PRIMARY KEY (namespace_id, kind)
 );
 
-CREATE INDEX memories_by_namespace ON memories (namespace_id);
+-- Entries of SQLite's indexes end with the id of the row, by which pages are read; some here must too.
+CREATE INDEX memories_by_namespace ON memories (namespace_id, id);
 CREATE INDEX memories_by_source ON memories (namespace_id, source);
 CREATE UNIQUE INDEX memories_by_key ON memories (namespace_id, source, key) WHERE key IS NOT NULL AND archived = 0;
 CREATE INDEX links_by_target ON links (to_id, type);
@@ -595,8 +596,8 @@ CREATE INDEX messages_by_user ON messages (user_id);
 CREATE INDEX messages_to_index ON messages (namespace_id, session_id) WHERE indexed = 0;
 CREATE INDEX idempotency_keys_by_time ON idempotency_keys (created_at);
 CREATE INDEX removals_by_work ON removals (work);
-CREATE INDEX history_by_namespace ON history (namespace_id);
-CREATE INDEX passages_by_namespace ON passages (namespace_id, kind);
+CREATE INDEX history_by_namespace ON history (namespace_id, id);
+CREATE INDEX passages_by_namespace ON passages (namespace_id, kind, id);
 CREATE INDEX jobs_unfinished ON jobs (kind, serial_key, created_at) WHERE status IN ('queued', 'running');
 CREATE INDEX history_by_job ON history (job_id) WHERE job_id IS NOT NULL;
 CREATE INDEX extractions_by_namespace ON extractions (namespace);
@@ -604,7 +605,7 @@ CREATE INDEX extraction_facts_by_memory ON extraction_facts (memory_id) WHERE me
 CREATE INDEX extraction_facts_by_target ON extraction_facts (target_id) WHERE target_id IS NOT NULL;
 CREATE INDEX learned_with_by_memory ON learned_with (memory_id);
 CREATE INDEX facts_by_memory ON facts (memory_id, ordinal);
-CREATE INDEX facts_by_namespace ON facts (namespace_id);
+CREATE INDEX facts_by_namespace ON facts (namespace_id, id);
 CREATE INDEX memory_tags_by_tag ON memory_tags (namespace_id, folded, memory_id);
 CREATE INDEX unsplit_by_namespace ON unsplit (namespace_id);
 CREATE INDEX concepts_by_use ON concepts (namespace_id, owners);
