@@ -23,6 +23,7 @@ import structlog
 from psycopg import errors
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
+from souvenir.core.background import Maintenance
 from souvenir.core.concurrency import time_left
 from souvenir.core.errors import (
     DatabaseUnavailable,
@@ -56,6 +57,9 @@ from souvenir.store.unreadable import UnreadableRows
 from souvenir.store.vectors import MODEL, MODEL_SPEC
 
 T = TypeVar("T")
+
+NEWS_INTERVAL_S = 3_600.0
+"""Between two looks without news, which do not happen: news come every few seconds."""
 
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LOCKS_OF_ALL, _LOCKS_OF_NAMESPACES = 0x534F5501, 0x534F5502
@@ -123,12 +127,17 @@ class PostgresDatabase:
             max_size=settings.database_connections,
             timeout=settings.write_timeout_s,
             configure=self._configure,
+            # Without a round trip: the server's restart closes connections, which shows.
+            check=lambda connection: connection.pgconn.consume_input(),
             # The server's restart is noticed within seconds, not after a pause that doubles up to minutes.
             reconnect_timeout=5.0,
             open=True,
         )
+        # On a thread of its own, since listeners wait for connections, and the row of this replica must not.
+        self._news = Maintenance(self._heard_news, interval_s=NEWS_INTERVAL_S)
+        self._news.start()
         self._replicas = Replicas(
-            lambda: psycopg.connect(address, autocommit=True), self.warnings, on_news=self._heard_news
+            lambda: psycopg.connect(address, autocommit=True), self.warnings, on_news=self._news.ask
         )
         self._replicas.start()
 
@@ -378,6 +387,7 @@ class PostgresDatabase:
 
     def close(self) -> None:
         self._replicas.close()
+        self._news.close()
         self._pool.close()
         self._folder.close()
 

@@ -267,6 +267,7 @@ def test_a_lost_connection_is_replaced_before_a_request_notices(engine: Open, po
             "AND pid <> pg_backend_pid() AND application_name = 'souvenir'"
         )
         assert one.page(Scope(), offset=0, limit=5).total == number + 1
+        assert one.search(Scope(), SearchQuery("violin")).hits
         assert one.add(Scope(), MemoryDraft(f"note {number}", "notes")).id is not None
     assert eventually(lambda: DATABASE_UNREACHABLE not in {one.code for one in one.warnings.current()})
 
