@@ -1,4 +1,4 @@
-"""What the indexes need from the database and from the analyser."""
+"""What the indexes need from the database and from the analyser, and a comparison of both."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Protocol
 
 from souvenir.core.passages import Chunks, CommitId, OwnerChanged, Passage
 from souvenir.index.cross_check import Stored
+from souvenir.index.namespace import NamespaceIndex
 
 
 class PassageView(Stored, Protocol):
@@ -54,3 +55,11 @@ class Analyse(Protocol):
 
     def chunks(self, passage: Passage) -> Chunks:
         """Return the terms of the searched text of a passage, chunk by chunk."""
+
+
+def differing_ids(index: NamespaceIndex, view: PassageView) -> tuple[Set[int], Set[int]]:
+    """Return the ids that an index lacks, such as those of passages without a readable embedding, and the surplus."""
+    if index.attributes.has_ids(*view.ids_summary()):
+        return frozenset(), frozenset()
+    held, stored = set(index.attributes.ids.tolist()), view.ids()
+    return stored - held, held - stored

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -31,9 +31,9 @@ from souvenir.core.passages import (
 from souvenir.core.types import PassageKind, Profile
 from souvenir.index.cross_check import SAMPLED_AT_LOAD, sample_of, sampled_problems
 from souvenir.index.namespace import NamespaceIndex
-from souvenir.index.passage_view import Analyse, PassageView
+from souvenir.index.passage_view import Analyse, PassageView, differing_ids
 from souvenir.index.passage_words import WordRules
-from souvenir.index.snapshot import UNWRITABLE, Includes, SnapshotFiles, State
+from souvenir.index.snapshot import UNWRITABLE, Includes, SnapshotFiles, State, namespace_in
 
 REBUILD_SHARE = 0.25
 """Changes that remove more than this share of a namespace's rows drop its index, since building it is faster."""
@@ -153,6 +153,13 @@ class IndexRegistry:
         self._drop(key, entry)
         return False
 
+    def follow(self, change_seqs: Mapping[int, int]) -> None:
+        """Let the loaded indexes of these namespaces catch up with their last writes."""
+        with self._lock:
+            loaded = [(key, entry, entry.index) for key, entry in self._entries.items() if entry.index is not None]
+        for key, entry, index in loaded:
+            self._has(key, entry, index, change_seqs.get(key.namespace_id, 0))
+
     @contextmanager
     def standing_at(self, key: IndexKey, view: PassageView) -> Iterator[NamespaceIndex | None]:
         """Yield a loaded index, which does not change meanwhile and has the state of a view, or None.
@@ -258,7 +265,7 @@ class IndexRegistry:
         """
         try:
             for name in self._snapshots.names():
-                namespace_id = _namespace_in(name)
+                namespace_id = namespace_in(name)
                 if namespace_id not in known or namespace_id in changed:
                     self._snapshots.remove(name)
                 else:
@@ -279,7 +286,7 @@ class IndexRegistry:
 
         :raises OSError: If the folder cannot be read.
         """
-        return {_namespace_in(name) for name in self._snapshots.names(before)}
+        return {namespace_in(name) for name in self._snapshots.names(before)}
 
     def write_snapshots(self, *, all_changed: bool) -> None:
         """Write the indexes that changed since their snapshot: all of them, or those with many changes."""
@@ -423,7 +430,7 @@ class IndexRegistry:
         if not self._catch_up(key, entry, index, view):
             return None
         wrong = self._sampled_problems(index, [id_ for id_ in sampled if index.has(id_)], view)
-        missing, surplus = _differing_ids(index, view)
+        missing, surplus = differing_ids(index, view)
         wrong += [f"passage {id_} is not stored" for id_ in surplus]
         if wrong:
             self._reject(key, view, wrong)
@@ -477,22 +484,9 @@ def _are_many(removals: int, index: NamespaceIndex) -> bool:
     return removals > max(SNAPSHOT_MIN_CHANGES, REBUILD_SHARE * len(index))
 
 
-def _differing_ids(index: NamespaceIndex, view: PassageView) -> tuple[Set[int], Set[int]]:
-    """Return the ids that an index lacks, such as those of passages without a readable embedding, and the surplus."""
-    if index.attributes.has_ids(*view.ids_summary()):
-        return frozenset(), frozenset()
-    held, stored = set(index.attributes.ids.tolist()), view.ids()
-    return stored - held, held - stored
-
-
 def _snapshot_name(key: IndexKey) -> str:
     """Return the name of the files; those of memories keep the name from before there were other kinds."""
     return f"{key.namespace_id}" if key.kind is PassageKind.MEMORY else f"{key.namespace_id}-{key.kind}"
-
-
-def _namespace_in(snapshot_name: str) -> int:
-    number = snapshot_name.partition("-")[0]
-    return int(number) if number.isdecimal() else 0
 
 
 def _named(key: IndexKey) -> dict[str, Any]:

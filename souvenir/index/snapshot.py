@@ -251,3 +251,9 @@ def _action(error: Exception, folder: Path) -> str:
             return "free some disk space"
         case _:
             return "look at the disk and at the system's log"
+
+
+def namespace_in(name: str) -> int:
+    """Return the id of the namespace of a snapshot; 0 if the name is none of a snapshot."""
+    number = name.partition("-")[0]
+    return int(number) if number.isdecimal() else 0

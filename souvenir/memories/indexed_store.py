@@ -82,6 +82,7 @@ class IndexedStore:
         self._schedule = BackupSchedule(timedelta(hours=settings.backup_interval_hours))
         self._on_restored: list[Callable[[], None]] = []
         database.on_replaced.append(self._replaced)
+        database.on_news.append(self.models.follow)
         self._warm = False
         self._maintenance.start()
 

@@ -143,6 +143,15 @@ class Models:
         """Run `work`, which deletes rows, in one durable transaction and update the indexes before returning."""
         return self._database.write_rows(work, self._removed)
 
+    def follow(self) -> None:
+        """Let the loaded indexes catch up with other processes, so that the next searches do not wait for it."""
+        registry = self.serving.registry
+        loaded = {key.namespace_id for key in registry.loaded()}
+        if loaded:
+            with self._database.read() as connection:
+                change_seqs = namespaces.change_seqs(connection, loaded)
+            registry.follow(change_seqs)
+
     def sweep_snapshots(self, changed: Container[int] = ()) -> bool:
         """Remove snapshots that contain deleted data; return False if their folder does not allow it.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from souvenir.core.labels import PARENT, SEPARATOR
 from souvenir.core.types import SourceFilter, SourceMatch
-from souvenir.store.rows import first, select
+from souvenir.store.rows import first, ids_parameter, select
 from souvenir.store.sql import Connection, SqlValue
 from souvenir.store.sqlite.generations import history_id
 
@@ -76,6 +77,12 @@ def visible_condition(sources: tuple[str, ...] | None, column: str = "source") -
         parameters += [path, path + SEPARATOR, path + SEPARATOR]
     climbs = f"instr('/' || {column} || '/', '/{PARENT}/')"
     return f"({' OR '.join(of_each) or 'FALSE'}) AND {climbs} = 0", parameters
+
+
+def change_seqs(connection: Connection, namespace_ids: Iterable[int]) -> dict[int, int]:
+    """Return the sequence numbers of the last writes to those of the namespaces that exist."""
+    query = "SELECT id, change_seq FROM namespaces WHERE id IN (SELECT value FROM json_each(?))"
+    return dict(select(connection, tuple[int, int], query, (ids_parameter(namespace_ids),)))
 
 
 def change_seq(connection: Connection, namespace_id: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -86,3 +87,15 @@ def test_a_replica_starts_with_its_snapshot_and_catches_up(replica: Open):
     again = replica("other")
     assert found(again, "bicycle shed")[0] == "a shed for the bicycle"
     assert list(again.check()) == []
+
+
+def test_a_loaded_index_follows_other_replicas_without_being_asked(replica: Open):
+    one, other = replica("one"), replica("other")
+    one.add(ANN, MemoryDraft("Ann plays the violin", "notes"))
+    found(other, "violin")
+    [loaded] = other.models.serving.registry.loaded().values()
+    one.add(ANN, MemoryDraft("Ann mends bicycles", "notes"))
+    until = time.monotonic() + 10
+    while len(loaded) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    assert len(loaded) == 2
