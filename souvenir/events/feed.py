@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from souvenir.core.background import Maintenance
@@ -49,10 +49,10 @@ class EventFeed:
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
 
-    def after(self, namespace: str | None, event_id: int, *, limit: int, chosen: EventFilter = EVERYTHING) -> EventPage:
-        """Return the events after one, in the order of the commits.
+    def after(self, namespace: str, event_id: int, *, limit: int, chosen: EventFilter = EVERYTHING) -> EventPage:
+        """Return the events of a namespace after one, in the order of the commits.
 
-        :param namespace: None for all namespaces. :param limit: The number of events to read; fewer may be visible.
+        :param limit: The number of events to read; fewer may be visible.
         """
         with self._engine.namespace(Scope()) as (connection, _):
             return rows.events_after(connection, namespace, event_id, limit=limit, chosen=chosen)
@@ -62,11 +62,15 @@ class EventFeed:
         with self._engine.namespace(Scope()) as (connection, _):
             return rows.recent_events(connection, namespace, limit=limit, chosen=chosen)
 
-    @property
-    def last_id(self) -> int:
-        """The id of the last event of all namespaces."""
+    def after_each(self, positions: Mapping[str, int], *, limit: int) -> list[Event]:
+        """Return the events of several namespaces, each after a position of its own."""
         with self._engine.namespace(Scope()) as (connection, _):
-            return rows.last_id(connection)
+            return rows.events_of(connection, positions, limit=limit)
+
+    def last_of(self, namespace: str) -> int:
+        """Return the id of the last event of a namespace."""
+        with self._engine.namespace(Scope()) as (connection, _):
+            return rows.last_of(connection, namespace)
 
     def is_complete(self, namespace: str, event_id: int) -> bool:
         """Return whether all events of a namespace after one are kept."""

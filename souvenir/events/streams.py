@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import Event as ThreadEvent
@@ -123,9 +123,10 @@ class EventStreams:
         self._threads = CapacityLimiter(2)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
-        self._dispatched = 0
+        self._dispatched: dict[str, int] = {}
+        """The last event that was dispatched, of each namespace with readers whose new events are dispatched."""
         self._joined = asyncio.Event()
-        """Set while new events are dispatched, from `_dispatched` on."""
+        """Set, and replaced, when the new events of further namespaces are dispatched."""
         self.closing = asyncio.Event()
         self._stopping = ThreadEvent()
         self._committed = ThreadEvent()
@@ -176,7 +177,7 @@ class EventStreams:
         """Return the event to go on from, and whether earlier ones are lost to the reader; on a thread."""
         if last_event_id == 0 or (last_event_id and self._feed.is_complete(namespace, last_event_id)):
             return last_event_id, False
-        return self._feed.last_id, last_event_id is not None
+        return self._feed.last_of(namespace), last_event_id is not None
 
     async def _follow(self, reader: Reader, check: Callable[[], EventFilter]) -> AsyncGenerator[bytes]:
         loop = asyncio.get_running_loop()
@@ -189,7 +190,8 @@ class EventStreams:
                 checked_at = now
                 yield b": keepalive\n\n"
             if reader.is_lost:
-                reader.position, reader.is_lost = await self._on_thread(lambda: self._feed.last_id), False
+                position = await self._on_thread(lambda: self._feed.last_of(reader.namespace))
+                reader.position, reader.is_lost = position, False
                 yield _message(reader.position, LOST, _LOST_DATA)
             if not reader.is_live:
                 page = await self._on_thread(lambda: self._page(reader))
@@ -198,8 +200,10 @@ class EventStreams:
                     reader.position = event.id
                 reader.position = max(reader.position, page.read_to)
                 if page.is_last:
-                    await self._joined.wait()
-                    reader.is_live = self._dispatched <= reader.position and not reader.is_lost
+                    while reader.namespace not in self._dispatched and not self.closing.is_set():
+                        await self._joined.wait()
+                    dispatched = self._dispatched.get(reader.namespace, 0)
+                    reader.is_live = dispatched <= reader.position and not reader.is_lost
                 continue
             while reader.waiting:
                 event_id, message = reader.waiting.popleft()
@@ -239,13 +243,12 @@ class EventStreams:
             of_namespace = self._readers[reader.namespace]
             of_namespace.discard(reader)
             if not of_namespace:
-                del self._readers[reader.namespace]
-            if not self._readers:
                 # Nobody reads on, so the next reader joins at the end of the feed.
-                self._joined.clear()
-                if self._unsubscribe is not None:
-                    self._unsubscribe()
-                    self._unsubscribe = None
+                del self._readers[reader.namespace]
+                self._dispatched.pop(reader.namespace, None)
+            if not self._readers and self._unsubscribe is not None:
+                self._unsubscribe()
+                self._unsubscribe = None
 
     def _all(self) -> list[Reader]:
         return [reader for readers in self._readers.values() for reader in readers]
@@ -257,37 +260,31 @@ class EventStreams:
         self._committed.set()
 
     def _run(self) -> None:
-        after = 0
         while self._committed.wait():
             self._committed.clear()
             # Read after the clearing: `close` sets it first, so that it is seen here or wakes the next round.
             if self._stopping.is_set():
                 return
             try:
-                after = self._dispatch(after)
+                self._dispatch()
             except Exception:  # the boundary of a thread, which is needed as long as the service runs
                 log.exception("events_not_dispatched", action=f"tried again in {RETRY_PAUSE_S:g} s")
                 self._committed.set()
                 self._stopping.wait(RETRY_PAUSE_S)
             self._stopping.wait(PAUSE_S)
 
-    def _dispatch(self, after: int) -> int:
-        """Hand what was committed after an event to the readers; return the last event that was read."""
-        if not self._readers:
-            return after
+    def _dispatch(self) -> None:
+        """Hand what was committed since the last call to the readers."""
         if self._restarted != (restores := self._restores):
             self._restarted = restores
-            after = self._feed.last_id
-            self._on_loop(partial(self._restart, after, restores))
-        if not self._joined.is_set():
-            after = self._feed.last_id
-            self._on_loop(partial(self._join, after))
+            self._on_loop(partial(self._restart, restores))
+        if new := [namespace for namespace in list(self._readers) if namespace not in self._dispatched]:
+            self._on_loop(partial(self._join, {namespace: self._feed.last_of(namespace) for namespace in new}))
         is_last = False
-        while not is_last and not self._stopping.is_set():
-            page = self._feed.after(None, after, limit=READ_AT_ONCE)
-            self._on_loop(partial(self._hand_out, page))
-            after, is_last = page.read_to, page.is_last
-        return after
+        while self._dispatched and not is_last and not self._stopping.is_set():
+            events = self._feed.after_each(dict(self._dispatched), limit=READ_AT_ONCE)
+            self._on_loop(partial(self._hand_out, events))
+            is_last = len(events) < READ_AT_ONCE
 
     def _on_loop(self, work: Callable[[], None]) -> None:
         """Run `work` on the event loop, and wait until it is done, so that nothing piles up there."""
@@ -304,17 +301,19 @@ class EventStreams:
             while not done.wait(RETRY_PAUSE_S) and not self._stopping.is_set():
                 pass
 
-    def _join(self, dispatched: int) -> None:
-        self._dispatched = dispatched
-        self._joined.set()
+    def _join(self, last: Mapping[str, int]) -> None:
+        """Begin to dispatch events of namespaces after these ones, if they still have readers."""
+        self._dispatched.update((namespace, one) for namespace, one in last.items() if namespace in self._readers)
+        joined, self._joined = self._joined, asyncio.Event()
+        joined.set()
 
-    def _restart(self, dispatched: int, restores: int) -> None:
-        self._dispatched = dispatched
+    def _restart(self, restores: int) -> None:
+        self._dispatched.clear()
         for reader in self._all():
             reader.begin_again(restores)
 
-    def _hand_out(self, page: EventPage) -> None:
-        for event in page.events:
+    def _hand_out(self, events: Sequence[Event]) -> None:
+        for event in events:
             message: list[bytes] = []
 
             def encode(event: Event = event, message: list[bytes] = message) -> bytes:
@@ -324,7 +323,8 @@ class EventStreams:
 
             for reader in self._readers.get(event.namespace, ()):
                 reader.offer(event, encode)
-        self._dispatched = page.read_to
+            if event.namespace in self._dispatched:
+                self._dispatched[event.namespace] = event.id
         revision = self._keys_revision()
         for reader in self._all():
             if reader.keys_revision != revision:

@@ -150,7 +150,7 @@ class Webhooks:
                 secret=key,
                 actor=scope.actor,
                 created_at=tx.now,
-                last_event_id=events.last_id(tx.connection),
+                last_event_id=events.last_of(tx.connection, scope.namespace),
                 failures=0,
                 disabled_at=None,
                 reason=None,

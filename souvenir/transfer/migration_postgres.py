@@ -24,9 +24,6 @@ _LOCK = 0x534F5557
 LOCK_WAIT_S = 5
 """The server needs a moment to notice that a process was killed."""
 
-_LAST_EVENT = "last_deleted_event"
-"""The key in `meta` of an event that the feed of changes does not go back behind."""
-
 _TYPES = {"INTEGER": "int8", "TEXT": "text", "BLOB": "bytea", "REAL": "float8"}
 
 _COPYING_TRIGGERS = (
@@ -120,7 +117,6 @@ class PostgresStore:
         for table, last in counters.items():
             if reached := max(last, present[table]):
                 self.connection.execute(f"SELECT setval('{table}_id_seq', ?)", (reached,))
-        meta.put(self.connection, _LAST_EVENT, str(max(counters["events"], present["events"])))
         self.connection.execute("ANALYZE")
 
     def end(self) -> None:

@@ -31,7 +31,7 @@ OF_ONE_ENGINE = frozenset({"generations", "incidents", "replicas"})
 """Tables that are not copied: the history of the database itself, losses of a file, and running processes. The
 checksums of rows are not copied either (`souvenir.store.sqlite.checksums`)."""
 
-OF_ONE_DATABASE = (meta.MIGRATION, "restored_over", "timeline", "last_deleted_event")
+OF_ONE_DATABASE = (meta.MIGRATION, "restored_over", "timeline")
 """The keys in `meta` that are not copied: of the history of a database, and of PostgreSQL's feed of changes."""
 
 _JSON_WITHOUT_CHECK = {"history": ("before", "after")}

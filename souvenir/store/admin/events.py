@@ -21,7 +21,7 @@ from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject
 from souvenir.store.namespaces import visible_condition
-from souvenir.store.rows import first, ids_parameter, only, readable, select
+from souvenir.store.rows import first, ids_parameter, readable, select
 from souvenir.store.sql import Connection, SqlValue
 
 TYPES = (
@@ -191,9 +191,16 @@ _LOOKUPS: Mapping[str, str] = {
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def last_id(connection: Connection) -> int:
-    """Return the id of the last event that readers may know; 0 before the first one. Later commits have greater ids."""
-    return only(connection, int, "SELECT id FROM last_event")
+def last_of(connection: Connection, namespace: str) -> int:
+    """Return the id of the last event of a namespace, kept or not; 0 before the first one.
+
+    Writes to a namespace are serial, so its later events have greater ids. Those of other namespaces may not.
+    """
+    query = (
+        "SELECT max(coalesce((SELECT max(id) FROM events e WHERE e.namespace_id = n.id), 0), coalesce(f.last_id, 0)) "
+        "FROM namespaces n LEFT JOIN forgotten_events f ON f.namespace_id = n.id WHERE n.name = ?"
+    )
+    return first(connection, int, query, (namespace,)) or 0
 
 
 def is_complete(connection: Connection, namespace: str, after: int) -> bool:
@@ -202,24 +209,32 @@ def is_complete(connection: Connection, namespace: str, after: int) -> bool:
         "SELECT coalesce(f.last_id, 0) FROM namespaces n LEFT JOIN forgotten_events f ON f.namespace_id = n.id "
         "WHERE n.name = ?"
     )
-    last, forgotten = last_id(connection), first(connection, int, known, (namespace,))
-    return (last if forgotten is None else forgotten) <= after <= last
+    forgotten = first(connection, int, known, (namespace,)) or 0
+    return forgotten <= after <= last_of(connection, namespace)
 
 
 def events_after(
-    connection: Connection, namespace: str | None, after: int, *, limit: int, chosen: EventFilter = EVERYTHING
+    connection: Connection, namespace: str, after: int, *, limit: int, chosen: EventFilter = EVERYTHING
 ) -> EventPage:
-    """Read the first events with greater ids.
+    """Read the first events of a namespace with greater ids.
 
-    :param namespace: None for all namespaces. :param limit: The number of events to read; fewer may be visible.
+    :param limit: The number of events to read; fewer may be visible.
     """
     condition, parameters = chosen.condition()
-    where, values = ("TRUE", []) if namespace is None else (_IN_NAMESPACE, [namespace])
-    last = last_id(connection)
-    rest = f"{where} AND e.id > ? AND e.id <= ? AND {condition} ORDER BY e.id LIMIT ?"
-    rows = _rows(connection, rest, [*values, after, last, *parameters, limit])
-    read_to = rows[-1].id if rows else max(after, last)
+    rest = f"{_IN_NAMESPACE} AND e.id > ? AND {condition} ORDER BY e.id LIMIT ?"
+    rows = _rows(connection, rest, [namespace, after, *parameters, limit])
+    read_to = rows[-1].id if rows else max(after, last_of(connection, namespace))
     return EventPage(_shown(connection, chosen, rows), read_to, len(rows) < limit)
+
+
+def events_of(connection: Connection, after: Mapping[str, int], *, limit: int) -> list[Event]:
+    """Read the first events of several namespaces, each after an id of its own, in the order of the ids."""
+    ids = (
+        "SELECT x.id FROM json_each(?) c JOIN namespaces m ON m.name = c.key "
+        "JOIN events x ON x.namespace_id = m.id AND x.id > c.value ORDER BY x.id LIMIT ?"
+    )
+    rows = _rows(connection, f"e.id IN ({ids}) ORDER BY e.id", [to_json(dict(after)), limit])
+    return _shown(connection, EVERYTHING, rows)
 
 
 def recent_events(
@@ -228,7 +243,7 @@ def recent_events(
     """Return the last visible events, in the order of the commits."""
     condition, parameters = chosen.condition()
     found: list[Event] = []
-    before = last_id(connection) + 1
+    before = last_of(connection, namespace) + 1
     while len(found) < limit:
         rest = f"{_IN_NAMESPACE} AND e.id < ? AND {condition} ORDER BY e.id DESC LIMIT ?"
         rows = _rows(connection, rest, [namespace, before, *parameters, limit])
@@ -287,7 +302,7 @@ def _ends(connection: Connection, ids: tuple[str]) -> Iterator[tuple[int, tuple[
 def begin_again(connection: Connection) -> None:
     """Forget all events, since the database is not what their readers saw: they must load everything again."""
     # Also readers of the very last event are to notice.
-    begins_after = last_id(connection) + 1
+    begins_after = int(connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").get or 0) + 1
     connection.execute("DELETE FROM events")
     connection.execute("DELETE FROM sqlite_sequence WHERE name = 'events'")
     connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ?)", (begins_after,))

@@ -20,9 +20,6 @@ from souvenir.store.sqlite.schema import migrate
 POSTGRES_TABLE = "schema_version"
 """SQLite has the version in the header of the file."""
 
-POSTGRES_COLUMN = ("events", "settles")
-"""Only one process writes a file, so its events are committed in the order of their ids."""
-
 ENDING_WITH_IDS = {"memories_by_namespace", "history_by_namespace", "passages_by_namespace", "facts_by_namespace"}
 """Indexes that end with the id in PostgreSQL, as all do in SQLite without saying so."""
 
@@ -166,8 +163,6 @@ def differing(sqlite: apsw.Connection, postgres: PostgresConnection) -> set[str]
     """Return the names of the tables that one engine lacks, or that have other columns or rules."""
     of_file, of_server = of_sqlite(sqlite), of_postgres(postgres)
     of_server.pop(POSTGRES_TABLE)
-    table, column = POSTGRES_COLUMN
-    of_server[table].types.pop(column)
     for one in of_file.values():
         one.indexes = {index for index in one.indexes if index[0] not in SQLITE_INDEXES}
     return {name for name in of_file.keys() | of_server.keys() if of_file.get(name) != of_server.get(name)}

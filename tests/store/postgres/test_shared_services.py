@@ -95,13 +95,15 @@ def test_the_first_key_closes_every_open_replica(start: Start):
 def test_a_reader_of_the_feed_misses_no_event_of_concurrent_transactions(engine: Open):
     writers = [engine("one"), engine("other")]
     feed, stop, seen = EventFeed(writers[0]), threading.Event(), list[int]()
+    positions = {f"space{number}": 0 for number in range(8)}
 
     def read() -> None:
-        position, is_last = 0, False
+        is_last = False
         while not (stop.is_set() and is_last):
-            page = feed.after(None, position, limit=50)
-            seen.extend(event.id for event in page.events)
-            position, is_last = page.read_to, page.is_last and feed.last_id == page.read_to
+            events = feed.after_each(positions, limit=50)
+            seen.extend(event.id for event in events)
+            positions.update((event.namespace, event.id) for event in events)
+            is_last = not events
 
     def write(number: int) -> None:
         for step in range(15):
@@ -114,7 +116,8 @@ def test_a_reader_of_the_feed_misses_no_event_of_concurrent_transactions(engine:
         reading.result(WAIT_S)
     with writers[0].namespace(Scope()) as (connection, _):
         stored = [row[0] for row in connection.execute("SELECT id FROM events ORDER BY id")]
-    assert seen == stored
+    assert sorted(seen) == stored
+    assert positions == {name: feed.last_of(name) for name in positions}
     assert len(stored) >= 8 * 15
 
 

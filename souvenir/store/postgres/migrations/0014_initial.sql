@@ -524,9 +524,7 @@ CREATE TABLE events (
     history_id   BIGINT,
     data         TEXT COLLATE "C" CHECK (data IS JSON),
     places       BYTEA,
-    actor        TEXT COLLATE "C",
-    -- Every transaction that may still write an event with a smaller id has a smaller number than this one.
-    settles      XID8
+    actor        TEXT COLLATE "C"
 );
 
 CREATE TABLE forgotten_events (
@@ -738,36 +736,6 @@ END $$;
 CREATE TRIGGER usage_of_deleted AFTER DELETE ON namespaces FOR EACH ROW
     EXECUTE FUNCTION usage_of_deleted();
 
--- Ids are given in another order than transactions are committed in, so readers wait: an event is read once no running
--- transaction can still write one with a smaller id. A transaction has its number before it gets an id, and the number
--- is read here after the id was given.
-CREATE FUNCTION event_order() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    NEW.settles := pg_snapshot_xmax(pg_current_snapshot());
-    RETURN NEW;
-END $$;
-CREATE TRIGGER event_order BEFORE INSERT ON events FOR EACH ROW
-    EXECUTE FUNCTION event_order();
-
-CREATE VIEW last_event AS SELECT greatest(
-    (SELECT id FROM events WHERE settles <= pg_snapshot_xmin(pg_current_snapshot()) ORDER BY id DESC LIMIT 1),
-    (SELECT max(last_id) FROM forgotten_events),
-    (SELECT value::bigint FROM meta WHERE key = 'last_deleted_event'),
-    0
-) AS id;
-
--- The feed does not go back when its last events are deleted with their namespace.
-CREATE FUNCTION events_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO meta
-    SELECT 'last_deleted_event', max(id)::text FROM gone
-    WHERE settles <= pg_snapshot_xmin(pg_current_snapshot()) HAVING count(*) > 0
-    ON CONFLICT (key) DO UPDATE SET value = greatest(meta.value::bigint, excluded.value::bigint)::text;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER events_deleted AFTER DELETE ON events REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
-    EXECUTE FUNCTION events_deleted();
-
 -- The tables, under the name of SQLite's list.
 CREATE VIEW sqlite_schema AS
 SELECT 'table' AS type, relname::text AS name FROM pg_class
@@ -792,7 +760,8 @@ CREATE TRIGGER memory_id_kept AFTER INSERT ON memories FOR EACH ROW
 CREATE FUNCTION namespace_feed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO forgotten_events
-    SELECT NEW.id, id FROM last_event;
+    -- Greater than the id of every event that any namespace of this name had.
+    SELECT NEW.id, nextval('events_id_seq');
     RETURN NULL;
 END $$;
 CREATE TRIGGER namespace_feed AFTER INSERT ON namespaces FOR EACH ROW

@@ -10,6 +10,3 @@ ALTER TABLE jobs ADD COLUMN replica TEXT;
 
 -- The greatest ids that were ever given to rows.
 CREATE VIEW issued_ids AS SELECT name, seq FROM sqlite_sequence;
-
--- The last event that readers of the feed may know: no event that is committed later has a smaller id.
-CREATE VIEW last_event AS SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0) AS id;
