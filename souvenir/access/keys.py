@@ -168,11 +168,19 @@ class ApiKeys:
             self._used[key.id] = Usage(1 if before is None else before.count + 1, utc_now())
 
     def write_usage(self) -> None:
-        """Write the usage since the last write."""
+        """Write the usage since the last write; it is kept if that fails."""
         with self._using:
             used, self._used = self._used, {}
-        if used:
+        if not used:
+            return
+        try:
             self._engine.write_rows(lambda connection: rows.add_usage(connection, used), alone=False)
+        except BaseException:
+            with self._using:
+                for key_id, usage in used.items():
+                    later = self._used.get(key_id)
+                    self._used[key_id] = usage if later is None else replace(later, count=later.count + usage.count)
+            raise
 
     def all(self) -> Sequence[ApiKey]:
         """Return all keys, oldest first, revoked ones included, with their current usage."""

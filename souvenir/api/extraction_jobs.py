@@ -13,7 +13,7 @@ from souvenir.api.extraction import ExtractResult
 from souvenir.api.fields import optional_wire_time, wire_time
 from souvenir.api.jobs import AllActors, JobId
 from souvenir.core.settings import Settings
-from souvenir.jobs.worker import JobFigures
+from souvenir.jobs.queue_rows import JobFigures
 from souvenir.learning.extraction import Extraction
 from souvenir.learning.results import DRY_RUN, MODE
 from souvenir.learning.undo import UNDONE_AT

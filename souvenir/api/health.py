@@ -9,7 +9,7 @@ from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from souvenir import VERSION
-from souvenir.core.errors import DatabaseUnavailable
+from souvenir.core.errors import DatabaseUnavailable, Overloaded
 from souvenir.core.settings import EmbedProvider
 from souvenir.core.types import Readiness, Scope
 from souvenir.server.errors import error_response, open_error_responses
@@ -135,7 +135,7 @@ async def health(request: Request) -> HealthResponse:
 def _tell(answer: HealthResponse, service: Service) -> None:
     embedder, provider = service.engine.models.serving.embedder, service.model.spec.provider
     # The service lives even if its database does not.
-    with suppress(DatabaseUnavailable):
+    with suppress(DatabaseUnavailable, Overloaded):
         answer.total_memories = service.engine.count(Scope())
     answer.dimension = answer.embedding_dimension = embedder.dim
     answer.model = embedder.model_id

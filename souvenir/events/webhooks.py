@@ -30,7 +30,7 @@ from typing import Any
 
 import structlog
 
-from souvenir.core.errors import Conflict, InvalidRequest, ServiceClosing, WebhookNotFound
+from souvenir.core.errors import Conflict, DatabaseUnavailable, InvalidRequest, ServiceClosing, WebhookNotFound
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Scope
@@ -62,6 +62,7 @@ MAX_WEBHOOKS = 100
 SECRET_BEGIN = "whsec_"
 SECRET_BYTES = range(24, 65)
 AFTER_ERROR_S = 60.0
+DATABASE_PAUSE_S = 2.0
 CLOSE_TIMEOUT_S = 2.0
 GONE = 410
 
@@ -255,6 +256,9 @@ class Webhooks:
                 pause_s = self._step(webhook_id, turn)
             except ServiceClosing:
                 return
+            except DatabaseUnavailable as error:
+                log.warning("webhooks_wait", reason=error.message)
+                pause_s = DATABASE_PAUSE_S
             except Exception:  # the boundary of a thread; it is tried again
                 log.exception("webhook_not_delivered", webhook_id=webhook_id, action=f"again in {AFTER_ERROR_S:g} s")
                 turn.failing, pause_s = True, AFTER_ERROR_S
@@ -267,6 +271,10 @@ class Webhooks:
         if self._closing:
             return None
         now = monotonic()
+        for webhook_id, turn in self._turns.items():
+            if not (turn.busy or self.engine.owns(webhook_id)):
+                # Another replica delivers, and moves what was read here.
+                turn.position, turn.due, turn.failing, turn.woken = 0, 0.0, False, True
         due = [
             (webhook_id, turn)
             for webhook_id, turn in self._turns.items()

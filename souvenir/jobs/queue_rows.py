@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 import structlog
 
@@ -22,25 +23,41 @@ Persist = Callable[[Callable[[Connection], Job | None]], Job | None]
 log = structlog.get_logger(__name__)
 
 
-def claimed(store: JobStore, lane: str | None, resting: Collection[str], persist: Persist) -> Job | None:
+@dataclass(frozen=True, slots=True)
+class JobFigures:
+    """Statistics of a queue, over all namespaces.
+
+    :param workers: Maximum number of concurrent jobs. :param kept: Stored jobs, in any state.
+    """
+
+    waiting: int
+    waiting_max: int
+    workers: int
+    kept: int
+
+
+def claimed(
+    store: JobStore, lane: str | None, resting: Collection[str], held: Collection[str], persist: Persist
+) -> Job | None:
     """Start the next job of a queue, and return it; where replicas share the queue, also one of an ended replica.
 
-    :param resting: Ids of jobs that must not start yet.
+    :param resting: Ids of jobs that must not start yet. :param held: Ids of jobs that this process runs.
     """
 
     def claim(connection: Connection) -> Job | None:
         if store.is_shared:
-            rows.requeue_abandoned(connection, lane)
+            # Also its own that nobody runs, since the answer to their claim was lost.
+            rows.requeue_abandoned(connection, lane, store.replica, held)
         return rows.claim(connection, utc_now(), lane, replica=store.replica, resting=resting)
 
     # A look is cheaper there: a write waits for those of other replicas, and they for it.
-    return None if store.is_shared and not _is_claimable(store, lane, resting) else persist(claim)
+    return None if store.is_shared and not _is_claimable(store, lane, resting, held) else persist(claim)
 
 
-def _is_claimable(store: JobStore, lane: str | None, resting: Collection[str]) -> bool:
+def _is_claimable(store: JobStore, lane: str | None, resting: Collection[str], held: Collection[str]) -> bool:
     try:
         with store.namespace(Scope()) as (connection, _):
-            return rows.is_claimable(connection, lane, replica=store.replica, resting=resting)
+            return rows.is_claimable(connection, lane, store.replica, resting=resting, held=held)
     except ServiceClosing as error:
         raise JobInterrupted from error
     except SouvenirError as error:

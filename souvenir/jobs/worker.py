@@ -36,7 +36,7 @@ from souvenir.jobs.handler import (
     RunningJob,
     UndoableHandler,
 )
-from souvenir.jobs.queue_rows import claimed, record, visible
+from souvenir.jobs.queue_rows import JobFigures, claimed, record, visible
 from souvenir.store.admin import jobs as rows
 from souvenir.store.admin import keys
 from souvenir.store.admin.jobs import Job, JobFilter, JobStatus
@@ -81,19 +81,6 @@ class _Rest:
     until: float
 
 
-@dataclass(frozen=True, slots=True)
-class JobFigures:
-    """Statistics of a queue, over all namespaces.
-
-    :param workers: Maximum number of concurrent jobs. :param kept: Stored jobs, in any state.
-    """
-
-    waiting: int
-    waiting_max: int
-    workers: int
-    kept: int
-
-
 class Jobs:
     """A job queue. Jobs can be submitted and read before `start`, and run after it."""
 
@@ -128,6 +115,9 @@ class Jobs:
         self._changes = 0
         self._rests: dict[str, _Rest] = {}
         self._starting = Lock()
+        self._claiming = Lock()
+        self._held: set[str] = set()
+        """Ids of the jobs that workers of this process run."""
         self._threads: list[Thread] = []
 
     def start(self) -> None:
@@ -334,7 +324,8 @@ class Jobs:
     def _run_first(self) -> None:
         """Resume the jobs of a previous process before any other worker runs."""
         try:
-            self._persist(lambda connection: rows.requeue_abandoned(connection, self._lane))
+            replica = self._store.replica
+            self._persist(lambda connection: rows.requeue_abandoned(connection, self._lane, replica, ()))
         except JobInterrupted:
             return
         with self._starting:
@@ -351,9 +342,14 @@ class Jobs:
                     seen = self._changes
                     resting = self._resting()
 
-                job = claimed(self._store, self._lane, resting, self._persist)
+                with self._claiming:
+                    job = claimed(self._store, self._lane, resting, self._held, self._persist)
+                    self._held |= set() if job is None else {job.id}
                 if job is not None:
-                    self._work_on(job)
+                    try:
+                        self._work_on(job)
+                    finally:
+                        self._held -= {job.id}
                     continue
                 with self._changed:
                     look_at = min(resting.values(), default=math.inf)

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from threading import Event
 from typing import TypeVar
 
 from souvenir.core.background import Maintenance
@@ -53,6 +54,8 @@ from souvenir.store.transaction import Transaction
 
 T = TypeVar("T")
 EMBEDDED_AT_ONCE = 256
+NEWS_INTERVAL_S = 3_600.0
+"""Between two looks at the database without news of other processes, which come more often."""
 
 
 class IndexedStore:
@@ -81,8 +84,11 @@ class IndexedStore:
         self._searcher = Searcher(settings, self.models, database, analyser, instruments, reranker)
         self._schedule = BackupSchedule(timedelta(hours=settings.backup_interval_hours))
         self._on_restored: list[Callable[[], None]] = []
-        database.on_replaced.append(self._replaced)
-        database.on_news.append(self.models.follow)
+        self._replaced = Event()
+        self._following = Maintenance(self._follow, interval_s=NEWS_INTERVAL_S)
+        self._following.start()
+        database.on_replaced.append(self._drop_indexes)
+        database.on_news.append(self._following.ask)
         self._warm = False
         self._maintenance.start()
 
@@ -90,6 +96,7 @@ class IndexedStore:
         """Finish pending writes, write the changed indexes to disk, and close the database."""
         self._database.stop_checking()
         self._maintenance.close()
+        self._following.close()
         # Too busy for a snapshot, or closed already: the next start rebuilds the indexes.
         with suppress(Overloaded, ServiceClosing, DatabaseUnavailable), closing(self._database):
             self.snapshot()
@@ -175,8 +182,7 @@ class IndexedStore:
     def readiness(self) -> Readiness:
         """Return True as ready if searches of the default namespace are answered from all of its memories."""
         try:
-            with self.namespace(Scope()) as (connection, namespace):
-                readiness = readiness_of(connection, namespace, self.models.serving, warm=self._warm)
+            readiness = readiness_of(self._database, self.models.serving, warm=self._warm)
         except DatabaseUnavailable:
             readiness = Readiness(False, "database_unavailable", 0, 0)
         return replace(readiness, warnings=self.warnings.current())
@@ -237,10 +243,17 @@ class IndexedStore:
         self._tell_restored()
         return replaced
 
-    def _replaced(self) -> None:
-        """Load everything again, since commits may have been lost without a restore."""
+    def _drop_indexes(self) -> None:
+        """Load everything again, since commits may have been lost without a restore; other services do so soon."""
         self.models.restored()
-        self._tell_restored()
+        self._replaced.set()
+        self._following.ask()
+
+    def _follow(self) -> None:
+        if self._replaced.is_set():
+            self._replaced.clear()
+            self._tell_restored()
+        self.models.follow()
 
     def _tell_restored(self) -> None:
         for notify in self._on_restored:

@@ -23,6 +23,7 @@ from souvenir.core.concurrency import frees_space
 from souvenir.core.errors import (
     AgentNotFound,
     BlockNotFound,
+    DatabaseUnavailable,
     MemoryNotFound,
     MessageNotFound,
     NotFound,
@@ -174,8 +175,9 @@ class Removals:
     def _is_left(self, work: str) -> bool:
         """Return whether this replica is to finish what no thread of a running one removes."""
         begun_by = work[: -len(uuid.uuid4().hex)]
-        is_foreign = begun_by not in ("", self._engine.replica)
-        return not (is_foreign and self._engine.runs(begun_by)) and self._engine.owns(work)
+        if begun_by:
+            return begun_by == self._engine.replica or (not self._engine.runs(begun_by) and self._engine.owns(work))
+        return self._engine.owns(work)
 
     def _forget_erased_elsewhere(self, erased_at: datetime) -> None:
         """Remove the snapshots of this replica that may hold what another one erased; they are written again later."""
@@ -187,7 +189,7 @@ class Removals:
         while not self._closing.is_set():
             try:
                 return self._engine.models.remove(partial(pending_removals.advance, work=work, now=utc_now()))
-            except Overloaded:
+            except (Overloaded, DatabaseUnavailable):
                 self._closing.wait(RETRY_PAUSE_S)
         raise ServiceClosing
 

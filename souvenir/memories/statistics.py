@@ -13,7 +13,6 @@ from souvenir.store import namespaces
 from souvenir.store.database import Database
 from souvenir.store.graph import mention_queue as unread
 from souvenir.store.memories import reads
-from souvenir.store.sql import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +54,14 @@ def vitals_of(database: Database, registry: IndexRegistry) -> Vitals:
     )
 
 
-def readiness_of(
-    connection: Connection, namespace: namespaces.Namespace | None, serving: Serving, *, warm: bool
-) -> Readiness:
-    """Return True as ready if searches of the namespace are answered from all of its memories.
+def readiness_of(database: Database, serving: Serving, *, warm: bool) -> Readiness:
+    """Return True as ready if searches of the default namespace are answered from all of its memories.
 
     :param warm: True if its index was loaded.
     """
-    stored = 0 if namespace is None else reads.count_memories(connection, namespace)
+    with database.read() as connection:
+        namespace = namespaces.named(connection, Scope().namespace)
+        stored = 0 if namespace is None else reads.count_memories(connection, namespace)
     ready = serving.embedder.ready and warm
     indexed = 0
     if ready and namespace is not None:

@@ -28,7 +28,7 @@ class Database(Protocol):
     :param is_shared: Whether other processes write too, so that an index may be behind whenever it is used.
     :param on_commit: Called after every commit of changes, soon after those of other processes; must be quick.
     :param on_news: Called soon after commits of other processes, on a thread of the database.
-    :param on_replaced: Called when commits may have been lost without a restart, as in a failover.
+    :param on_replaced: Called when commits may have been lost without a restart, as in a failover; must not use it.
     """
 
     is_shared: bool

@@ -12,6 +12,9 @@ from typing import Any, Protocol, Self
 SqlValue = None | int | float | str | bytes
 Parameters = Sequence[SqlValue] | Mapping[str, SqlValue]
 
+NO_LIMIT = 2**63 - 1
+"""The `LIMIT` of all rows: PostgreSQL accepts no negative number."""
+
 
 class Rows(Protocol):
     """The result of a statement; each row is a tuple of its columns."""

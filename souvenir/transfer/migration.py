@@ -121,7 +121,8 @@ def _move(source: MovedStore, target: MovedStore, say: Say) -> None:
     meta.require_no_migration(source.connection)
     require_finished_jobs(source)
     source.require_movable()
-    if begin_or_go_on(target, state_of(source)):
+    state = state_of(source)
+    if begin_or_go_on(target, state):
         say(f"{target.name} is the unfinished target of this migration, which goes on")
     with source.reading():
         for table in tables():
@@ -131,6 +132,11 @@ def _move(source: MovedStore, target: MovedStore, say: Say) -> None:
             rows = sum(_compare(table, source, target, say) for table in tables())
     source.require_alone()
     target.require_alone()
+    if state_of(source) != state:
+        raise StoreUnusable(
+            f"{source.name} was written to while it was moved; stop its services, delete all of {target.name}, and "
+            "migrate again"
+        )
     target.end()
     say(f"{rows} rows of {source.name} are in {target.name}, all compared")
 

@@ -9,7 +9,8 @@ import pytest
 from souvenir.core.errors import Overloaded
 from souvenir.core.types import JsonObject, Scope
 from souvenir.jobs.handler import RunningJob
-from souvenir.jobs.worker import JobFigures, Jobs
+from souvenir.jobs.queue_rows import JobFigures
+from souvenir.jobs.worker import Jobs
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import jobs as rows
 from souvenir.store.admin.jobs import EXTRACT, JobStatus

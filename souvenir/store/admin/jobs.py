@@ -117,8 +117,6 @@ class JobFilter:
 _FREE = "({0} IS NULL OR {0} NOT IN (SELECT id FROM replicas))"
 """SQL that is true if no running replica has a job."""
 
-_ABANDONED = f"status = 'running' AND {_FREE.format('replica')}"
-
 _COLUMNS = (
     "id, kind, status, done, total, result, error, actor, namespace, sources, author, client, person, "
     "cancel_requested, turn, created_at, started_at, finished_at"
@@ -234,13 +232,13 @@ def page(connection: Connection, chosen: JobFilter, *, limit: int, offset: int) 
 
 
 def is_claimable(
-    connection: Connection, lane: str | None = None, *, replica: str = "", resting: Collection[str] = ()
+    connection: Connection, lane: str | None, replica: str, *, resting: Collection[str], held: Collection[str]
 ) -> bool:
-    """Return whether a replica could start a job of a queue, or has to queue one that an ended replica began."""
+    """Return whether a replica could start a job of a queue, or has to queue one that was abandoned."""
     startable, values = _startable(lane, replica, resting)
-    where, parameters = _of_lane(lane)
+    abandoned, parameters = _abandoned(lane, replica, held)
     row = connection.execute(
-        f"SELECT 1 FROM jobs j WHERE {startable} UNION ALL SELECT 1 FROM jobs WHERE {where} AND {_ABANDONED} LIMIT 1",
+        f"SELECT 1 FROM jobs j WHERE {startable} UNION ALL SELECT 1 FROM jobs WHERE {abandoned} LIMIT 1",
         (*values, *parameters),
     ).fetchone()
     return row is not None
@@ -374,10 +372,13 @@ def request_cancel_of(connection: Connection, actor: str) -> None:
     )
 
 
-def requeue_abandoned(connection: Connection, lane: str | None = None) -> None:
-    """Queue the jobs that ended replicas were running; they resume from their last state."""
-    where, parameters = _of_lane(lane)
-    connection.execute(f"UPDATE jobs SET status = 'queued' WHERE {where} AND {_ABANDONED}", parameters)
+def requeue_abandoned(connection: Connection, lane: str | None, replica: str, held: Collection[str]) -> None:
+    """Queue the running jobs that nobody runs any more; they resume from their last state.
+
+    :param held: Ids of the jobs that the replica, which asks, runs.
+    """
+    abandoned, parameters = _abandoned(lane, replica, held)
+    connection.execute(f"UPDATE jobs SET status = 'queued' WHERE {abandoned}", parameters)
 
 
 def delete_of(connection: Connection, namespace: str) -> int:
@@ -434,6 +435,16 @@ def _of_lane(lane: str | None) -> tuple[str, list[str]]:
     if lane is None:
         return "kind NOT IN (SELECT atom FROM json_each(?))", [to_json(list(OWN_LANES))]
     return "kind = ?", [lane]
+
+
+def _abandoned(lane: str | None, replica: str, held: Collection[str]) -> tuple[str, list[str]]:
+    """SQL that is true of the running jobs of a queue that no replica runs, and its parameters."""
+    where, parameters = _of_lane(lane)
+    own = "replica = ? AND id NOT IN (SELECT atom FROM json_each(?))"
+    condition = (
+        f"{where} AND status = 'running' AND CASE WHEN replica = ? THEN {own} ELSE {_FREE.format('replica')} END"
+    )
+    return condition, [*parameters, replica, replica, to_json(list(held))]
 
 
 def _startable(lane: str | None, replica: str, resting: Collection[str]) -> tuple[str, list[str]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from souvenir.core.stored_json import to_json
 from souvenir.store.rows import ids_parameter, select
-from souvenir.store.sql import Connection
+from souvenir.store.sql import NO_LIMIT, Connection
 
 RELATION = "relation/"
 """Prefix of the link types that are relations; the relation's own type follows it."""
@@ -120,7 +120,7 @@ def relations(
             "SELECT f.key, t.key, substr(l.type, ?4) FROM links l JOIN memories f ON f.id = l.from_id "
             f"JOIN memories t ON t.id = l.to_id WHERE {touching} AND {_TYPED} AND {standing} "
             "GROUP BY f.key, t.key, l.type ORDER BY min(l.created_at), min(l.from_id), min(l.to_id), l.type LIMIT ?5",
-            (chosen, place.namespace_id, place.source, len(RELATION) + 1, -1 if limit is None else limit),
+            (chosen, place.namespace_id, place.source, len(RELATION) + 1, NO_LIMIT if limit is None else limit),
         )
     )
 

@@ -30,7 +30,7 @@ from souvenir.core.types import (
 from souvenir.store import namespaces
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
 from souvenir.store.rows import MEMORY_COLUMNS, first, ids_parameter, only, readable, select
-from souvenir.store.sql import Connection, SqlValue
+from souvenir.store.sql import NO_LIMIT, Connection, SqlValue
 
 ALL = Listing()
 SUPERSEDES = LinkType.SUPERSEDES.value
@@ -477,7 +477,7 @@ def keyed_page(
         connection,
         int,
         f"SELECT id FROM memories WHERE {_LIVING} ORDER BY key LIMIT ? OFFSET ?",
-        (*parameters, -1 if limit is None else limit, offset),
+        (*parameters, NO_LIMIT if limit is None else limit, offset),
     )
     ids = list(rows)
     found = memories(connection, namespace, ids)

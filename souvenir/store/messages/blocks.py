@@ -12,7 +12,7 @@ from datetime import datetime
 from souvenir.core.errors import BlockUnreadable
 from souvenir.core.timestamps import to_us
 from souvenir.store.rows import UNREADABLE, as_text, first, readable
-from souvenir.store.sql import Connection
+from souvenir.store.sql import NO_LIMIT, Connection
 from souvenir.store.transaction import Transaction
 
 _COLUMNS = (
@@ -78,7 +78,9 @@ def key_of(connection: Connection, namespace_id: int, label: str) -> tuple[int, 
     return None if row is None else (row[0], as_text(row[1]))
 
 
-def page(connection: Connection, namespace_id: int, *, offset: int = 0, limit: int = -1) -> tuple[list[Block], int]:
+def page(
+    connection: Connection, namespace_id: int, *, offset: int = 0, limit: int = NO_LIMIT
+) -> tuple[list[Block], int]:
     """Return blocks in the order of their creation, and the total; a negative limit means no limit."""
     rows = list(
         readable(

@@ -15,7 +15,7 @@ from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject, MessageRole
 from souvenir.store.rows import first, only, readable
-from souvenir.store.sql import Connection, SqlValue
+from souvenir.store.sql import NO_LIMIT, Connection, SqlValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,9 @@ def user_row(connection: Connection, namespace_id: int, name: str) -> int | None
     return first(connection, int, "SELECT id FROM users WHERE namespace_id = ? AND name = ?", (namespace_id, name))
 
 
-def users(connection: Connection, namespace_id: int, *, offset: int = 0, limit: int = -1) -> tuple[list[User], int]:
+def users(
+    connection: Connection, namespace_id: int, *, offset: int = 0, limit: int = NO_LIMIT
+) -> tuple[list[User], int]:
     """Return users by name, and the total; a negative limit means no limit."""
     rows = list(
         readable(

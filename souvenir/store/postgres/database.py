@@ -12,9 +12,9 @@ import random
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
-from threading import RLock
+from threading import Lock, RLock
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
@@ -65,8 +65,11 @@ _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LOCKS_OF_ALL, _LOCKS_OF_NAMESPACES = 0x534F5501, 0x534F5502
 """The first numbers of the advisory locks."""
 
-WRITER_IDLE_S = 10
+WRITER_IDLE_S = 5
 """A replica that stops in the middle of a write loses its connection, and with it its locks, after so long."""
+
+TURNS = 64
+"""Writes of a replica that may wait for locks at once: if it stops, it gets each of them, for `WRITER_IDLE_S`."""
 
 WRITE_TRIES = 5
 """How often a write begins that another one made impossible, such as one that waits for locks in another order."""
@@ -81,6 +84,15 @@ RETRIED = (
 UNREACHABLE_WAIT_S = 1.0
 """The wait for a connection while the server does not answer."""
 
+LOST = (
+    psycopg.OperationalError,
+    errors.ReadOnlySqlTransaction,
+    errors.IdleInTransactionSessionTimeout,
+    errors.TransactionTimeout,
+)
+"""Errors of a connection or a server that is gone, or that does not accept writes any more."""
+
+WAITED_TOO_LONG = "The write waited too long for others; try again in a moment"
 UNREACHABLE = "The database cannot be reached; try again in a moment"
 UNCERTAIN = (
     "The connection to the database was lost, so it is unknown whether the write was stored; look, or send it again "
@@ -112,6 +124,8 @@ class PostgresDatabase:
         self.backups = Backups(settings.backup_dir, keep=settings.max_backups)
         self.copies = Copies(self.backups, settings.database_path)
         self._between = RLock()
+        self._turns = tuple(Lock() for _ in range(TURNS))
+        self._replacing = Lock()
         self._history: str | None = None
         address = start.address_of(settings)
         # Snapshots of indexes and files of imports are of one replica.
@@ -172,11 +186,13 @@ class PostgresDatabase:
         """Prepare a new connection; if the database lost commits, as in a failover, its indexes are dropped first."""
         start.configure(connection, self._settings)
         history = start.history_of(connection)
-        former, self._history = self._history, history
-        if former not in (None, history):
-            log.warning("database_replaced", action="loading all indexes again")
-            for notify in tuple(self.on_replaced):
-                notify()
+        # No other new connection is used before the indexes are dropped.
+        with self._replacing:
+            if self._history not in (None, history):
+                log.warning("database_replaced", action="loading all indexes again")
+                for notify in tuple(self.on_replaced):
+                    notify()
+            self._history = history
 
     @property
     def replica(self) -> str:
@@ -237,16 +253,36 @@ class PostgresDatabase:
         locks = (
             f"pg_advisory_xact_lock_shared({_LOCKS_OF_ALL}, 0), pg_advisory_xact_lock({_LOCKS_OF_NAMESPACES}, {number})"
         )
-        return self._write(locks, in_transaction, lambda done: apply(done[1]))[0]
+        turn = self._turn(1 + number % (TURNS - 1))
+        return self._write(turn, locks, in_transaction, lambda done: apply(done[1]))[0]
 
     def write_rows(
         self, work: Callable[[Any], T], apply: Callable[[T], None] = lambda _: None, *, alone: bool = True
     ) -> T:
-        return self._write(f"pg_advisory_xact_lock{'' if alone else '_shared'}({_LOCKS_OF_ALL}, 0)", work, apply)
+        locks = f"pg_advisory_xact_lock{'' if alone else '_shared'}({_LOCKS_OF_ALL}, 0)"
+        return self._write(self._turn(0) if alone else nullcontext(), locks, work, apply)
 
-    def _write(self, locks: str, work: Callable[[PostgresConnection], T], apply: Callable[[T], None]) -> T:
+    @contextmanager
+    def _turn(self, number: int) -> Iterator[None]:
+        """Let the writes of this replica that need the same lock wait for each other here, without a connection."""
+        turn = self._turns[number]
+        if not turn.acquire(timeout=time_left(self._settings.write_timeout_s)):
+            raise Overloaded(WAITED_TOO_LONG)
+        try:
+            yield
+        finally:
+            turn.release()
+
+    def _write(
+        self,
+        turn: AbstractContextManager[None],
+        locks: str,
+        work: Callable[[PostgresConnection], T],
+        apply: Callable[[T], None],
+    ) -> T:
         begin = f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{WRITER_IDLE_S}s'; SELECT {locks}"
-        result = self._tried(begin, work)
+        with turn:
+            result = self._tried(begin, work)
         try:
             apply(result)
         except Exception:  # the write is durable; the index catches up when it is used
@@ -275,6 +311,8 @@ class PostgresDatabase:
                 notify()
             except SouvenirError as error:  # it is repeated with the next news
                 log.warning("news_not_read", reason=error.message)
+            except Exception:  # one listener must not keep news from the others
+                log.exception("news_not_read")
 
     # --- connections -----------------------------------------------------------------------------------------------
 
@@ -286,7 +324,7 @@ class PostgresDatabase:
                 yield PostgresConnection(connection, self.unreadable)
                 try:
                     connection.execute("COMMIT")
-                except psycopg.OperationalError as error:
+                except LOST as error:
                     raise DatabaseUnavailable(UNREACHABLE if begin == _READ else UNCERTAIN) from error
             except BaseException:
                 with suppress(psycopg.Error):
@@ -329,14 +367,14 @@ class PostgresDatabase:
         except RETRIED:
             raise
         except errors.LockNotAvailable:
-            raise Overloaded("The write waited too long for others; try again in a moment") from None
+            raise Overloaded(WAITED_TOO_LONG) from None
         except errors.QueryCanceled as error:
             raise DatabaseUnavailable(
                 f"The database needed more than {self._settings.database_statement_timeout_s:g} s; ask for less"
             ) from error
         except errors.DiskFull as error:
             raise DiskFull("The disk of the database is full; nothing was written") from error
-        except (psycopg.OperationalError, errors.ReadOnlySqlTransaction) as error:
+        except LOST as error:
             log.warning("database_unavailable", error=type(error).__name__, reason=str(error))
             raise DatabaseUnavailable(UNREACHABLE) from error
         except psycopg.DataError as error:

@@ -38,6 +38,8 @@ DATABASE_UNREACHABLE = "database_unreachable"
 CLOCK_SKEW = "clock_skew"
 
 _CHANNEL = "souvenir"
+_ENDED = "ended"
+"""The notice of a replica that ends; others are the ids of those that committed."""
 _NOW = "floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 log = structlog.get_logger(__name__)
@@ -112,6 +114,9 @@ class Replicas:
                 reason = f"The database cannot be reached ({error}); look at its server and the network"
                 self._warnings.put(DATABASE_UNREACHABLE, reason)
                 self._closing.wait(RECONNECT_PAUSE_S)
+            except Exception:  # the boundary of a thread, without which this replica counts as ended
+                log.exception("replica_not_renewed", action="tried again")
+                self._closing.wait(RECONNECT_PAUSE_S)
 
     def _follow(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
         renewed_at = self._renew(connection)
@@ -130,12 +135,12 @@ class Replicas:
                 # Also of commits whose replica ended before it told of them.
                 self._on_news()
             heard = {notice.payload for notice in connection.notifies(timeout=TURN_S)}
-            if heard - set(self._running):
+            if heard - set(self._running) or _ENDED in heard:
                 renewed_at = self._renew(connection)
             if heard - {self.id}:
                 self._on_news()
         connection.execute(f"DELETE FROM {SCHEMA}.replicas WHERE id = %s", (self.id,))
-        connection.execute("SELECT pg_notify(%s, %s)", (_CHANNEL, self.id))
+        connection.execute("SELECT pg_notify(%s, %s)", (_CHANNEL, _ENDED))
 
     def _renew(self, connection: psycopg.Connection[tuple[object, ...]]) -> float:
         """Renew the row of this replica, and delete those that were not renewed in time."""

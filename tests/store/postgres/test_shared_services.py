@@ -201,7 +201,7 @@ def test_a_replica_that_was_taken_for_ended_cannot_write_for_its_job(engine: Ope
     postgres.execute("DELETE FROM replicas WHERE id = ?", (one.replica,))
 
     def take_over(connection: Any) -> jobs.Job | None:
-        jobs.requeue_abandoned(connection)
+        jobs.requeue_abandoned(connection, None, other.replica, ())
         return jobs.claim(connection, now, replica=other.replica)
 
     second = other.write_rows(take_over)
