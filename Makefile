@@ -12,6 +12,13 @@ stamp = $(VENV)/.$(1)-$(shell cksum < $(2) | tr ' ' '-')
 SERVICE := $(call stamp,service,requirements.txt)
 TOOLS := $(call stamp,tools,requirements-dev.txt)
 SLOW_TOOLS := $(call stamp,slow,requirements-slow.txt)
+# What runs on both engines: everything on demand, and in each run of the tests what shows most in two minutes.
+POSTGRES_TESTS := $(addprefix tests/,access api compat conversations jobs knowledge learning mcp memories/engine \
+	memories/erasure memories/facts memories/history memories/maintenance)
+ON_BOTH := $(addprefix tests/,conversations/test_context.py conversations/test_messages.py conversations/test_windows.py \
+	jobs/test_lanes.py jobs/test_worker.py jobs/test_deduplication.py knowledge/test_model_claims.py knowledge/test_topics.py \
+	learning/test_pipeline.py learning/test_pipeline_faults.py memories/engine/test_engine.py memories/engine/test_facts.py \
+	memories/engine/test_near_duplicates.py memories/erasure/test_removals.py memories/maintenance)
 # What checks the page; empty without npm.
 PAGE_TOOLS := $(if $(shell command -v npm),node_modules/.page-tools-$(shell cksum < package-lock.json | tr ' ' '-'))
 # Tools of another lock are removed with their environment.
@@ -26,8 +33,8 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --pytho
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-namespaces \
-	bench-deadlines bench-replicas bench-scaling bench-retrieval bench-evidence \
+.PHONY: help setup run test test-postgres test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-namespaces \
+	bench-deadlines bench-replicas bench-scaling replica-faults bench-retrieval bench-evidence \
 	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
 	bench-extraction bench-learning bench-client bench-privacy profile isolation random-stores faults seeded-faults model lock audit sbom clean FORCE
 
@@ -62,10 +69,15 @@ $(PAGE_TOOLS):
 run: $(SERVICE) ## Serve on http://127.0.0.1:8900 with the data in ./data
 	@$(PY) app.py
 
+PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # Tests start the service dozens of times and reuse its compiled modules.
-test: export PYTHONDONTWRITEBYTECODE :=
-test: $(TOOLS) $(PAGE_TOOLS) ## Run the tests on all cores; ARGS goes to pytest
-	@$(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(ARGS)
+test test-postgres: export PYTHONDONTWRITEBYTECODE :=
+test: $(TOOLS) $(PAGE_TOOLS) ## Run the tests on all cores, and a part of them on PostgreSQL too; with ARGS, which goes to pytest, the former only
+	@$(PYTEST) $(ARGS)
+	@$(if $(ARGS),,$(PYTEST) --engine postgres $(ON_BOTH))
+
+test-postgres: $(TOOLS) ## Run the tests of both engines on PostgreSQL; ARGS goes to pytest, TESTS names a part
+	@$(PYTEST) --engine postgres $(or $(TESTS),$(POSTGRES_TESTS)) $(ARGS)
 
 test-slow: $(SLOW_TOOLS) ## Run the slow tests, which need a small language model (130 MB, fetched once); ARGS goes to pytest
 	@$(PY) -m pytest -m slow --timeout 0 $(ARGS)
@@ -124,6 +136,9 @@ bench-deadlines: $(TOOLS) ## Measure how many searches end within their deadline
 
 bench-replicas: $(TOOLS) ## Measure replicas on PostgreSQL next to the embedded engine; ARGS goes to benchmarks.replicas
 	@$(PY) -m benchmarks.replicas $(ARGS)
+
+replica-faults: $(TOOLS) ## Kill, stop, cut off and fail over replicas and PostgreSQL under load; ARGS goes to benchmarks.replica_faults
+	@$(PY) -m benchmarks.replica_faults $(ARGS)
 
 bench-scaling: $(TOOLS) ## Simulate the placement of 100,000 namespaces on replicas; ARGS goes to benchmarks.scaling
 	@$(PY) -m benchmarks.scaling $(ARGS)

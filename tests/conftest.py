@@ -31,6 +31,7 @@ from souvenir.store.sqlite import disk_space
 from tests.fake_embedder import FakeEmbedder
 from tests.forking import ForkedPython
 from tests.page.requirements import CHROMIUM, INSTALL_CHROMIUM
+from tests.postgres_databases import PostgresDatabases, used_databases
 from tests.shared_sql import SharedSql
 from tests.vendors.embeddings import VendorServer
 from tests.whole_answers import WholeAnswers, send_whole
@@ -46,6 +47,9 @@ FIRST = (
     "faults/test_kills.py",
     "faults/test_restores.py",
     "faults/test_clock.py",
+    "faults/replicas/test_jobs.py",
+    "faults/replicas/test_rounds.py",
+    "store/postgres/test_migration.py",
     "memories/erasure/test_canaries.py",
     "api/test_access_table.py",
     "memories/engine/test_state_machine.py",
@@ -69,6 +73,12 @@ MIN_FREE_BYTES = 2 * 2**30
 SLOWEST_SHOWN = 10
 seconds_of_files: dict[str, float] = defaultdict(float)
 """Set-up, call and teardown of the tests of each file."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--engine", choices=["sqlite", "postgres"], default="sqlite", help="the engine of stores without DATABASE_URL"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -105,7 +115,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("engine") == "postgres":
+        for item in items:
+            if (marker := item.get_closest_marker("sqlite_only")) is not None:
+                item.add_marker(pytest.mark.skip(reason=marker.kwargs["reason"]))
     places = {TESTS / name: place for place, name in enumerate(FIRST)}
     if missing := [str(path) for path in places if not path.exists()]:
         raise pytest.UsageError(f"Take out of FIRST in tests/conftest.py what is not there: {', '.join(missing)}.")
@@ -151,6 +165,23 @@ def _forked_services() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Service, "start_process", ForkedPython)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _databases(pytestconfig: pytest.Config, _hermetic_settings: None) -> Iterator[PostgresDatabases | None]:
+    """The databases of `--engine postgres`."""
+    if pytestconfig.getoption("engine") == "sqlite":
+        yield None
+        return
+    with used_databases() as databases:
+        yield databases
+
+
+@pytest.fixture(autouse=True)
+def _dropped_databases(_databases: PostgresDatabases | None) -> Iterator[None]:
+    yield
+    if _databases is not None:
+        _databases.drop_those_without_folder()
 
 
 @pytest.fixture(scope="session", autouse=True)

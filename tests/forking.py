@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.service import ROOT
+from tests.postgres_databases import follow_environment
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["app", "tests.fake_embedder", "tests.declared_routes"])
@@ -69,6 +70,7 @@ def _run(arguments: list[str], environment: dict[str, str], log_path: str, error
 
 def run_program(arguments: list[str]) -> None:
     """Do what `python ARGUMENTS` does, in this process."""
+    follow_environment()
     if arguments[0] == "-m":
         sys.argv = arguments[1:]
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)

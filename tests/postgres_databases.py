@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,7 +40,7 @@ class PostgresDatabases:
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._folders: dict[Path, str] = {}
+        self._folders: set[Path] = set()
         self._lock = Lock()
 
     def make_template(self) -> None:
@@ -52,14 +53,16 @@ class PostgresDatabases:
         """Return the address of the database of a data folder, which is created when it is first asked for."""
         folder = folder.resolve()
         with self._lock:
-            name = self._folders.get(folder)
-            if name is None:
-                name = f"of_{hashlib.sha256(str(folder).encode()).hexdigest()[:24]}"
+            if folder not in self._folders:
                 # A process of the same test may have created it.
-                with suppress(psycopg.errors.DuplicateDatabase), self._connected() as connection:
-                    connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY".encode())
-                self._folders[folder] = name
-        return self._address_of(name)
+                with suppress(psycopg.errors.DuplicateDatabase):
+                    self._create(_name_of(folder), TEMPLATE)
+                self._folders.add(folder)
+        return self._address_of(_name_of(folder))
+
+    def copy(self, folder: Path, target: Path) -> None:
+        """Create the database of a folder as a copy of that of another one, which nothing is connected to."""
+        self._create(_name_of(target.resolve()), _name_of(folder.resolve()))
 
     def drop_those_without_folder(self) -> None:
         with self._lock:
@@ -68,7 +71,12 @@ class PostgresDatabases:
                 return
             with self._connected() as connection:
                 for folder in gone:
-                    connection.execute(f"DROP DATABASE {self._folders.pop(folder)} WITH (FORCE)".encode())
+                    connection.execute(f"DROP DATABASE {_name_of(folder)} WITH (FORCE)".encode())
+            self._folders.difference_update(gone)
+
+    def _create(self, name: str, template: str) -> None:
+        with self._connected() as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY".encode())
 
     def _connected(self) -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(self._address, autocommit=True)
@@ -87,6 +95,17 @@ class PostgresDatabases:
 
         # A property comes before the field of an instance, and is computed after `data_dir` was changed in a copy.
         Settings.database_url = property(database_url)  # type: ignore[assignment]
+
+
+def _name_of(folder: Path) -> str:
+    return f"of_{hashlib.sha256(str(folder).encode()).hexdigest()[:24]}"
+
+
+def copy_store(folder: Path, target: Path) -> None:
+    """Copy the data folder of a closed store, with its database if that is elsewhere."""
+    shutil.copytree(folder, target)
+    if address := os.environ.get(SERVER):
+        PostgresDatabases(address).copy(folder, target)
 
 
 @contextmanager

@@ -361,7 +361,13 @@ def test_documents_name_only_make_targets_that_exist():
 def test_the_example_of_settings_names_only_settings_that_exist():
     fields = {
         node.target.id.upper()
-        for name in ("settings.py", "load_settings.py", "network_settings.py", "sync_settings.py")
+        for name in (
+            "settings.py",
+            "database_settings.py",
+            "load_settings.py",
+            "network_settings.py",
+            "sync_settings.py",
+        )
         for node in ast.walk(shipped()[ROOT / "souvenir" / "core" / name])
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }

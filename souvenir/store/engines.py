@@ -29,7 +29,7 @@ def open_database(settings: Settings, model_id: str, instruments: Instruments, *
     # Its libraries take a tenth of a second of the start.
     from souvenir.store.postgres.database import PostgresDatabase
 
-    return PostgresDatabase(settings, model_id, model_spec)
+    return PostgresDatabase(settings, model_id, instruments, model_spec)
 
 
 def require_file(settings: Settings, action: str) -> None:

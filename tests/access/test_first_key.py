@@ -179,6 +179,7 @@ def test_a_folder_that_cannot_hold_the_file_stops_the_start_before_a_key_is_stor
     assert restarted(start).get("/memories").status_code == 401
 
 
+@pytest.mark.sqlite_only(reason="backs up or restores")
 def test_the_first_key_survives_the_restore_of_a_backup_without_keys(start: Start, tmp_path: Path):
     open_client = start()
     backup = open_client.post("/backup").json()["backup_path"].removeprefix("backups/")
@@ -197,6 +198,7 @@ def test_the_first_key_survives_the_restore_of_a_backup_without_keys(start: Star
     assert client.get("/memories", headers=headers).status_code == 200
 
 
+@pytest.mark.sqlite_only(reason="backs up or restores")
 def test_keys_of_a_backup_that_is_restored_before_the_first_start_are_used(start: Start, tmp_path: Path):
     first = start()
     key = first.post("/api/keys", json={"name": "ann", "role": "admin"}).json()["key"]

@@ -61,6 +61,11 @@ def loaded(client: TestClient) -> TestClient:
     return client
 
 
+def keeps_backups(client: TestClient) -> bool:
+    """Whether the service makes backups, of a file; those of PostgreSQL are made by its own tools."""
+    return bool(client.app.state.service.engine.keeps_backups)  # type: ignore[attr-defined]
+
+
 @pytest.fixture(scope="session")
 def shared_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """An open service for requests that change nothing, or that nobody reads back."""

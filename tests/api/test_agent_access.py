@@ -141,6 +141,7 @@ def test_levels_are_set_by_admins_only_hold_at_once_and_are_in_the_audit(start: 
     assert ("access_limited", "/memories") in [(one["detail"], one["route"]) for one in entries]
 
 
+@pytest.mark.sqlite_only(reason="restores a backup")
 def test_exports_say_the_levels_and_a_restore_brings_them_back(start: Start):
     client = start(api_key=KEY)
     limited = give(client, logs=False)

@@ -85,6 +85,7 @@ def test_an_invalid_memory_id_finds_nothing(client: TestClient, add: Add, resour
 # --- acts ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sqlite_only(reason="backs up and restores")
 def test_backups_and_restores_are_acts_and_a_restore_does_not_take_them_back(client: TestClient, add: Add):
     add("red")
     client.post("/backup?prefix=mine")

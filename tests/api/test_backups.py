@@ -11,6 +11,8 @@ from starlette.testclient import TestClient
 
 from tests.api.conftest import Add
 
+pytestmark = pytest.mark.sqlite_only(reason="backs up and restores")
+
 
 def test_a_backup_can_be_listed_and_restored(client: TestClient, add: Add):
     kept = add("red apple")

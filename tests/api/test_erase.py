@@ -209,6 +209,7 @@ def test_an_erasure_reports_how_much_of_it_is_done(client: TestClient, monkeypat
     assert done[-1] == 6
 
 
+@pytest.mark.sqlite_only(reason="PostgreSQL clears deleted bytes by VACUUM")
 def test_bytes_that_a_long_read_keeps_are_cleared_when_it_is_over(client: TestClient, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("souvenir.store.sqlite.database.LOG_WAIT_S", 0.3)
     service = service_in(client)

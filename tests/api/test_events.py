@@ -23,6 +23,7 @@ from tests.api.busy import PATIENCE_S, until
 from tests.api.test_connections import Serve, serve
 from tests.fake_embedder import FakeEmbedder, fake_of
 from tests.forking import CONTEXT
+from tests.postgres_databases import follow_environment
 
 __all__ = ["serve"]
 READERS, CHANGES = 10, 1_000
@@ -121,6 +122,7 @@ def test_recent_events_are_the_last_ones_in_the_order_of_the_changes(serve: Serv
 
 def run_server(data_dir: str, port: int) -> None:
     """Serve a folder with the fake embedder; the target of a process."""
+    follow_environment()
     settings = Settings(data_dir=Path(data_dir), port=port, log_level=LogLevel.ERROR, event_stream_max_s=3600)
     app = create_app(settings, FakeEmbedder(), fake_of)
 
@@ -325,6 +327,7 @@ def test_readers_see_the_events_of_their_namespace_sources_and_jobs(serve: Serve
             reader.stop()
 
 
+@pytest.mark.sqlite_only(reason="restores a backup")
 def test_a_restore_tells_every_reader_to_load_everything_again(serve: Serve):
     served = serve(event_stream_max_s=3600)
     url = f"http://127.0.0.1:{served.port}/events/stream"
@@ -346,6 +349,7 @@ def test_a_restore_tells_every_reader_to_load_everything_again(serve: Serve):
         late.stop()
 
 
+@pytest.mark.sqlite_only(reason="restores a backup")
 def test_a_reader_that_connects_after_a_restore_is_informed_once(serve: Serve):
     served = serve(event_stream_max_s=3600)
     url = f"http://127.0.0.1:{served.port}/events/stream"

@@ -17,6 +17,7 @@ COUNTS = {
 }
 
 
+@pytest.mark.sqlite_only(reason="shows the path of the file")
 def test_an_open_service_reports_its_contents_in_both_formats(client: TestClient, add: Add, tmp_path: Path):
     add("red")
     assert client.get("/health").json() == {
@@ -75,6 +76,7 @@ def test_readiness_shows_warnings_and_their_messages_to_admins_only(start: Start
     assert client.get("/health/ready").json()["warnings"] == []
 
 
+@pytest.mark.sqlite_only(reason="counts a backup")
 def test_stats_count_the_contents_of_the_namespace(client: TestClient, add: Add):
     empty = client.get("/stats").json()
     assert (empty["total_memories"], empty["created_at"], empty["last_updated"]) == (0, None, None)

@@ -42,6 +42,7 @@ def listed(client: TestClient, key_id: str) -> dict[str, Any]:
     return key
 
 
+@pytest.mark.sqlite_only(reason="reads the file")
 def test_a_key_is_random_shown_once_and_stored_as_its_hash_only(start: Start, tmp_path: Path):
     client = start(api_key=KEY)
     made = make(client, READER, ENV)
@@ -263,6 +264,7 @@ def test_a_revoked_key_still_closes_the_service_to_those_without_one(start: Star
 # --- use -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sqlite_only(reason="reads the file")
 def test_use_is_counted_without_a_write_and_written_down_at_the_end(start: Start, tmp_path: Path):
     client = start(api_key=KEY)
     made = make(client, READER, ENV)
@@ -285,6 +287,7 @@ def stored_use(tmp_path: Path) -> int:
     return int(connection.execute("SELECT sum(usage_count) FROM api_keys").get)
 
 
+@pytest.mark.sqlite_only(reason="reads the file")
 def test_history_names_the_key_that_changed_something_and_holds_no_secret(start: Start, tmp_path: Path):
     client = start(api_key=KEY)
     made = make(client, {**READER, "role": "read-write"}, ENV)

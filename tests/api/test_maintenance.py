@@ -44,6 +44,7 @@ def model_of(client: TestClient) -> str:
     return str(client.get("/stats").json()["model"])
 
 
+@pytest.mark.sqlite_only(reason="re-embedding is not possible on PostgreSQL")
 def test_the_model_of_the_settings_takes_over_when_it_is_asked_to(start: Start):
     add(start("fake"), "red apple")
     client = start("other")
@@ -56,6 +57,7 @@ def test_the_model_of_the_settings_takes_over_when_it_is_asked_to(start: Start):
     assert model_of(start("fake")) == "other@1"
 
 
+@pytest.mark.sqlite_only(reason="re-embedding is not possible on PostgreSQL")
 def test_another_model_can_be_named(start: Start):
     client = start("fake")
     add(client, "red apple")
@@ -75,6 +77,7 @@ def test_an_unloadable_model_is_reported_and_changes_nothing(start: Start):
     assert model_of(client) == "fake@1"
 
 
+@pytest.mark.sqlite_only(reason="re-embedding is not possible on PostgreSQL")
 def test_a_store_whose_model_does_not_load_any_more_can_be_given_another(start: Start):
     class Lost(FakeEmbedder):
         """A provider has taken it from its list: its id is known, and nothing else."""

@@ -89,7 +89,7 @@ def test_a_backup_is_made_before_a_source_is_deleted_unless_it_is_skipped(client
     client.post("/memory/delete-by-prefix", json={"source_prefix": "one", "skip_snapshot": True})
     assert backup_count(client) == 0
     client.post("/memory/delete-by-prefix", json={"source_prefix": "two"})
-    assert backup_count(client) == 1
+    assert backup_count(client) == int(keeps_backups(client))
 
 
 def test_delete_memories_takes_the_beginning_of_a_source(client: TestClient, add: Add):
@@ -98,7 +98,7 @@ def test_delete_memories_takes_the_beginning_of_a_source(client: TestClient, add
     other = add("blue", "my/proj/a")
     assert client.delete("/memories", params={"source": "proj/a"}).json() == {"count": 2}
     assert ids_left(client) == [other]
-    assert backup_count(client) == 1
+    assert backup_count(client) == int(keeps_backups(client))
 
 
 @pytest.mark.parametrize("query", ["", "?source="])

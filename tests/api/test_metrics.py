@@ -96,6 +96,7 @@ def stage_labels(stage: str) -> dict[str, str]:
     return {"operation": operation, "stage": name}
 
 
+@pytest.mark.sqlite_only(reason="measures a file and its backups")
 def test_the_store_is_measured_when_it_is_asked(client: TestClient, add: Add):
     empty = scraped(client)
     assert ("souvenir_newest_backup_timestamp_seconds", frozenset()) not in empty
@@ -130,6 +131,7 @@ def test_places_and_refusals_are_shown_by_cost_class(start: Start):
     assert value(scraped(client), "souvenir_admission_refused_total", **labels) == 1
 
 
+@pytest.mark.sqlite_only(reason="writes to PostgreSQL wait for locks, not in a queue of a fixed size")
 def test_a_queue_has_depth_and_capacity_metrics(start: Start):
     client = loaded(start(write_queue_max=7, job_queue_max=5))
     samples = scraped(client)
@@ -161,6 +163,7 @@ def reaches(client: TestClient, wanted: Callable[[float], bool]) -> None:
         assert time.monotonic() < deadline, depth
 
 
+@pytest.mark.sqlite_only(reason="restores a backup")
 def test_the_writer_of_a_restored_database_is_the_one_that_is_watched(client: TestClient, add: Add):
     add("red")
     name = client.post("/snapshots").json()["snapshot"]

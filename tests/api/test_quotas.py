@@ -174,6 +174,7 @@ def test_what_a_key_stores_is_counted_across_restarts_and_by_its_own_rows_only(s
     assert add(client, key).status_code == 200
 
 
+@pytest.mark.sqlite_only(reason="restores a backup")
 def test_a_restore_brings_back_the_usage_of_what_it_brings_back(guarded: TestClient):
     _, key = key_with(guarded, memories=2)
     kept = add(guarded, key, "one").json()["id"]
@@ -200,6 +201,7 @@ def stored_bytes_of(data_dir: Path, key_id: str) -> int:
     return sum(len(value.encode()) for value in rows if value is not None)
 
 
+@pytest.mark.sqlite_only(reason="reads the file")
 def test_stored_bytes_equal_the_rows_after_any_operations(guarded: TestClient, tmp_path: Path):
     key_id, key = key_with(guarded)
     ids = [add(guarded, key, f"Müller number {number}").json()["id"] for number in range(4)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import apsw
+import pytest
 from starlette.testclient import TestClient
 
 import app as program
@@ -12,6 +13,8 @@ from souvenir.core.settings import Settings
 from souvenir.store.sqlite.restore import restore_offline
 from tests.api.conftest import KEY, Start
 from tests.api.test_keys import ADMIN, ENV, READER, bearing, listed, make
+
+pytestmark = pytest.mark.sqlite_only(reason="restores backups")
 
 
 def can_read(client: TestClient, made: dict[str, str]) -> bool:

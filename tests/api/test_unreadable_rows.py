@@ -17,6 +17,8 @@ from tests.fake_embedder import FakeTokenEmbedder
 from tests.store.damage import overwrite
 from tests.transfer.stores import lines_of
 
+pytestmark = pytest.mark.sqlite_only(reason="damages rows of a file")
+
 AGENT = "ann"
 NOT_UTF8 = "CAST(x'61ff62' AS TEXT)"
 TOO_LATE = str(2**62)

@@ -215,6 +215,7 @@ def test_sources_and_sessions_of_an_unknown_namespace_are_not_stored(engine: Mem
     counted.close()
 
 
+@pytest.mark.sqlite_only(reason="locks the file")
 def test_calls_that_could_not_be_written_are_written_later(engine: MemoryEngine):
     counted = Usage(engine, clock=lambda: NOW)
     with engine.namespace(Scope()) as (connection, _):

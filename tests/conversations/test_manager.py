@@ -372,7 +372,8 @@ def test_all_tiers_work_with_the_real_model(tmp_path: Path):
             return context, recalled, await manager.get_conversation_history(conversation_id)
 
     conversation_id = run(first_day())
-    assert (tmp_path / "data" / "test_memory.db").is_file()
+    if Settings(data_dir=tmp_path).database_url is None:
+        assert (tmp_path / "data" / "test_memory.db").is_file()
     assert not (tmp_path / "data" / "chromadb").exists()
     context, recalled, whole = run(second_day())
     assert recalled[0] == "diet: eats no meat and no fish"

@@ -2,6 +2,7 @@
 
 After every step the database and the indexes must agree, and two searches of each agent, one straight from the index
 and one as callers ask it, must give the slow search's ranking and scores for what is stored by then.
+tests/store/postgres drives the same machine with three replicas on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from pydantic import SecretStr
 
 from souvenir.conversations.messages import Conversations, MessageQuery
 from souvenir.core.settings import Settings
@@ -159,7 +161,7 @@ class ConversationMachine(RuleBasedStateMachine):
 
     def open(self, roomy: bool) -> None:
         """Without room, an agent's index is dropped as soon as that of the other one is loaded."""
-        settings = Settings(data_dir=self.data_dir)
+        settings = Settings(data_dir=self.data_dir, database_url=self.database_url)
         if not roomy:
             settings = settings.model_copy(update={"index_memory_mb": 0})
         self.engine = MemoryEngine.open(settings, self.embedder)
@@ -168,6 +170,11 @@ class ConversationMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.opened.close()
+
+    @property
+    def database_url(self) -> SecretStr | None:
+        """The database in PostgreSQL, instead of a file."""
+        return None
 
     def stored(self, scope: Scope) -> list[Message]:
         return list(self.conversations.page(scope, MessageFilter(), limit=MANY)[0])
@@ -293,5 +300,6 @@ class ConversationMachine(RuleBasedStateMachine):
         assert [hit.message for hit in found.hits] == [by_id[hit.message.id] for hit in found.hits]
 
 
+pytestmark = pytest.mark.sqlite_only(reason="tests/store/postgres/test_state_machines.py drives the machine there")
 ConversationMachine.TestCase.settings = hypothesis_settings(max_examples=20, stateful_step_count=20, deadline=None)
 TestConversation = ConversationMachine.TestCase

@@ -151,6 +151,7 @@ def test_evicted_contexts_are_read_again(engine: MemoryEngine, conversations: Co
             assert contents(windows, session_id) == [session_id * 6, session_id * 20]
 
 
+@pytest.mark.sqlite_only(reason="restores a backup")
 def test_a_restored_backup_brings_its_contexts_back(
     windows: WorkingMemory, engine: MemoryEngine, conversations: Conversations
 ):

@@ -48,9 +48,9 @@ def test_the_sweep_shows_first_and_deletes_all_but_the_first_of_each(engine: Mem
     done = sweep(engine, dry_run=False)
     assert done == {"found": 2, "pairs": pairs, "removed": 2, "remaining": 5, "dry_run": False}
     assert [found.id for found in stored(engine)] == [first, pinned, archived, elsewhere, longer]
-    assert [backup.reason for backup in engine.backups()] == ["pre_deduplicate"]
+    assert [backup.reason for backup in engine.backups()] == ["pre_deduplicate"] * engine.keeps_backups
     assert sweep(engine, dry_run=False)["found"] == 0
-    assert len(engine.backups()) == 1
+    assert len(engine.backups()) == int(engine.keeps_backups)
     assert list(engine.check()) == []
 
 
@@ -60,6 +60,7 @@ def test_nobody_s_namespace_has_no_duplicates(engine: MemoryEngine):
     assert (swept["found"], swept["remaining"]) == (0, 0)
 
 
+@pytest.mark.sqlite_only(reason="the changes are made at the checkpoint of the backup")
 @pytest.mark.parametrize(
     "change",
     [
@@ -125,7 +126,7 @@ def test_a_sweep_that_is_broken_off_at_any_save_goes_on_and_ends_as_one_that_was
     assert broken > 6
     assert (result["found"], result["removed"], result["remaining"]) == (15, 15, 3)
     assert [memory.id for memory in stored(engine)] == [1, 2, 3]
-    assert len(engine.backups()) == 1
+    assert len(engine.backups()) == int(engine.keeps_backups)
     assert list(engine.check()) == []
 
 

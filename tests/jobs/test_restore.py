@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import pytest
+
 from souvenir.core.settings import Settings
 from souvenir.core.types import JsonObject, MemoryDraft, Scope
 from souvenir.jobs.handler import RunningJob
@@ -14,6 +16,7 @@ from tests.fake_embedder import FakeEmbedder
 from tests.jobs.conftest import OpenJobs
 from tests.jobs.handlers import PATIENCE_S, Counting, Gate, Storing
 
+pytestmark = pytest.mark.sqlite_only(reason="restores a backup")
 SCOPE = Scope()
 
 

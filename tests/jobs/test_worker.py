@@ -50,6 +50,9 @@ def test_jobs_run_one_at_a_time_in_the_order_in_which_they_came(open_jobs: OpenJ
     assert told == [(id_, number) for id_ in ids for number in (1, 2)]
 
 
+@pytest.mark.sqlite_only(
+    reason="a replica's own job is taken over only after its end, which tests/jobs/test_kill.py has"
+)
 def test_a_job_that_was_interrupted_goes_on_where_it_stood(open_jobs: OpenJobs):
     gate, told = Gate(at=3), list[int]()
     first = open_jobs(Counting(gate))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -13,10 +12,10 @@ from souvenir.core.settings import Settings
 from souvenir.knowledge.model_claims import ModelClaims
 from souvenir.memories.engine import MemoryEngine
 from tests.fake_embedder import FakeEmbedder
+from tests.forking import completed
 from tests.knowledge.model_claims_process import MODEL, POINTS, go_through
 from tests.knowledge.model_claims_setup import ANN, stored, waiting
 
-PATIENCE_S = 300.0
 CLAIMED = [("relation", "alice", "lives_in", "lisbon"), ("kind", "heron", "company", None)]
 
 
@@ -24,10 +23,7 @@ CLAIMED = [("relation", "alice", "lives_in", "lisbon"), ("kind", "heron", "compa
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for each point, as the process that was killed there left it."""
     folder = tmp_path_factory.mktemp("killed")
-    command = [sys.executable, "-m", "tests.knowledge.model_claims_process", str(folder)]
-    said = subprocess.run(
-        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=PATIENCE_S, check=True
-    )
+    said = completed(["-m", "tests.knowledge.model_claims_process", str(folder)], os.environ)
     assert said.stdout.splitlines() == [f"{point}|killed" for point in POINTS], said.stderr
     return folder
 

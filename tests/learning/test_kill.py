@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -14,11 +13,11 @@ from souvenir.core.ledger import FactStage, Phase
 from souvenir.core.settings import Settings
 from souvenir.memories.engine import MemoryEngine
 from tests.fake_embedder import FakeEmbedder
+from tests.forking import completed
 from tests.learning.dumps import dump, history
 from tests.learning.dying_process import POINTS, STORED, go_through, is_of_undo, learning_over
 from tests.learning.ledgers import ANN, extraction, ledger, living
 
-PATIENCE_S = 300.0
 LEARNED = ["Ann moved to Bergen", "The tea is black", "The harbour opens at nine"]
 OF_THE_JOB = Counter({"supersede": 1, "superseded": 1, "retracted": 1, "add": 2})
 
@@ -27,10 +26,7 @@ OF_THE_JOB = Counter({"supersede": 1, "superseded": 1, "retracted": 1, "add": 2}
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for each point, as the process that was killed there left it."""
     folder = tmp_path_factory.mktemp("killed")
-    command = [sys.executable, "-m", "tests.learning.dying_process", str(folder)]
-    said = subprocess.run(
-        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=PATIENCE_S, check=True
-    )
+    said = completed(["-m", "tests.learning.dying_process", str(folder)], os.environ)
     assert said.stdout.splitlines() == [f"{point}|killed" for point in POINTS], said.stderr
     return folder
 

@@ -276,6 +276,7 @@ def test_a_committed_text_is_redacted(learning: Extraction, engine: MemoryEngine
     assert KEY_ID not in str(learning.result_of(job))
 
 
+@pytest.mark.sqlite_only(reason="counts statements with SQLite's trace")
 def test_a_ledger_is_read_once_for_many_chosen_facts(learning: Extraction, engine: MemoryEngine):
     rows = [decided(f"Box {number} holds {number} books", Verdict.ADD) for number in range(200)]
     planned = done(learning, submit(learning.jobs, rows, dry_run=True, **OPTIONS))

@@ -226,6 +226,7 @@ class Held:
         return self._then or self._says(prompt)
 
 
+@pytest.mark.sqlite_only(reason="a replica's own job is taken over only after its end, which test_kill.py has")
 def test_a_job_resumes_after_a_stop(engine: MemoryEngine, open_extraction: OpenExtraction):
     held = Held(3, every_line, ServiceClosing())
     provider = model(held)

@@ -81,7 +81,8 @@ def _has_place(connection: Connection, day: int, namespace: str, dimension: str,
 def usage_since(connection: Connection, first_day: int, namespace: str | None = None) -> Iterator[UsageRow]:
     """Yield the rows from that day on, of one namespace or of all."""
     rest = "" if namespace is None else " AND namespace = ?2"
-    query = f"SELECT {_KEY}, calls, input_tokens, output_tokens, cost_usd FROM usage_days WHERE day >= ?1{rest}"
+    columns = f"{_KEY}, calls, input_tokens, output_tokens, cost_usd"
+    query = f"SELECT {columns} FROM usage_days WHERE day >= ?1{rest} ORDER BY {_KEY}"
     return select(connection, UsageRow, query, (first_day,) if namespace is None else (first_day, namespace))
 
 

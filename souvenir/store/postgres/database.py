@@ -39,6 +39,7 @@ from souvenir.core.passages import CommitId, Embeddable, Embedding
 from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
 from souvenir.core.service_warnings import ServiceWarnings
 from souvenir.core.settings import Settings
+from souvenir.core.telemetry import Instruments, Stage
 from souvenir.core.types import Scope
 from souvenir.store import meta
 from souvenir.store.check import broken_rules
@@ -107,12 +108,15 @@ class PostgresDatabase:
 
     is_shared = True
 
-    def __init__(self, settings: Settings, model_id: str, model_spec: str | None = None) -> None:
+    def __init__(
+        self, settings: Settings, model_id: str, instruments: Instruments, model_spec: str | None = None
+    ) -> None:
         """:param model_spec: The configuration from which the model is created again; stored next to its id.
 
         :raises StoreUnusable: If the database cannot be reached, or must not be used; the message says what to do.
         """
         self._settings = settings
+        self._instruments = instruments
         self.warnings = ServiceWarnings()
         self.unreadable = UnreadableRows(self.warnings)
         self.model_id = model_id
@@ -281,27 +285,34 @@ class PostgresDatabase:
         apply: Callable[[T], None],
     ) -> T:
         begin = f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{WRITER_IDLE_S}s'; SELECT {locks}"
+        asked_s = time.perf_counter()
         with turn:
-            result = self._tried(begin, work)
-        try:
-            apply(result)
-        except Exception:  # the write is durable; the index catches up when it is used
-            log.exception("index_update_failed")
+            result = self._tried(begin, work, asked_s)
+        with self._instruments.stage(Stage.WRITE_APPLY):
+            try:
+                apply(result)
+            except Exception:  # the write is durable; the index catches up when it is used
+                log.exception("index_update_failed")
         self._replicas.tell()
         for notify in tuple(self.on_commit):
             notify()
         return result
 
-    def _tried(self, begin: str, work: Callable[[PostgresConnection], T]) -> T:
+    def _tried(self, begin: str, work: Callable[[PostgresConnection], T], asked_s: float) -> T:
         tried = 1
         while True:
             try:
                 with self._transaction(begin) as connection:
-                    return work(connection)
+                    begun_s = time.perf_counter()
+                    self._instruments.took(Stage.WRITE_QUEUE, begun_s - asked_s)
+                    result = work(connection)
+                self._instruments.took(Stage.WRITE_COMMIT, time.perf_counter() - begun_s)
+                return result
             except RETRIED as error:
                 log.info("write_repeated", reason=type(error).__name__)
                 if tried == WRITE_TRIES:
                     raise Overloaded("Other writes kept this one from being stored; try again in a moment") from error
+                asked_s = time.perf_counter()
                 time.sleep(random.uniform(0, 0.02 * tried))  # noqa: S311 - spreads the tries
                 tried += 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from benchmarks.running import serving, wait_until_ready
 from souvenir.core.settings import Settings
 from tests.api.conftest import BASE_URL, JSON
 from tests.compat.memories.calls import main, missing_keys, name_of, sent
-from tests.compat.memories.wire import OPERATIONS, Field
+from tests.compat.memories.wire import OPERATIONS, Field, Operation
 from tests.fake_embedder import FakeEmbedder, fake_of
 
 
@@ -27,7 +27,17 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         yield client
 
 
-@pytest.mark.parametrize("operation", [one for one in OPERATIONS if "$key" not in one.path], ids=name_of)
+def of_engines(operations: Iterable[Operation]) -> list[Any]:
+    """Those that make or restore a backup are for SQLite only."""
+    files = pytest.mark.sqlite_only(reason="backs up or restores")
+    return [pytest.param(one, id=name_of(one), marks=files if is_of_backups(one) else ()) for one in operations]
+
+
+def is_of_backups(operation: Operation) -> bool:
+    return operation.method == "POST" and operation.path.startswith(("/backup", "/snapshots", "/restore"))
+
+
+@pytest.mark.parametrize("operation", of_engines(one for one in OPERATIONS if "$key" not in one.path))
 def test_an_operation_is_answered_with_its_status_and_keys(client, operation):
     if operation.method in ("GET", "DELETE") and "/extraction/profiles" in operation.path:
         client.put("/extraction/profiles/chat/", json={"max_facts": 5})
@@ -68,7 +78,7 @@ def test_a_value_at_its_limit_is_accepted_and_one_beyond_is_422(client, operatio
 
 
 @pytest.mark.parametrize(
-    "operation", [one for one in OPERATIONS if isinstance(one.body, dict) and one.status < 300], ids=name_of
+    "operation", of_engines(one for one in OPERATIONS if isinstance(one.body, dict) and one.status < 300)
 )
 def test_unknown_fields_are_ignored(client, operation):
     if "$key" in operation.path:
@@ -136,6 +146,7 @@ def test_a_commit_of_nothing_approved_answers_zero_counts(client):
     assert set(counts.values()) == {0}
 
 
+@pytest.mark.sqlite_only(reason="backs up or restores")
 @pytest.mark.parametrize("kind", ["backup", "snapshot"])
 def test_a_copy_is_restored(tmp_path, kind):
     settings = Settings(data_dir=tmp_path / "data")
@@ -185,6 +196,7 @@ def matches(template: list[str], segments: list[str]) -> bool:
     )
 
 
+@pytest.mark.sqlite_only(reason="the command backs up and restores too")
 def test_a_running_service_streams_events_and_the_command_finds_no_difference_in_it(tmp_path, capsys):
     settings = Settings(data_dir=tmp_path / "data", extract_fallback_add=True, extract_queue_max=500)
     with serving(create_app(settings, FakeEmbedder(), fake_of)) as port:

@@ -178,6 +178,7 @@ def test_building_the_index_keeps_the_other_memories(start: Start, tmp_path: Pat
     assert client.get(f"/memory/{kept}").status_code == 200
 
 
+@pytest.mark.sqlite_only(reason="backs up or restores")
 def test_backups_of_one_second_have_different_names(client: TestClient):
     add(client, "The boat is green")
     names = [Path(client.post("/backup").json()["backup_path"]).name for _ in range(3)]
@@ -257,6 +258,7 @@ def test_both_spellings_of_a_folder_rename_it(client: TestClient, names: tuple[s
     assert client.get(f"/memory/{moved}").json()["source"] == "ships/notes"
 
 
+@pytest.mark.sqlite_only(reason="backs up or restores")
 @pytest.mark.parametrize("sent", [{"json": {"prefix": "mine"}}, {"params": {"prefix": "mine"}}])
 def test_the_prefix_of_a_backup_is_taken_from_the_body_and_the_query(client: TestClient, sent: Any):
     add(client, "The boat is green")

@@ -1,6 +1,7 @@
 """Any sequence of operations, restarts, crashes and restores leaves engine and search equal to a dictionary model.
 
-After every step, the database must agree with the indexes and with the model.
+After every step, the database must agree with the indexes and with the model. tests/store/postgres drives the same
+machine with three replicas on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+from pydantic import SecretStr
 
 from souvenir.core.errors import SouvenirError
 from souvenir.core.settings import Settings
@@ -63,6 +65,8 @@ from tests.reference.tags import all_of, allowed
 
 T = TypeVar("T")
 
+pytestmark = pytest.mark.sqlite_only(reason="tests/store/postgres/test_state_machines.py drives the machine there")
+
 
 @cache
 def settings_of_all() -> Settings:
@@ -101,16 +105,21 @@ class EngineMachine(RuleBasedStateMachine):
 
     def open(self, roomy: bool) -> None:
         """With a minimal memory budget, loading a namespace's index drops the other one."""
-        changes = {"data_dir": self.data_dir} if roomy else {"data_dir": self.data_dir, "index_memory_mb": 0}
-        settings = settings_of_all().model_copy(update=changes)
-        self.engine = MemoryEngine.open(settings, self.embedder)
-
-    def close_engine(self) -> None:
-        """Close the engine that is open at the end."""
-        self.engine.close()
+        settings = settings_of_all()
+        changes = {
+            "data_dir": self.data_dir,
+            "database_url": self.database_url,
+            "index_memory_mb": settings.index_memory_mb if roomy else 0,
+        }
+        self.engine = MemoryEngine.open(settings.model_copy(update=changes), self.embedder)
 
     def teardown(self) -> None:
         self.opened.close()
+
+    @property
+    def database_url(self) -> SecretStr | None:
+        """The database in PostgreSQL, instead of a file."""
+        return None
 
     # --- what every verb needs -------------------------------------------------------------------------------------
 
@@ -350,7 +359,7 @@ class EngineMachine(RuleBasedStateMachine):
         before = self.model.copy()
         outcome = self.engine.delete_by_source(Scope(namespace), source)
         assert list(outcome.deleted_ids) == expected
-        if expected:
+        if expected and self.engine.keeps_backups:
             self.backups[self.engine.backups()[0].name] = before
         for memory_id in expected:
             self.model.delete(namespace, memory_id)
@@ -375,20 +384,6 @@ class EngineMachine(RuleBasedStateMachine):
         self.engine.close()
         self.data_dir = copy
         self.open(roomy)
-
-    @rule()
-    def back_up(self) -> None:
-        self.backups[self.engine.back_up(reason="manual").name] = self.model.copy()
-
-    @rule(number=st.integers(0, 3))
-    def restore(self, number: int) -> None:
-        kept = [backup.name for backup in self.engine.backups()]
-        if not kept:
-            return
-        name = kept[number % len(kept)]
-        self.backups[self.engine.restore(name).name] = self.model
-        self.model = self.backups[name].copy()
-        assert name in [backup.name for backup in self.engine.backups()]
 
     # --- what always holds -----------------------------------------------------------------------------------------
 
@@ -431,5 +426,23 @@ class EngineMachine(RuleBasedStateMachine):
                 assert {one.fact for one in hit.facts} <= set(hit.memory.facts)
 
 
-EngineMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)
-TestEngine = EngineMachine.TestCase
+class EngineWithBackups(EngineMachine):
+    """The engine on a file, whose backups are restored too."""
+
+    @rule()
+    def back_up(self) -> None:
+        self.backups[self.engine.back_up(reason="manual").name] = self.model.copy()
+
+    @rule(number=st.integers(0, 3))
+    def restore(self, number: int) -> None:
+        kept = [backup.name for backup in self.engine.backups()]
+        if not kept:
+            return
+        name = kept[number % len(kept)]
+        self.backups[self.engine.restore(name).name] = self.model
+        self.model = self.backups[name].copy()
+        assert name in [backup.name for backup in self.engine.backups()]
+
+
+EngineWithBackups.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestEngine = EngineWithBackups.TestCase

@@ -34,6 +34,9 @@ def leap(engine: MemoryEngine, to: int = 2**50) -> None:
     """Move the counter as the import of one line with a large id did."""
 
     def move(connection: Connection) -> None:
+        if engine.is_shared:
+            connection.execute("SELECT setval(pg_get_serial_sequence('memories', 'id'), ?)", (to,))
+            return
         connection.execute("DELETE FROM sqlite_sequence WHERE name = 'memories'")
         connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('memories', ?)", (to,))
 

@@ -20,6 +20,8 @@ from tests.api.conftest import BASE_URL
 from tests.fake_embedder import FakeEmbedder, fake_of
 from tests.memories.erasure.canaries import LEARNED, Garden, found_in, stored
 
+pytestmark = pytest.mark.sqlite_only(reason="looks for erased bytes in files and backups")
+
 PATIENCE_S = 60.0
 ANN, BEN = Scope("ann", "gardener"), Scope("ben", "gardener")
 HOLD = "holdtheline"

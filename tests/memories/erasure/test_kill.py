@@ -20,6 +20,8 @@ from tests.fake_embedder import FakeEmbedder, fake_of
 from tests.killing import lines_until_killed
 from tests.memories.erasure.canaries import found_in
 
+pytestmark = pytest.mark.sqlite_only(reason="erases from backups too")
+
 PROCESS = "tests.memories.erasure.erasing_process"
 PATIENCE_S = 60.0
 CANARY, NEIGHBOUR = "Quizzaciously", "Wolframite"

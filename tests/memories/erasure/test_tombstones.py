@@ -24,6 +24,8 @@ from souvenir.store.sqlite.restore import restore_offline
 from tests.conversations.talk import ANN, BEN, draft, found, listed, say
 from tests.fake_embedder import FakeEmbedder
 
+pytestmark = pytest.mark.sqlite_only(reason="restores backups")
+
 
 @pytest.fixture
 def opened(settings: Settings) -> Iterator[MemoryEngine]:

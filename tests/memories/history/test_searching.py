@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -31,6 +30,7 @@ from souvenir.store.memories.reads import MERGED_FROM
 from tests.fake_embedder import FakeEmbedder
 from tests.memories.engine.verbs import DEFAULT, add
 from tests.memories.history.living import MAY, SOURCES, WORDS, live, said
+from tests.postgres_databases import copy_store
 
 PART = Scope(sources=("a",))
 EXACT = 1e-5
@@ -91,7 +91,7 @@ def test_a_search_as_of_a_time_equals_that_of_an_unchanged_store(tmp_path: Path,
     data_dir, frozen_dir = tmp_path / "data", tmp_path / "frozen"
     with closing(MemoryEngine.open(Settings(data_dir=data_dir), FakeEmbedder())) as engine:
         live(engine, chance, 30, deletes=False)
-    shutil.copytree(data_dir, frozen_dir)
+    copy_store(data_dir, frozen_dir)
     at = utc_now()
     with closing(MemoryEngine.open(Settings(data_dir=data_dir), FakeEmbedder())) as engine:
         # The facts of now are none of then, and a search of the past reads texts alone.

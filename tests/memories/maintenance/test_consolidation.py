@@ -66,7 +66,7 @@ def test_a_cluster_becomes_one_memory_and_its_originals_are_archived(engine: Mem
     assert new.metadata == {"category": "fact", "source_memory_ids": [one, two]}
     assert [found.id for found in stored(engine) if not found.archived] == [pinned, new.id]
     assert [memory(engine, old).superseded_by for old in (one, two)] == [new.id, new.id]
-    assert [backup.reason for backup in engine.backups()] == ["pre_consolidate"]
+    assert [backup.reason for backup in engine.backups()] == ["pre_consolidate"] * engine.keeps_backups
     with engine.namespace(DEFAULT) as (connection, _):
         rows = connection.execute("SELECT memory_id FROM history WHERE job_id = ?", (job.id,)).fetchall()
     assert sorted(rows) == [(one,), (two,), (new.id,)]
