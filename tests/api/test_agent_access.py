@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from fastapi import FastAPI, Request
 from starlette.testclient import TestClient
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.conftest import Start, loaded
+from tests.api.conftest import Start, keeps_backups, loaded
 
 MEMORY = "/api/locrits/pixie/memory"
 STORE = "/api/v1/locrits/pixie/memory/store-conversation"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.conftest import Add
+from tests.api.conftest import Add, keeps_backups
 
 
 def ids_left(client: TestClient) -> list[int]:

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from souvenir.api import maintenance as tending
 from souvenir.core.types import MemoryDraft, Origin, Scope
-from tests.api.conftest import Add, Start
+from tests.api.conftest import Add, Start, keeps_backups
 from tests.api.test_memory_writes import NEARLY, TEXT
 from tests.vendors.llm import LLMVendor
 

@@ -26,7 +26,7 @@ class Telling(MemoryEngine):
     def write(self, scope, work):
         done = super().write(scope, work)
         with self.namespace(scope) as (connection, _):
-            rows = connection.execute("SELECT sum(NOT archived), sum(archived) FROM memories").fetchall()
+            rows = connection.execute("SELECT sum(1 - archived), sum(archived) FROM memories").fetchall()
         os.write(1, f"{rows[0][0]} {rows[0][1]}\n".encode())
         return done
 
