@@ -15,10 +15,10 @@ SLOW_TOOLS := $(call stamp,slow,requirements-slow.txt)
 # What runs on both engines: everything on demand, and in each run of the tests what shows most in two minutes.
 POSTGRES_TESTS := $(addprefix tests/,access api compat conversations jobs knowledge learning mcp memories/engine \
 	memories/erasure memories/facts memories/history memories/maintenance)
-ON_BOTH := $(addprefix tests/,conversations/test_context.py conversations/test_messages.py conversations/test_windows.py \
-	jobs/test_lanes.py jobs/test_worker.py jobs/test_deduplication.py knowledge/test_model_claims.py knowledge/test_topics.py \
-	learning/test_pipeline.py learning/test_pipeline_faults.py memories/engine/test_engine.py memories/engine/test_facts.py \
-	memories/engine/test_near_duplicates.py memories/erasure/test_removals.py memories/maintenance)
+ON_BOTH := $(addprefix tests/,api/test_erase.py api/test_transfer.py conversations/test_context.py conversations/test_messages.py \
+	conversations/test_windows.py jobs knowledge/test_model_claims.py knowledge/test_topics.py learning/test_pipeline.py \
+	learning/test_pipeline_faults.py mcp/test_memory_tools.py memories/engine/test_engine.py memories/engine/test_facts.py \
+	memories/engine/test_near_duplicates.py memories/erasure/test_removals.py memories/maintenance/test_consolidation.py)
 # What checks the page; empty without npm.
 PAGE_TOOLS := $(if $(shell command -v npm),node_modules/.page-tools-$(shell cksum < package-lock.json | tr ' ' '-'))
 # Tools of another lock are removed with their environment.
@@ -72,7 +72,7 @@ run: $(SERVICE) ## Serve on http://127.0.0.1:8900 with the data in ./data
 PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # Tests start the service dozens of times and reuse its compiled modules.
 test test-postgres: export PYTHONDONTWRITEBYTECODE :=
-test: $(TOOLS) $(PAGE_TOOLS) ## Run the tests on all cores, and a part of them on PostgreSQL too; with ARGS, which goes to pytest, the former only
+test: $(TOOLS) $(PAGE_TOOLS) ## Run the tests on all cores, then ON_BOTH on PostgreSQL; ARGS goes to pytest, and leaves the latter out
 	@$(PYTEST) $(ARGS)
 	@$(if $(ARGS),,$(PYTEST) --engine postgres $(ON_BOTH))
 
