@@ -330,7 +330,7 @@ def _without_histories(folder: Path) -> tuple[str, ...]:
         losses.find_loss = lambda connection, settings: None
         index_changes.since = lambda *_: Touched(frozenset(), frozenset())
         vars(registry)["sampled_problems"] = lambda *_: []
-        vars(registry)["_differing_ids"] = lambda *_: (frozenset(), frozenset())
+        vars(registry)["differing_ids"] = lambda *_: (frozenset(), frozenset())
         wrong: tuple[str, ...] = ()
         for number in range(CONTROL_TRIALS):
             found = put_back(stores, 100 + number, folder / f"trial-{number}").wrong

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from souvenir.knowledge.recognition.extraction import MAX_TRIED_WORDS, MAX_WORDS, keys_in_question, mentioned
@@ -19,6 +19,8 @@ def test_sequences_of_up_to_three_words_may_be_keys_in_any_spelling():
 
 @given(st.text(max_size=80))
 def test_keys_of_a_question_are_valid_and_unique(text: str):
+    # A key may be shorter than its name, but a letter such as þ is written as two.
+    assume(all(len(key_of(letter)) <= 1 for letter in text))
     keys = keys_in_question(text)
     assert {one.key for one in mentioned(text)} <= {*keys}
     assert len({*keys}) == len(keys)

@@ -760,8 +760,7 @@ CREATE TRIGGER memory_id_kept AFTER INSERT ON memories FOR EACH ROW
 CREATE FUNCTION namespace_feed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO forgotten_events
-    -- Greater than the id of every event that any namespace of this name had.
-    SELECT NEW.id, nextval('events_id_seq');
+    SELECT NEW.id, CASE WHEN is_called THEN last_value ELSE 0 END FROM events_id_seq;
     RETURN NULL;
 END $$;
 CREATE TRIGGER namespace_feed AFTER INSERT ON namespaces FOR EACH ROW
