@@ -17,7 +17,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ from benchmarks.engine.sides import SCOPE, SOURCE, Ours
 from benchmarks.postgres_server import postgres_server
 from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
 from benchmarks.service import Service
+from benchmarks.talk.__main__ import TurnEmbedder
 from souvenir.conversations.messages import Conversations
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MessageRole, PassageKind, Scope, SearchQuery
@@ -113,13 +114,6 @@ def catch_up_s(corpus: Corpus, folder: Path, url: str) -> float:
             part = texts[first : first + BEHIND // BEHIND_IN_WRITES]
             one.add_batch(SCOPE, [MemoryDraft(text, SOURCE) for text in part])
         return timed(lambda: other.search(SCOPE, query)) - timed(lambda: other.search(SCOPE, query))
-
-
-class TurnEmbedder(LookupEmbedder):
-    """Hands out a text's vector, whoever says it."""
-
-    def embed_documents(self, texts: Sequence[str]) -> Any:
-        return super().embed_documents([text.partition(": ")[2] or text for text in texts])
 
 
 def start_s(corpus: Corpus, messages: int, folder: Path, url: str) -> tuple[float, float]:

@@ -40,14 +40,14 @@ SIZE_EXPONENT, REQUEST_EXPONENT = 0.6, 0.9
 REPLICAS = (10, 100, 1_000)
 MEMORY_MB, RATE = 2_048, 50.0
 NAMESPACE_MB, MEMORY_KB = 0.8, 2.4
-"""Of an index, for the namespace and for each memory: a namespace of 100 takes 1.1 MB (docs/benchmarks.md, "Thousands
+"""Index memory per namespace and per memory: a namespace of 100 takes 1.1 MB (docs/benchmarks.md, "Thousands
 of namespaces"), 100,000 memories take 207 MiB more than 10,000 do (docs/operations.md, "Sizing")."""
 NAMESPACE_MS, MEMORY_MS = 18.0, 0.004
 """To load an index from its snapshot: the p50 of a first search in a cold namespace of 100 memories without the 5.6 ms
 of a warm one ("Thousands of namespaces"), and the 4 s of a start with 1,000,000 memories (README.md). Without a
 snapshot, as after a loss, the first search of that table took 45 ms instead of 24. All were measured with SQLite."""
 REQUESTS, SAMPLED = 60_000, 50
-"""Of each simulated replica, and how many are simulated."""
+"""Requests per simulated replica, and the number of replicas that are simulated."""
 WINDOW, WARM_SHARE = 500, 0.9
 LOAD_BOUND = 1.25
 PREFERRED, SPLIT = 8, 1_000

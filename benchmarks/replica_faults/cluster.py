@@ -66,7 +66,7 @@ class Replica(Service):
 
 
 class Standby(Enum):
-    """Whether there is one, and whether commits wait for it."""
+    """No standby, an asynchronous one, or a synchronous one."""
 
     NONE = "none"
     ASYNCHRONOUS = "asynchronous"

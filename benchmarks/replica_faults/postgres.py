@@ -133,7 +133,7 @@ class PostgresServer:
 
 
 def _runs(process: int) -> bool:
-    """Whether a process has not ended; one that nobody has waited for yet has."""
+    """Return True if a process is running; a zombie is not."""
     try:
         status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
     except OSError:

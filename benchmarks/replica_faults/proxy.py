@@ -19,7 +19,7 @@ DONE = "done"
 
 
 class Passage(Enum):
-    """What passes: everything; no connection; nothing, while connections stay open; requests without their answers."""
+    """Forward everything, refuse connections, stall open connections, or drop responses."""
 
     OPEN = "open"
     CLOSED = "closed"

@@ -21,7 +21,7 @@ LATER = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
 
 
 class Fate(Enum):
-    """What is known of a request: it was answered; it was not carried out; it may have been, or may be later."""
+    """Outcome of a request: answered, not executed, or unknown (it may execute later)."""
 
     ANSWERED = "answered"
     REFUSED = "refused"

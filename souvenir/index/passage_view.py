@@ -1,4 +1,4 @@
-"""What the indexes need from the database and from the analyser, and a comparison of both."""
+"""Interfaces of the indexes to the database and the analyser, and the comparison of ids."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class JobStore(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes run jobs too."""
+        """True if several processes share the queue."""
 
     def namespace(self, scope: Scope) -> AbstractContextManager[tuple[Connection, namespaces.Namespace | None]]:
         """A read transaction and the namespace of the scope, if it exists."""

@@ -198,7 +198,7 @@ class IndexedStore:
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes write to the database too."""
+        """True if several processes share the database."""
         return self._database.is_shared
 
     def connections(self) -> Mapping[str, int]:
@@ -226,7 +226,7 @@ class IndexedStore:
 
     @property
     def keeps_backups(self) -> bool:
-        """Whether backups are made here, and not by the tools of the database."""
+        """True if the service makes the backups itself; PostgreSQL has its own tools."""
         return not self._database.is_shared
 
     def backups(self) -> Sequence[Backup]:

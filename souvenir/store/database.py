@@ -58,7 +58,7 @@ class Database(Protocol):
 
     @property
     def reachable(self) -> bool:
-        """Whether it answered when it was asked last."""
+        """True if the database server was available at the last check."""
 
     def connections(self) -> Mapping[str, int]:
         """Return the numbers of connections to a server, by what they do, and of requests that wait for one."""

@@ -41,7 +41,7 @@ class MovedStore(Protocol):
 
     @property
     def settings(self) -> Settings:
-        """Those with which a service opens it."""
+        """The settings that open the store as a service would."""
 
     @property
     def connection(self) -> Connection:

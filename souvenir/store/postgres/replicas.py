@@ -72,7 +72,7 @@ class Replicas:
 
     @property
     def reachable(self) -> bool:
-        """Whether the database answered when it was asked last."""
+        """True if the last query for the lease succeeded."""
         return self._reachable
 
     def owns(self, key: str) -> bool:
@@ -132,7 +132,7 @@ class Replicas:
                 connection.execute("SELECT pg_notify(%s, %s)", (_CHANNEL, self.id))
             if monotonic() - renewed_at >= RENEWED_EVERY_S:
                 renewed_at = self._renew(connection)
-                # Also of commits whose replica ended before it told of them.
+                # A replica may have died between a commit and its notification.
                 self._on_news()
             heard = {notice.payload for notice in connection.notifies(timeout=TURN_S)}
             if heard - set(self._running) or _ENDED in heard:
