@@ -59,10 +59,14 @@ def remember(engine: MemoryEngine) -> Remember:
 
 @pytest.fixture
 def open_extraction(engine: MemoryEngine, settings: Settings) -> Iterator[OpenExtraction]:
-    """Extraction with a model, or without one; further arguments are settings."""
+    """Extraction with a model, or without one; further arguments are settings.
+
+    The one before is closed, as it would else run jobs of the next one.
+    """
     with ExitStack() as opened:
 
         def open_it(provider: LLMProvider | None, *, start: bool = True, **more: object) -> Extraction:
+            opened.close()
             extraction = Extraction(engine, provider, settings.model_copy(update=more))
             opened.enter_context(closing(extraction))
             if start:

@@ -80,7 +80,6 @@ export function Filters({ query, names, onChange }) {
   return html`<details class="filters" open=${open}
       onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.target).open)}>
     <summary>Filters${count ? ` (${count})` : ""}</summary>
-    <${RequestState} ...${known} />
     <div class="fields">
       <label>Source <input autocomplete="off" dir="auto" value=${query.get("source") ?? ""} onChange=${field("source")} /></label>
       ${
@@ -93,7 +92,6 @@ export function Filters({ query, names, onChange }) {
           onChange({ archived: /** @type {HTMLInputElement} */ (event.target).checked ? "yes" : null })} /> Archived too</label>
       ${count > 0 && html`<button type="button" onClick=${() => onChange(Object.fromEntries(names.map((name) => [name, null])))}>Clear filters</button>`}
     </div>
-    ${open && html`<${Lazy} load=${tree} chosen=${query.get("source") ?? ""} archived=${Boolean(query.get("archived"))} onChoose=${(/** @type {string | null} */ source) => onChange({ source })} />`}
     ${
       tags.length > 0 &&
       html`<div class="tags" role="group" aria-label="Tags">${tags.map((tag) => {
@@ -102,5 +100,7 @@ export function Filters({ query, names, onChange }) {
         return html`<button key=${tag} type="button" class="tag" aria-pressed=${on} onClick=${change}><bdi>${tag}</bdi></button>`;
       })}</div>`
     }
+    <${RequestState} ...${known} />
+    ${open && html`<${Lazy} load=${tree} chosen=${query.get("source") ?? ""} archived=${Boolean(query.get("archived"))} onChoose=${(/** @type {string | null} */ source) => onChange({ source })} />`}
   </details>`;
 }
