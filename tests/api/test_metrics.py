@@ -131,7 +131,6 @@ def test_places_and_refusals_are_shown_by_cost_class(start: Start):
     assert value(scraped(client), "souvenir_admission_refused_total", **labels) == 1
 
 
-@pytest.mark.sqlite_only(reason="writes to PostgreSQL wait for locks, not in a queue of a fixed size")
 def test_a_queue_has_depth_and_capacity_metrics(start: Start):
     client = loaded(start(write_queue_max=7, job_queue_max=5))
     samples = scraped(client)

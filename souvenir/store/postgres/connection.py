@@ -83,6 +83,11 @@ class PostgresConnection:
         self._cursor: RawCursor[tuple[Any, ...]] | None = None
         self._open: list[AbstractContextManager[Transaction]] = []
 
+    @property
+    def is_closed(self) -> bool:
+        """True if the connection is lost."""
+        return self._connection.closed
+
     def execute(self, statement: str, parameters: Parameters = (), /) -> _Rows:
         translated = translate(statement)
         cursor = RawCursor(self._connection)

@@ -2,7 +2,8 @@
 
 Writes are as serial as in one process, by advisory locks that last as long as their transaction: a write to a namespace
 holds the lock of the namespace, and shares one with those to other namespaces, which `write_rows` takes alone. So the
-`change_seq` of a namespace is the order of its commits. Indexes follow by the log of index changes
+`change_seq` of a namespace is the order of its commits. Writes of a replica that wait for the same locks are committed
+as one (`souvenir.store.postgres.write_groups`). Indexes follow by the log of index changes
 (`souvenir.store.index_changes`).
 """
 
@@ -11,8 +12,8 @@ from __future__ import annotations
 import random
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from threading import Lock, RLock
 from types import MappingProxyType
@@ -50,6 +51,7 @@ from souvenir.store.postgres import start
 from souvenir.store.postgres.connection import PostgresConnection
 from souvenir.store.postgres.replicas import Replicas
 from souvenir.store.postgres.schema import migrate
+from souvenir.store.postgres.write_groups import WAITED_TOO_LONG, PendingWrite, WriteGroups
 from souvenir.store.sqlite.backups import Backup, Backups
 from souvenir.store.sqlite.copies import Copies
 from souvenir.store.sqlite.locks import lock_folder
@@ -70,7 +72,7 @@ WRITER_IDLE_S = 5
 """A replica that stops in the middle of a write loses its connection, and with it its locks, after so long."""
 
 TURNS = 64
-"""Writes of a replica that may wait for locks at once: if it stops, it gets each of them, for `WRITER_IDLE_S`."""
+"""Transactions of a replica that may wait for locks at once: if it stops, it gets each of them, for `WRITER_IDLE_S`."""
 
 WRITE_TRIES = 5
 """How often a write begins that another one made impossible, such as one that waits for locks in another order."""
@@ -93,7 +95,6 @@ LOST = (
 )
 """Errors of a connection or a server that is gone, or that does not accept writes any more."""
 
-WAITED_TOO_LONG = "The write waited too long for others; try again in a moment"
 UNREACHABLE = "The database cannot be reached; try again in a moment"
 UNCERTAIN = (
     "The connection to the database was lost, so it is unknown whether the write was stored; look, or send it again "
@@ -128,7 +129,8 @@ class PostgresDatabase:
         self.backups = Backups(settings.backup_dir, keep=settings.max_backups)
         self.copies = Copies(self.backups, settings.database_path)
         self._between = RLock()
-        self._turns = tuple(Lock() for _ in range(TURNS))
+        self._turns = tuple(WriteGroups(self._store) for _ in range(TURNS))
+        self._forget_queue = instruments.watch_queue("writer", self._waiting_writes, capacity=settings.write_queue_max)
         self._replacing = Lock()
         self._history: str | None = None
         address = start.address_of(settings)
@@ -257,37 +259,35 @@ class PostgresDatabase:
         locks = (
             f"pg_advisory_xact_lock_shared({_LOCKS_OF_ALL}, 0), pg_advisory_xact_lock({_LOCKS_OF_NAMESPACES}, {number})"
         )
-        turn = self._turn(1 + number % (TURNS - 1))
+        turn = self._turns[1 + number % (TURNS - 1)]
         return self._write(turn, locks, in_transaction, lambda done: apply(done[1]))[0]
 
     def write_rows(
         self, work: Callable[[Any], T], apply: Callable[[T], None] = lambda _: None, *, alone: bool = True
     ) -> T:
         locks = f"pg_advisory_xact_lock{'' if alone else '_shared'}({_LOCKS_OF_ALL}, 0)"
-        return self._write(self._turn(0) if alone else nullcontext(), locks, work, apply)
-
-    @contextmanager
-    def _turn(self, number: int) -> Iterator[None]:
-        """Let the writes of this replica that need the same lock wait for each other here, without a connection."""
-        turn = self._turns[number]
-        if not turn.acquire(timeout=time_left(self._settings.write_timeout_s)):
-            raise Overloaded(WAITED_TOO_LONG)
-        try:
-            yield
-        finally:
-            turn.release()
+        return self._write(self._turns[0] if alone else None, locks, work, apply)
 
     def _write(
         self,
-        turn: AbstractContextManager[None],
+        turn: WriteGroups | None,
         locks: str,
         work: Callable[[PostgresConnection], T],
         apply: Callable[[T], None],
     ) -> T:
         begin = f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{WRITER_IDLE_S}s'; SELECT {locks}"
-        asked_s = time.perf_counter()
-        with turn:
-            result = self._tried(begin, work, asked_s)
+        write = PendingWrite(begin, work)
+        if turn is None:
+            self._store([write])
+        elif self._waiting_writes() < self._settings.write_queue_max:
+            turn.write(write, self._settings.write_timeout_s)
+        else:
+            raise Overloaded("Too many writes are waiting for the database; try again in a moment")
+        if write.error is not None:
+            raise write.error
+        self._instruments.took(Stage.WRITE_QUEUE, write.begun_s - write.asked_s)
+        self._instruments.took(Stage.WRITE_COMMIT, write.committed_s - write.begun_s)
+        result: T = write.result
         with self._instruments.stage(Stage.WRITE_APPLY):
             try:
                 apply(result)
@@ -298,23 +298,60 @@ class PostgresDatabase:
             notify()
         return result
 
-    def _tried(self, begin: str, work: Callable[[PostgresConnection], T], asked_s: float) -> T:
+    def _waiting_writes(self) -> int:
+        return sum(turn.waiting for turn in self._turns)
+
+    def _store(self, group: Sequence[PendingWrite]) -> None:
+        """Implements `souvenir.store.postgres.write_groups.Store`."""
+        if len(group) == 1:
+            self._store_one(group[0])
+            return
+        try:
+            self._commit(group)
+        except RETRIED as error:
+            log.info("writes_repeated", reason=type(error).__name__, writes=len(group))
+            for write in group:
+                write.error = None
+                try:
+                    self._store_one(write)
+                except Exception as failed:  # noqa: BLE001 - the thread of the write raises it
+                    write.error = failed
+
+    def _store_one(self, write: PendingWrite) -> None:
         tried = 1
         while True:
             try:
-                with self._transaction(begin) as connection:
-                    begun_s = time.perf_counter()
-                    self._instruments.took(Stage.WRITE_QUEUE, begun_s - asked_s)
-                    result = work(connection)
-                self._instruments.took(Stage.WRITE_COMMIT, time.perf_counter() - begun_s)
-                return result
+                self._commit([write])
+                return
             except RETRIED as error:
                 log.info("write_repeated", reason=type(error).__name__)
                 if tried == WRITE_TRIES:
                     raise Overloaded("Other writes kept this one from being stored; try again in a moment") from error
-                asked_s = time.perf_counter()
                 time.sleep(random.uniform(0, 0.02 * tried))  # noqa: S311 - spreads the tries
                 tried += 1
+
+    def _commit(self, group: Sequence[PendingWrite]) -> None:
+        with self._transaction(group[0].begin) as connection:
+            for write in group:
+                write.begun_s = time.perf_counter()
+                if len(group) == 1:
+                    write.result = write.work(connection)
+                else:
+                    self._run_in_group(write, connection)
+        committed_s = time.perf_counter()
+        for write in group:
+            write.committed_s = committed_s
+
+    def _run_in_group(self, write: PendingWrite, connection: PostgresConnection) -> None:
+        try:
+            with self._failing_plainly(), connection:
+                write.result = write.work(connection)
+        except RETRIED:
+            raise
+        except Exception as error:
+            if connection.is_closed:
+                raise
+            write.error = error
 
     def _heard_news(self) -> None:
         for notify in (*self.on_news, *self.on_commit):
@@ -435,6 +472,7 @@ class PostgresDatabase:
         _unsupported("A repair by the service", "restore the database from a backup")
 
     def close(self) -> None:
+        self._forget_queue()
         self._replicas.close()
         self._news.close()
         self._pool.close()

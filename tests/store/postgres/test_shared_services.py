@@ -25,6 +25,7 @@ from souvenir.core.types import MemoryDraft, OnDuplicate, Scope, SearchQuery
 from souvenir.events.feed import EventFeed
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import jobs
+from souvenir.store.admin.events import Event
 from souvenir.store.postgres.connection import PostgresConnection
 from souvenir.store.postgres.replicas import DATABASE_UNREACHABLE
 from tests.fake_embedder import FakeEmbedder, fake_of
@@ -98,12 +99,13 @@ def test_a_reader_of_the_feed_misses_no_event_of_concurrent_transactions(engine:
     positions = {f"space{number}": 0 for number in range(8)}
 
     def read() -> None:
+        events: list[Event] = []
         is_last = False
-        while not (stop.is_set() and is_last):
+        while events or not is_last:
+            is_last = stop.is_set()
             events = feed.after_each(positions, limit=50)
             seen.extend(event.id for event in events)
             positions.update((event.namespace, event.id) for event in events)
-            is_last = not events
 
     def write(number: int) -> None:
         for step in range(15):
