@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ WIDE, NARROW = (1280, 800), (360, 740)
 """Width and height of the window, in CSS pixels."""
 
 STEP_TIMEOUT_MS = 10_000
+UNFINISHED_WORK = Path(__file__).with_name("unfinished_work.js")
 _NOT_USED = (
     # Chromium draws its address bar's suggestions with pages of its own, two in each window: they take longer to load
     # than ours, although nobody sees the bar.
@@ -109,6 +111,7 @@ def open_context(
         timezone_id="UTC",
     )
     context.set_default_timeout(STEP_TIMEOUT_MS)
+    context.add_init_script(path=UNFINISHED_WORK)
     return context
 
 

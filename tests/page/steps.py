@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import monotonic
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,7 +18,7 @@ THEMES: tuple[Theme, ...] = ("dark", "light")
 """A tab is left in light, as it is opened."""
 
 _PENDING: WeakKeyDictionary[Page, set[Request]] = WeakKeyDictionary()
-QUIET_MS, STEP_MS, PATIENCE_MS = 300, 50, 15_000
+QUIET_CHECKS, PATIENCE_S = 2, 30
 
 
 def _pending(page: Page) -> set[Request]:
@@ -39,13 +40,15 @@ def _pending(page: Page) -> set[Request]:
 
 
 def settle(page: Page) -> None:
-    """Wait until everything that the tab asked is answered, and it asks nothing more."""
-    pending, quiet_ms, waited_ms = _pending(page), 0, 0
-    while quiet_ms < QUIET_MS:
-        page.wait_for_timeout(STEP_MS)
-        waited_ms += STEP_MS
-        quiet_ms = 0 if pending else quiet_ms + STEP_MS
-        assert waited_ms <= PATIENCE_MS, [request.url for request in pending]
+    """Wait until everything that the tab asked is answered, and it asks nothing more.
+
+    The tab counts what it has not ended yet (unfinished_work.js).
+    """
+    pending, quiet_checks, end = _pending(page), 0, monotonic() + PATIENCE_S
+    while quiet_checks < QUIET_CHECKS:
+        unfinished = page.evaluate("unfinishedWork()")
+        quiet_checks = 0 if pending or unfinished else quiet_checks + 1
+        assert monotonic() < end, (unfinished, [request.url for request in pending])
 
 
 def open_page(page: Page, origin: str, address: str = "") -> None:
