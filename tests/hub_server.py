@@ -35,7 +35,7 @@ def serving(folder: Path) -> Iterator[RunningHub]:
     """A hub whose model `org/small` is that of the folder."""
     asked: list[str] = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Hub, folder=folder, asked=asked))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield RunningHub(f"http://127.0.0.1:{server.server_port}", asked)
     finally:

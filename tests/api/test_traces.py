@@ -72,7 +72,7 @@ class _Handler(BaseHTTPRequestHandler):
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     collector = Collector()
-    serving = threading.Thread(target=collector.serve_forever, daemon=True)
+    serving = threading.Thread(target=collector.serve_forever, args=(0.01,), daemon=True)
     serving.start()
     yield collector
     collector.shutdown()

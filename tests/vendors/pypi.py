@@ -51,7 +51,7 @@ def serving(folder: Path) -> Iterator[PyPI]:
     pypi = PyPI({"REQUESTS_CA_BUNDLE": str(certificate)}, {"packaging/24.0": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Proxy, pypi=pypi, context=context))
     pypi.environment["HTTPS_PROXY"] = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield pypi
     finally:
