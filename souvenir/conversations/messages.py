@@ -37,7 +37,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.privacy.screening import AppliedPolicy
 from souvenir.retrieval.recall import VECTOR
 from souvenir.retrieval.relevance import NOTHING_FOUND, Found
-from souvenir.store.graph import mentions
+from souvenir.store.graph import mention_queue, mentions
 from souvenir.store.idempotency import Once, do_once, made_before
 from souvenir.store.learning import extractions
 from souvenir.store.messages import messages as rows
@@ -168,8 +168,9 @@ class Conversations:
 
         :raises SessionEnded: If the session of a message has ended.
         """
-        agent = ensure_agent(tx)
-        return [self._insert(tx, agent, one.draft, one.passages) for one in prepared]
+        inserted = self._insert(tx, ensure_agent(tx), [one.draft for one in prepared], indexed=True)
+        tx.passages.insert_all([(one.owner, of.passages) for one, of in zip(inserted, prepared, strict=True)])
+        return inserted
 
     @traced(MemoryOperation.CREATE, records=len)
     def append(
@@ -186,7 +187,7 @@ class Conversations:
             return do_once(
                 tx,
                 once,
-                lambda: [self._insert(tx, agent, draft, None, session_id) for draft in screened],
+                lambda: self._insert(tx, agent, screened, indexed=False, session_id=session_id),
                 ids=lambda made: [one.uid for one in made],
                 again=lambda uids: _require_messages(tx.connection, agent, uids),
             )
@@ -338,28 +339,40 @@ class Conversations:
         self,
         tx: Transaction,
         agent: Agent,
-        draft: MessageDraft,
-        passages: Sequence[PreparedPassage] | None,
+        drafts: Sequence[MessageDraft],
+        *,
+        indexed: bool,
         session_id: str | None = None,
-    ) -> Message:
-        """:param passages: None if the message is indexed later."""
-        at = draft.created_at or tx.now
-        message = rows.insert(
-            tx.connection,
-            tx.namespace_id,
-            draft,
-            self._place(tx, draft, session_id or draft.session_id, at),
-            agent_uid=agent.uid,
-            actor=tx.scope.actor,
-            created_at=at,
-            indexed=passages is not None,
-        )
-        if passages is not None:
-            tx.passages.insert(message.owner, passages)
-        return message
+    ) -> Sequence[Message]:
+        """Store messages without their passages.
 
-    def _place(self, tx: Transaction, draft: MessageDraft, session_id: str | None, at: datetime) -> MessagePlace:
-        """Return the message's place in the named session, or else in the active one; either is created if needed."""
+        :param session_id: The session of all; None: each names its own, or is of the active one.
+        """
+        inserted, opened = list[Message](), dict[str, int]()
+        for draft in drafts:
+            at = draft.created_at or tx.now
+            place = self._place(tx, draft, session_id or draft.session_id, at, opened)
+            message = rows.insert(
+                tx.connection,
+                tx.namespace_id,
+                draft,
+                place,
+                agent_uid=agent.uid,
+                actor=tx.scope.actor,
+                created_at=at,
+                indexed=indexed,
+            )
+            inserted.append(message)
+        mention_queue.put(tx.connection, tx.namespace_id, RecordKind.MESSAGE, [one.id for one in inserted])
+        return inserted
+
+    def _place(
+        self, tx: Transaction, draft: MessageDraft, session_id: str | None, at: datetime, opened: dict[str, int]
+    ) -> MessagePlace:
+        """Return the message's place in the named session, or else in the active one; either is created if needed.
+
+        :param opened: The rows of the named sessions that this transaction has used.
+        """
         connection, namespace_id = tx.connection, tx.namespace_id
         user_row = (
             None if draft.user is None else sessions.ensure_user(connection, namespace_id, draft.user, min(at, tx.now))
@@ -367,7 +380,7 @@ class Conversations:
         if session_id is None:
             row = sessions.running_row(connection, namespace_id, user_row, at, self._idle)
         else:
-            row = sessions.open_row(connection, namespace_id, session_id)
+            row = opened.get(session_id) or sessions.open_row(connection, namespace_id, session_id)
         if row is None:
             row = sessions.insert(
                 connection,
@@ -379,6 +392,8 @@ class Conversations:
                 implicit=session_id is None,
                 started_at=at,
             )
+        if session_id is not None:
+            opened[session_id] = row
         return sessions.take_place(connection, row, at, user_row, draft.user)
 
 

@@ -15,9 +15,8 @@ from datetime import datetime
 from souvenir.core.passages import PassageOwner, SpokenBy, Utterance
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
-from souvenir.core.types import JsonObject, MessageRole, PassageKind, RecordKind
+from souvenir.core.types import JsonObject, MessageRole, PassageKind
 from souvenir.store.admin.keys import key_id_of
-from souvenir.store.graph import mention_queue
 from souvenir.store.messages.sessions import MessagePlace
 from souvenir.store.rows import ids_parameter, only, readable, select
 from souvenir.store.sql import Connection, SqlValue
@@ -113,6 +112,7 @@ def insert(
     created_at: datetime,
     indexed: bool,
 ) -> Message:
+    """Store a message; the caller queues it for the graph."""
     uid = str(uuid.uuid4())
     message_id = only(
         connection,
@@ -134,7 +134,6 @@ def insert(
             key_id_of(actor),
         ),
     )
-    mention_queue.put(connection, namespace_id, RecordKind.MESSAGE, [message_id])
     return Message(
         id=message_id,
         uid=uid,
