@@ -44,7 +44,7 @@ from souvenir.retrieval.profiles import Profiles
 from souvenir.retrieval.relevance import Found
 from souvenir.retrieval.searcher import Searcher, memories_of
 from souvenir.retrieval.serving_model import Models
-from souvenir.store import namespaces, vectors
+from souvenir.store import index_changes, namespaces, vectors
 from souvenir.store.database import Database
 from souvenir.store.passages import insert_embeddings
 from souvenir.store.sql import Connection
@@ -346,7 +346,7 @@ class IndexedStore:
         self.models.tidy_indexes()
 
     def _maintain(self) -> None:
-        """Check the file, refill the reserve, tidy up the indexes, write the marker, and make a backup if it is due."""
+        """Check the file, refill the reserve, tidy up indexes and their log, and make a backup if it is due."""
         self._database.check_for_damage()
         self._database.refill_reserve()
         self.models.tidy_indexes()
@@ -354,6 +354,17 @@ class IndexedStore:
         if self._settings.backup_interval_hours and self.keeps_backups:
             self._back_up_if_due(utc_now())
         self.models.cross_check()
+        self._trim_index_changes(utc_now())
+
+    def _trim_index_changes(self, now: datetime) -> None:
+        if not self.owns("index_changes"):
+            return
+        with self._database.read() as connection:
+            quiet = index_changes.quiet(connection, now)
+        for namespace_id in quiet:
+            trim = partial(index_changes.trim_quiet, namespace_id=namespace_id)
+            while self._database.write_rows(trim, alone=False):
+                pass
 
     def _back_up_if_due(self, now: datetime) -> None:
         with self._database.read() as connection:

@@ -11,7 +11,7 @@ import json
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -25,6 +25,12 @@ KEPT_WRITES = 100_000
 """Writes of a namespace, of any kind, in the log. An index that lacks an earlier one of its kind is built again."""
 
 TRIM_EVERY = 1_000
+
+KEPT_FOR = timedelta(days=7)
+KEPT_OF_QUIET = 100
+"""Writes in the log of a namespace that nobody wrote to for `KEPT_FOR`. Loaded indexes are never so far behind."""
+
+TRIMMED_AT_ONCE = 10_000
 
 log = structlog.get_logger(__name__)
 
@@ -138,6 +144,34 @@ def _trim(connection: Connection, namespace_id: int, up_to: int) -> None:
         (namespace_id, up_to),
     )
     connection.execute("DELETE FROM index_changes WHERE namespace_id = ? AND change_seq <= ?", (namespace_id, up_to))
+
+
+def quiet(connection: Connection, now: datetime) -> list[int]:
+    """Return the namespaces whose log has entries that nobody needs, because the last write is long ago."""
+    return list(
+        select(
+            connection,
+            int,
+            "SELECT id FROM namespaces n WHERE changed_at < ? AND EXISTS "
+            "(SELECT 1 FROM index_changes c WHERE c.namespace_id = n.id AND c.change_seq <= n.change_seq - ?)",
+            (to_us(now - KEPT_FOR), KEPT_OF_QUIET),
+        )
+    )
+
+
+def trim_quiet(connection: Connection, namespace_id: int) -> bool:
+    """Delete some entries of a namespace except the last ones; return False if there were none."""
+    first, last = only(
+        connection,
+        tuple[int | None, int | None],
+        "SELECT (SELECT min(change_seq) FROM index_changes WHERE namespace_id = ?1), "
+        "(SELECT change_seq FROM namespaces WHERE id = ?1)",
+        (namespace_id,),
+    )
+    if first is None or last is None or first > last - KEPT_OF_QUIET:
+        return False
+    _trim(connection, namespace_id, min(last - KEPT_OF_QUIET, first + TRIMMED_AT_ONCE))
+    return True
 
 
 def clear(connection: Connection) -> None:

@@ -1,0 +1,63 @@
+"""The log of index changes is emptied of what nobody needs, and an index that needs it is built again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from souvenir.core.timestamps import to_us, utc_now
+from souvenir.core.types import MemoryDraft, PassageKind, Scope, SearchQuery
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store import index_changes
+
+QUIET, BUSY = Scope("quiet"), Scope("busy")
+WRITES = index_changes.KEPT_OF_QUIET + 20
+
+
+def filled(engine: MemoryEngine) -> None:
+    for number in range(WRITES):
+        for scope in (QUIET, BUSY):
+            engine.add(scope, MemoryDraft(f"note {number} about violins", "notes"))
+    long_ago = utc_now() - index_changes.KEPT_FOR - timedelta(seconds=1)
+    engine.write_rows(
+        lambda rows: rows.execute("UPDATE namespaces SET changed_at = ? WHERE name = 'quiet'", (to_us(long_ago),))
+    )
+
+
+def entries(engine: MemoryEngine, scope: Scope) -> list[int]:
+    """The numbers of the logged writes."""
+    with engine.namespace(scope) as (connection, namespace):
+        assert namespace is not None
+        query = "SELECT change_seq FROM index_changes WHERE namespace_id = ? ORDER BY change_seq"
+        return [row[0] for row in connection.execute(query, (namespace.id,))]
+
+
+def touched_since(engine: MemoryEngine, scope: Scope, change_seq: int) -> int | None:
+    with engine.namespace(scope) as (connection, namespace):
+        assert namespace is not None
+        touched = index_changes.since(connection, namespace.id, PassageKind.MEMORY, change_seq)
+    return None if touched is None else len(touched.passage_ids)
+
+
+def test_a_namespace_that_nobody_writes_to_keeps_its_last_entries(engine: MemoryEngine):
+    filled(engine)
+    engine._maintain()
+    kept = entries(engine, QUIET)
+    assert len(kept) == index_changes.KEPT_OF_QUIET
+    assert len(entries(engine, BUSY)) == WRITES
+    assert touched_since(engine, QUIET, kept[0] - 1) == index_changes.KEPT_OF_QUIET
+    assert touched_since(engine, QUIET, kept[0] - 2) is None
+    assert touched_since(engine, BUSY, 1) == WRITES - 1
+    assert list(engine.check()) == []
+    assert engine.search(QUIET, SearchQuery("violins", top_k=3)) is not None
+
+
+def test_entries_are_deleted_in_parts(engine: MemoryEngine, monkeypatch):
+    monkeypatch.setattr(index_changes, "TRIMMED_AT_ONCE", 3)
+    filled(engine)
+    with engine.namespace(QUIET) as (connection, namespace):
+        assert index_changes.quiet(connection, utc_now()) == [namespace.id]
+    parts = 0
+    while engine.write_rows(lambda rows: index_changes.trim_quiet(rows, namespace.id)):
+        parts += 1
+    assert parts == 5
+    assert len(entries(engine, QUIET)) == index_changes.KEPT_OF_QUIET
