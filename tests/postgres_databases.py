@@ -20,10 +20,10 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import SecretStr
 
+from benchmarks.postgres_server import postgres_server
 from souvenir.core.settings import Settings
 from souvenir.store.postgres import replicas
 from souvenir.store.postgres.schema import migrate
-from tests.postgres_server import postgres_server
 
 SERVER = "SOUVENIR_TESTS_POSTGRES_SERVER"
 """The environment variable with the address of the server."""

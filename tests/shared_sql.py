@@ -17,9 +17,9 @@ import apsw
 import psycopg
 import pytest
 
+from benchmarks.postgres_server import postgres_server
 from souvenir.store.postgres.dialect import translate
 from souvenir.store.postgres.schema import SCHEMA, migrate
-from tests.postgres_server import postgres_server
 
 PACKAGE = str(Path(__file__).resolve().parent.parent / "souvenir")
 OF_SQLITE = (f"{PACKAGE}/store/sqlite/", f"{PACKAGE}/transfer/reference_store.py")

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tests.postgres_server import postgres_server
+from benchmarks.postgres_server import postgres_server
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCALE = ROOT / "docker-compose.scale.yml"

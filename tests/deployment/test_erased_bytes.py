@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.postgres_server import postgres_server
+from benchmarks.postgres_server import postgres_server
 
 MARK = b"marked-for-erasure"
 ROWS, MARKED = 2_000, 100

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from souvenir.core.timestamps import to_us, utc_now
 from souvenir.core.types import MemoryDraft, PassageKind, Scope, SearchQuery
 from souvenir.memories.engine import MemoryEngine
@@ -51,10 +53,11 @@ def test_a_namespace_that_nobody_writes_to_keeps_its_last_entries(engine: Memory
     assert engine.search(QUIET, SearchQuery("violins", top_k=3)) is not None
 
 
-def test_entries_are_deleted_in_parts(engine: MemoryEngine, monkeypatch):
+def test_entries_are_deleted_in_parts(engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(index_changes, "TRIMMED_AT_ONCE", 3)
     filled(engine)
     with engine.namespace(QUIET) as (connection, namespace):
+        assert namespace is not None
         assert index_changes.quiet(connection, utc_now()) == [namespace.id]
     parts = 0
     while engine.write_rows(lambda rows: index_changes.trim_quiet(rows, namespace.id)):

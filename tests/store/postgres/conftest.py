@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 import psycopg
 import pytest
 
+from benchmarks.postgres_server import postgres_server
 from souvenir.store.postgres.connection import PostgresConnection
 from souvenir.store.postgres.schema import SCHEMA, migrate
 from tests.postgres_databases import PostgresDatabases
-from tests.postgres_server import postgres_server
 
 
 @pytest.fixture(scope="session")
