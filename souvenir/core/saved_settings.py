@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic_settings import BaseSettings, InitSettingsSource
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
 
 from souvenir.core.errors import SavedSettingsUnusable
 
@@ -43,10 +43,13 @@ class SavedSource(InitSettingsSource):
     """The saved file as a settings source, after the environment and `.env` have named the file."""
 
     def __init__(self, settings_class: type[BaseSettings]) -> None:
-        super().__init__(settings_class, {})
+        # Nothing is read yet, so there are no names to match with those of the fields.
+        PydanticBaseSettingsSource.__init__(self, settings_class)
+        self.init_kwargs = {}
 
     def __call__(self) -> dict[str, Any]:
-        return InitSettingsSource(self.settings_cls, saved_settings(self.current_state.get("config_file")))()
+        found = saved_settings(self.current_state.get("config_file"))
+        return InitSettingsSource(self.settings_cls, found)() if found else {}
 
 
 def saved_settings(named: str | Path | None) -> dict[str, Any]:
