@@ -5,22 +5,25 @@ Fixtures of one subject are in the folder or the file of that subject.
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import signal
 import tempfile
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from heapq import nlargest
 from operator import itemgetter
 from pathlib import Path
 from shutil import disk_usage
+from typing import Any
 
 import apsw
 import pytest
 import structlog
 from hypothesis import settings as hypothesis_settings
+from pydantic_settings import EnvSettingsSource
 from starlette import testclient
 
 from benchmarks.service import Service
@@ -157,6 +160,23 @@ def _hermetic_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         patch.setenv("EVENT_STREAM_MAX_S", "0.05")
         # The memory of this process is that of all tests, and every service would have the C library search it.
         patch.setenv("MEMORY_TRIM_ENABLED", "false")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _known_environments() -> Iterator[None]:
+    """Read each environment once: settings are made for almost every test, and most of the time is spent on this."""
+    read: Callable[[EnvSettingsSource], dict[str, Any]] = EnvSettingsSource.__call__
+    known: dict[Any, dict[str, Any]] = {}
+
+    def remembered(source: EnvSettingsSource) -> dict[str, Any]:
+        environment = type(source), source.settings_cls, frozenset(source.env_vars.items())
+        if environment not in known:
+            known[environment] = read(source)
+        return copy.deepcopy(known[environment])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EnvSettingsSource, "__call__", remembered)
         yield
 
 
