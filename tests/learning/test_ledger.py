@@ -19,7 +19,6 @@ from souvenir.core.errors import (
 from souvenir.core.ledger import FactStage, Phase, Verdict
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryPatch, OriginClass, Scope
-from souvenir.jobs.worker import Jobs
 from souvenir.learning.choices import ChosenAction, chosen
 from souvenir.learning.extraction import Extraction
 from souvenir.memories.engine import MemoryEngine
@@ -373,9 +372,7 @@ def test_a_rerun_asks_another_model_about_the_same_transcript_and_changes_nothin
         learning.close()
 
 
-def test_a_rerun_of_a_forgotten_transcript_is_refused(
-    learning: Extraction, jobs: Jobs, engine: MemoryEngine, remember: Remember
-):
+def test_a_rerun_of_a_forgotten_transcript_is_refused(learning: Extraction, engine: MemoryEngine, remember: Remember):
     old = remember("Ann lives in Oslo")
     job = done(
         learning, submit(learning.jobs, [decided("Ann lives in Bergen", Verdict.UPDATE, seen(engine, old))], **OPTIONS)
