@@ -2,11 +2,13 @@
 
     python -m benchmarks.namespaces                      10,000 namespaces of 100 memories: some 20 minutes
     python -m benchmarks.namespaces --namespaces 500
+    python -m benchmarks.namespaces --memories 10 --postgres --index-memory-mb 512
 
 The texts are synthetic, and their vectors are handed out while the folder is filled. The service is then started on it
 with the real model, every namespace is searched for the first time, which makes its index, and the service is stopped.
 What follows is measured: the next start, a search in every namespace, and searches in warm ones. Next to it, in turns,
-runs a service with one namespace of as many memories: a search in a warm namespace should take as long as there.
+runs a service with one namespace of as many memories: a search in a warm namespace should take as long as there. With
+`--postgres` both store in a database of PostgreSQL each.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from benchmarks.engine.corpus import Corpus, LookupEmbedder, make_corpus
+from benchmarks.postgres_server import new_database, postgres_server
 from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
 from benchmarks.service import Client, Service, ServiceFailed
 from souvenir.core.settings import Settings
@@ -28,7 +33,6 @@ from souvenir.core.types import MemoryDraft, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.embedding.onnx_embedder import OnnxEmbedder
 
-MEMORIES = 100
 TEXTS = 5_000
 QUERIES = 8
 SOURCE = "benchmark/namespaces"
@@ -41,12 +45,12 @@ MIB = 2**20
 START_S, RESIDENT_MB, COLD_MS, WARM_RATIO = 3.0, 600.0, 30.0, 1.1
 
 
-def fill(data_dir: Path, corpus: Corpus, namespaces: int) -> None:
+def fill(data_dir: Path, url: str | None, corpus: Corpus, namespaces: int, memories: int) -> None:
     dice = random.Random(0)
-    settings = Settings(data_dir=data_dir)
+    settings = Settings(data_dir=data_dir, database_url=None if url is None else SecretStr(url))
     with closing(MemoryEngine.open(settings, LookupEmbedder(corpus, OnnxEmbedder().model_id))) as engine:
         for number in range(namespaces):
-            texts = dice.sample(corpus.texts[:TEXTS], MEMORIES)
+            texts = dice.sample(corpus.texts[:TEXTS], memories)
             engine.add_batch(Scope(_name(number)), [MemoryDraft(text, SOURCE) for text in texts])
             if (number + 1) % REPORT_EVERY == 0:
                 progress(f"{number + 1} namespaces are stored")
@@ -68,13 +72,22 @@ def timed(client: Client, corpus: Corpus, names: Iterable[str]) -> list[float]:
     return durations
 
 
-def run(count: int) -> bool:
+def run(count: int, memories: int, index_memory_mb: int, *, postgres: bool) -> bool:
     """Return whether every target was met."""
     corpus = make_corpus(TEXTS, spare=1, query_count=QUERIES)
-    with tempfile.TemporaryDirectory(prefix="souvenir-namespaces-") as folder:
-        many, single = Service(Path(folder) / "many"), Service(Path(folder) / "single")
-        fill(single.data_dir, corpus, 1)
-        fill(many.data_dir, corpus, count)
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="souvenir-namespaces-")))
+        services: list[Service] = []
+        server = None
+        if postgres:
+            (folder / "postgres").mkdir()
+            server = opened.enter_context(postgres_server(folder / "postgres"))
+        for name, namespaces in (("single", 1), ("many", count)):
+            url = None if server is None else new_database(server, name)
+            fill(folder / name, url, corpus, namespaces, memories)
+            settings = {} if url is None else {"DATABASE_URL": url}
+            services.append(Service(folder / name, INDEX_MEMORY_MB=str(index_memory_mb), **settings))
+        single, many = services
         try:
             many.start()
             with closing(many.client()) as client:
@@ -99,7 +112,8 @@ def run(count: int) -> bool:
             ("in the only namespace of a service", alone),
         )
     ]
-    print(f"\n{count:,} namespaces of {MEMORIES} memories; milliseconds of a search over HTTP\n")
+    print(f"\n{count:,} namespaces of {memories} memories, {index_memory_mb} MiB for indexes")
+    print("milliseconds of a search over HTTP\n")
     print(table(("search", "p50", "p95", "p99", "max"), rows))
     targets = [
         Target("start, s", start_s, START_S),
@@ -138,7 +152,12 @@ def searches(
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--namespaces", type=int, default=10_000)
-    return 0 if run(parser.parse_args().namespaces) else 1
+    parser.add_argument("--memories", type=int, default=100, help="memories in each namespace")
+    parser.add_argument("--index-memory-mb", type=int, default=2048)
+    parser.add_argument("--postgres", action="store_true", help="store in PostgreSQL instead of SQLite")
+    arguments = parser.parse_args()
+    met = run(arguments.namespaces, arguments.memories, arguments.index_memory_mb, postgres=arguments.postgres)
+    return 0 if met else 1
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
+from urllib.parse import urlsplit
+
+import psycopg
 
 
 @contextmanager
@@ -21,3 +24,10 @@ def postgres_server(folder: Path) -> Iterator[str]:
         yield server.get_uri()
     finally:
         server.cleanup()
+
+
+def new_database(url: str, name: str) -> str:
+    """Create another database on the server, and return its address."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return urlsplit(url)._replace(path=f"/{name}").geturl()

@@ -23,14 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import urlsplit
 
 import psycopg
 from pydantic import SecretStr
 
 from benchmarks.engine.corpus import Corpus, LookupEmbedder, make_corpus
 from benchmarks.engine.sides import SCOPE, SOURCE, Ours
-from benchmarks.postgres_server import postgres_server
+from benchmarks.postgres_server import new_database, postgres_server
 from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
 from benchmarks.service import Service
 from benchmarks.talk.__main__ import TurnEmbedder
@@ -143,13 +142,6 @@ def start_s(corpus: Corpus, messages: int, folder: Path, url: str) -> tuple[floa
     return answer("new"), answer("new")
 
 
-def database_of(url: str, name: str) -> str:
-    """Create another database on the server, and return its address."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return urlsplit(url)._replace(path=f"/{name}").geturl()
-
-
 def cpu_by_replicas(folder: Path, url: str, requests: int) -> list[tuple[int, float, float]]:
     """Milliseconds of processor time of one search by the number of replicas: in replicas, and in PostgreSQL."""
     found: list[tuple[int, float, float]] = []
@@ -206,7 +198,7 @@ def run(memories: int, messages: int, requests: int, folder: Path, url: str) -> 
     talk = make_corpus(messages, spare=1, query_count=1, seed=1)
     without_s, with_s = start_s(talk, messages, folder, url)
     progress(f"a new replica answered from {messages} messages in {without_s:.1f} s, with a snapshot in {with_s:.1f} s")
-    by_replicas = cpu_by_replicas(folder, database_of(url, "replicas"), requests)
+    by_replicas = cpu_by_replicas(folder, new_database(url, "replicas"), requests)
     print("\n" + table(("operation", "embedded, ms", "PostgreSQL, ms", "round trips"), rows))
     header = ("replicas", "CPU in replicas, ms a search", "CPU in PostgreSQL, ms a search")
     print("\n" + table(header, [(f"{many}", f"{own:.1f}", f"{theirs:.2f}") for many, own, theirs in by_replicas]))
