@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from app import create_app
+from benchmarks.service import Service
 from souvenir.core.settings import Settings
 from tests.api.conftest import BASE_URL, KEY, Start
-from tests.api.test_app import served
 from tests.fake_embedder import FakeEmbedder, fake_of
 
 ENV, WRONG = {"X-API-Key": KEY}, {"X-API-Key": "mem_" + "0" * 32}
@@ -228,10 +229,15 @@ def test_a_header_that_names_another_method_is_not_read(start: Start):
 @pytest.mark.parametrize(("trusted", "from_elsewhere"), [("", 429), ("127.0.0.1", 401), ("10.0.0.0/8", 429)])
 def test_forwarded_addresses_of_trusted_proxies_are_used(tmp_path: Path, trusted: str, from_elsewhere: int):
     settings = {"API_KEY": KEY, "AUTH_RATE_LIMIT": "2", "TRUSTED_PROXIES": trusted}
-    with served(tmp_path / "data", **settings) as (client, _, _):
+    service = Service(tmp_path / "data", **settings)
+    service.start()
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{service.port}", trust_env=False) as client:
 
-        def status(headers: dict[str, str], forwarded: str) -> int:
-            return client.get("/api/keys", headers={**headers, "X-Forwarded-For": forwarded}).status_code
+            def status(headers: dict[str, str], forwarded: str) -> int:
+                return client.get("/api/keys", headers={**headers, "X-Forwarded-For": forwarded}).status_code
 
-        assert [status(WRONG, "203.0.113.7") for _ in range(3)] == [401, 401, 429]
-        assert status(WRONG, "203.0.113.8") == from_elsewhere
+            assert [status(WRONG, "203.0.113.7") for _ in range(3)] == [401, 401, 429]
+            assert status(WRONG, "203.0.113.8") == from_elsewhere
+    finally:
+        service.kill()

@@ -13,6 +13,7 @@ from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments
 from souvenir.models.llm.prompts import Prompt
 from souvenir.models.llm.provider import LLMProvider, provider_of
+from souvenir.models.providers import retry
 from tests.vendors.llm import LLMVendor
 
 WIRES = ("anthropic", "openai", "ollama")
@@ -40,6 +41,12 @@ class Lenient(BaseModel):
 GOOD = {"facts": [{"text": "The key lies outside", "certain": True}]}
 
 Provide = Callable[..., LLMProvider]
+
+
+@pytest.fixture(autouse=True)
+def _short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retry soon, unless the vendor says when; tests/models/test_retry.py holds how long the delays are."""
+    monkeypatch.setattr(retry, "FIRST_DELAY_S", 0.02)
 
 
 @pytest.fixture
