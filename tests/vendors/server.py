@@ -86,6 +86,8 @@ class Server(Generic[Asked]):
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # The body is sent after the headers, and would wait 40 ms for their acknowledgement.
+            disable_nagle_algorithm = True
 
             def do_POST(self) -> None:
                 vendor._answer(self)
