@@ -11,6 +11,7 @@ from typing import Any, Self
 import psycopg
 from psycopg import RawCursor, Transaction
 from psycopg.adapt import Loader
+from psycopg.pq import TransactionStatus
 
 from souvenir.store.postgres.dialect import translate
 from souvenir.store.sql import Parameters
@@ -84,9 +85,9 @@ class PostgresConnection:
         self._open: list[AbstractContextManager[Transaction]] = []
 
     @property
-    def is_closed(self) -> bool:
-        """True if the connection is lost."""
-        return self._connection.closed
+    def in_transaction(self) -> bool:
+        """True if a transaction is open whose statements did not fail; False if the connection is lost."""
+        return self._connection.info.transaction_status is TransactionStatus.INTRANS
 
     def execute(self, statement: str, parameters: Parameters = (), /) -> _Rows:
         translated = translate(statement)

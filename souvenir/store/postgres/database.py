@@ -51,7 +51,7 @@ from souvenir.store.postgres import start
 from souvenir.store.postgres.connection import PostgresConnection
 from souvenir.store.postgres.replicas import Replicas
 from souvenir.store.postgres.schema import migrate
-from souvenir.store.postgres.write_groups import WAITED_TOO_LONG, PendingWrite, WriteGroups
+from souvenir.store.postgres.write_groups import WAITED_TOO_LONG, PendingWrite, RepeatAlone, WriteGroups
 from souvenir.store.sqlite.backups import Backup, Backups
 from souvenir.store.sqlite.copies import Copies
 from souvenir.store.sqlite.locks import lock_folder
@@ -73,6 +73,9 @@ WRITER_IDLE_S = 5
 
 TURNS = 64
 """Transactions of a replica that may wait for locks at once: if it stops, it gets each of them, for `WRITER_IDLE_S`."""
+
+GROUP_S = 1.0
+"""The works of a group take this long together; those that have not begun by then are in the next one."""
 
 WRITE_TRIES = 5
 """How often a write begins that another one made impossible, such as one that waits for locks in another order."""
@@ -310,12 +313,7 @@ class PostgresDatabase:
             self._commit(group)
         except RETRIED as error:
             log.info("writes_repeated", reason=type(error).__name__, writes=len(group))
-            for write in group:
-                write.error = None
-                try:
-                    self._store_one(write)
-                except Exception as failed:  # noqa: BLE001 - the thread of the write raises it
-                    write.error = failed
+            raise RepeatAlone from error
 
     def _store_one(self, write: PendingWrite) -> None:
         tried = 1
@@ -331,27 +329,41 @@ class PostgresDatabase:
                 tried += 1
 
     def _commit(self, group: Sequence[PendingWrite]) -> None:
+        done: list[PendingWrite] = []
         with self._transaction(group[0].begin) as connection:
+            first_s = time.perf_counter()
             for write in group:
                 write.begun_s = time.perf_counter()
+                if done and write.begun_s - first_s > GROUP_S:
+                    break
                 if len(group) == 1:
                     write.result = write.work(connection)
                 else:
                     self._run_in_group(write, connection)
+                done.append(write)
         committed_s = time.perf_counter()
-        for write in group:
-            write.committed_s = committed_s
+        for write in done:
+            if write.error is None:
+                write.committed_s = committed_s
 
     def _run_in_group(self, write: PendingWrite, connection: PostgresConnection) -> None:
+        """Run a write in a savepoint.
+
+        :raises RepeatAlone: If it left nothing to go on with, such as a lost connection.
+        """
+        if write.begun_s > write.until_s:
+            write.error = Overloaded(WAITED_TOO_LONG)
+            return
         try:
             with self._failing_plainly(), connection:
                 write.result = write.work(connection)
         except RETRIED:
             raise
-        except Exception as error:
-            if connection.is_closed:
-                raise
+        except Exception as error:  # noqa: BLE001 - the thread of the write raises it
             write.error = error
+        if not connection.in_transaction:
+            log.info("writes_repeated", reason=type(write.error).__name__)
+            raise RepeatAlone from write.error
 
     def _heard_news(self) -> None:
         for notify in (*self.on_news, *self.on_commit):
@@ -371,9 +383,11 @@ class PostgresDatabase:
             try:
                 yield PostgresConnection(connection, self.unreadable)
                 try:
-                    connection.execute("COMMIT")
+                    ended = connection.execute("COMMIT").statusmessage
                 except LOST as error:
                     raise DatabaseUnavailable(UNREACHABLE if begin == _READ else UNCERTAIN) from error
+                if ended != "COMMIT" and begin != _READ:
+                    raise RuntimeError("A statement of the write failed, and nothing was stored")
             except BaseException:
                 with suppress(psycopg.Error):
                     connection.rollback()

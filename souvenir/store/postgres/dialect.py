@@ -1,7 +1,7 @@
 """The translation of statements from the SQL that both engines share to PostgreSQL's.
 
 What differs in names only is defined in the schema (`functions.sql`); here is what differs in syntax (parameters, and
-casts to bytes), and lists of ids, which PostgreSQL's planner takes for few only if they are arrays.
+casts to bytes), and lists of ids, which the planner takes for few only if they are arrays.
 """
 
 from __future__ import annotations
@@ -24,12 +24,9 @@ _HINTS = ((re.compile(r"\bCROSS JOIN (\S+(?: \w+)?) ON\b"), r"JOIN \1 ON"), (re.
 _PART = re.compile(r"\b(\w+)\.value (?=->)")
 """`value` of an element of `json_each` that is an array or object is its JSON."""
 
-_CHOSEN = re.compile(r"(?<!NOT )\bIN \(SELECT (value|atom) FROM json_each\((\?\d*)\)\)")
-_ARRAYS = {
-    "value": r"translate(\2, '[]', '{}')::bigint[]",
-    "atom": r"ARRAY(SELECT json_array_elements_text(\2::text::json))",
-}
-"""A list of ids or names, as an array: its rows are read by an index, whatever the planner knows of the table."""
+_CHOSEN = re.compile(r"(?<!NOT )\bIN \(SELECT value FROM json_each\((\?\d*)\)\)")
+_ARRAY = r"= ANY ((SELECT translate(\1, '[]', '{}')::bigint[])::bigint[])"
+"""A list of ids is an array that is parsed once: an index finds the rows, whatever the planner knows of the table."""
 
 _BYTES_LITERAL = re.compile(r"\bx'([0-9a-fA-F]*)'")
 
@@ -71,7 +68,7 @@ def translate(statement: str) -> Translated:
 
     for hint, plain in _HINTS:
         statement = hint.sub(plain, statement)
-    statement = _CHOSEN.sub(lambda found: found.expand(f"= ANY ({_ARRAYS[found[1]]})"), statement)
+    statement = _CHOSEN.sub(_ARRAY, statement)
     statement = _with_json_objects(_PART.sub(r"\1.part ", statement))
     text = _BYTES_LITERAL.sub(r"'\\x\1'::bytea", _TEXT_AS_BYTES.sub(r"convert_to(\1, 'UTF8')", statement))
     return Translated(_TOKEN.sub(parameter, text), tuple(names))

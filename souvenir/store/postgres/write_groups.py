@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from threading import Condition
 from typing import Any, Protocol
@@ -18,29 +20,43 @@ MAX_GROUP = 32
 WAITED_TOO_LONG = "The write waited too long for others; try again in a moment"
 
 
+class RepeatAlone(Exception):
+    """The transaction of a group failed as a whole, and certainly stored nothing."""
+
+
 @dataclass(slots=True, eq=False)
 class PendingWrite:
     """A write and its outcome.
 
     :param begin: The statements that begin its transaction and take its locks.
+    :param until_s: When it must have begun.
+    :param is_alone: It is in no group any more.
     """
 
     begin: str
     work: Callable[[PostgresConnection], Any]
     asked_s: float = field(default_factory=time.perf_counter)
+    until_s: float = 0.0
     begun_s: float = 0.0
     committed_s: float = 0.0
     result: Any = None
     error: BaseException | None = None
+    is_alone: bool = False
     has_ended: bool = False
+
+    @property
+    def is_decided(self) -> bool:
+        return self.error is not None or self.committed_s > 0
 
 
 class Store(Protocol):
     def __call__(self, group: Sequence[PendingWrite]) -> None:
         """Run writes with the same `begin` in one transaction and commit it.
 
-        Each write gets its result, or its error if it failed alone and left nothing; an error that is raised is that
-        of all.
+        Each write gets its result and the time of the commit, or its error if it failed alone and left nothing; those
+        that get neither are stored later. An error that is raised is that of all.
+
+        :raises RepeatAlone: If each of several writes must be tried alone.
         """
 
 
@@ -62,39 +78,65 @@ class WriteGroups:
 
         :raises Overloaded: If it did not begin in `timeout_s`; nothing was written.
         """
-        until_s = time.perf_counter() + time_left(timeout_s)
+        write.until_s = time.perf_counter() + time_left(timeout_s)
         with self._changed:
             self._waiting.append(write)
-        while group := self._next_group(write, until_s):
+        while group := self._next_group(write):
             try:
-                self._store(group)
+                if group == [write]:
+                    self._store(group)
+                else:
+                    # The deadline of this thread's request is none of the others'.
+                    Context().run(self._store, group)
+            except RepeatAlone:
+                for one in group:
+                    one.is_alone, one.error = True, None
             except BaseException as error:  # noqa: BLE001 - the thread of each write raises it
-                for failed in group:
-                    failed.error = error
+                for one in group:
+                    if not one.is_decided:
+                        one.error = error if len(group) == 1 else _copied(error)
             finally:
-                with self._changed:
-                    self._is_storing = False
-                    for ended in group:
-                        ended.has_ended = True
-                    self._changed.notify_all()
+                self._ended(group)
 
-    def _next_group(self, write: PendingWrite, until_s: float) -> list[PendingWrite]:
+    def _next_group(self, write: PendingWrite) -> list[PendingWrite]:
         """Return what this thread has to store; nothing if the write has ended."""
         with self._changed:
             while not write.has_ended:
-                if not self._is_storing:
-                    self._is_storing = True
-                    return self._take()
                 is_waiting = write in self._waiting
-                left_s = until_s - time.perf_counter()
+                left_s = write.until_s - time.perf_counter()
                 if is_waiting and left_s <= 0:
                     self._waiting.remove(write)
                     raise Overloaded(WAITED_TOO_LONG)
+                if is_waiting and not self._is_storing:
+                    self._is_storing = True
+                    return self._take()
                 self._changed.wait(left_s if is_waiting else None)
         return []
 
     def _take(self) -> list[PendingWrite]:
         group = [self._waiting.popleft()]
-        while self._waiting and len(group) < MAX_GROUP and self._waiting[0].begin == group[0].begin:
+        while self._waiting and len(group) < MAX_GROUP and _fits(self._waiting[0], group[0]):
             group.append(self._waiting.popleft())
         return group
+
+    def _ended(self, group: Sequence[PendingWrite]) -> None:
+        with self._changed:
+            self._is_storing = False
+            for one in group:
+                one.has_ended = one.is_decided
+            self._waiting.extendleft(one for one in reversed(group) if not one.is_decided)
+            self._changed.notify_all()
+
+
+def _fits(write: PendingWrite, first: PendingWrite) -> bool:
+    return write.begin == first.begin and not write.is_alone and not first.is_alone
+
+
+def _copied(error: BaseException) -> BaseException:
+    """Return an exception for one thread, which adds its traceback to it."""
+    try:
+        copied = copy.copy(error)
+    except TypeError:  # the arguments of the class are others than its `args`
+        return error
+    copied.__cause__ = error
+    return copied

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from pydantic import SecretStr
 
-from souvenir.core.errors import InvalidRequest, Overloaded
+from souvenir.core.concurrency import Deadline, deadline
+from souvenir.core.errors import DatabaseUnavailable, DeadlineExceeded, InvalidRequest, Overloaded
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, Scope
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store.postgres import database
 from souvenir.store.postgres.connection import PostgresConnection
 from tests.fake_embedder import FakeEmbedder
 
@@ -55,16 +59,18 @@ def held(engine: MemoryEngine, pool: ThreadPoolExecutor) -> Iterator[None]:
         holding.result(WAIT_S)
 
 
-def gathered(engine: MemoryEngine, pool: ThreadPoolExecutor, works: list[Work]) -> list[Future[object]]:
-    """Submit writes one after the other, each when the one before waits."""
-    waiting = []
-    for count, work in enumerate(works, 1):
-        waiting.append(pool.submit(engine.write_rows, work))
+def gathered(
+    engine: MemoryEngine, pool: ThreadPoolExecutor, works: list[Work], *, waiting: int = 0
+) -> list[Future[object]]:
+    """Submit writes one after the other, each when the one before waits, after others that do."""
+    writes = []
+    for count, work in enumerate(works, waiting + 1):
+        writes.append(pool.submit(engine.write_rows, work))
         until_s = time.monotonic() + WAIT_S
         while engine._database._waiting_writes() < count:  # type: ignore[attr-defined]
             assert time.monotonic() < until_s
             time.sleep(0.001)
-    return waiting
+    return writes
 
 
 def transaction_of(connection: Any) -> object:
@@ -125,6 +131,62 @@ def test_a_group_that_meets_another_transaction_is_repeated_one_by_one(
         assert contested.result(WAIT_S) == "theirs"
         assert other.result(WAIT_S)
     assert len(tries) == 2
+
+
+def test_a_write_that_loses_the_connection_is_alone_to_fail(engine: MemoryEngine):
+    def ends_it(connection: Any) -> None:
+        connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    with ThreadPoolExecutor(9) as pool:
+        with held(engine, pool):
+            first, failed, last = gathered(engine, pool, [transaction_of, ends_it, transaction_of])
+        assert len({first.result(WAIT_S), last.result(WAIT_S)}) == 2
+        with pytest.raises(DatabaseUnavailable):
+            failed.result(WAIT_S)
+
+
+def test_a_write_that_hides_an_error_of_the_database_is_alone_to_fail(engine: MemoryEngine):
+    def hides(connection: Any) -> None:
+        with suppress(psycopg.Error):
+            connection.execute("INSERT INTO meta VALUES (NULL, 'x')")
+
+    def stores(connection: Any) -> None:
+        connection.execute("INSERT INTO meta VALUES ('first', 'here')")
+
+    with ThreadPoolExecutor(9) as pool:
+        with held(engine, pool):
+            first, failed = gathered(engine, pool, [stores, hides])
+        first.result(WAIT_S)
+        with pytest.raises(RuntimeError, match="nothing was stored"):
+            failed.result(WAIT_S)
+    with engine.namespace(Scope()) as (connection, _):
+        assert connection.execute("SELECT value FROM meta WHERE key = 'first'").get == "here"
+
+
+def test_a_request_that_nobody_waits_for_does_not_end_the_writes_of_others(engine: MemoryEngine):
+    entered: queue.Queue[Deadline] = queue.Queue()
+
+    def write_with_deadline() -> object:
+        with deadline(WAIT_S) as its:
+            entered.put(its)
+            return engine.write_rows(transaction_of)
+
+    with ThreadPoolExecutor(9) as pool:
+        with held(engine, pool):
+            abandoned = pool.submit(write_with_deadline)
+            its = entered.get(timeout=WAIT_S)
+            others = gathered(engine, pool, [transaction_of] * 3, waiting=1)
+            its.end()
+        assert all(other.result(WAIT_S) for other in others)
+        assert isinstance(abandoned.exception(WAIT_S), DeadlineExceeded | None)
+
+
+def test_what_a_long_group_leaves_is_stored_by_the_next(engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(database, "GROUP_S", 0.0)
+    with ThreadPoolExecutor(9) as pool:
+        with held(engine, pool):
+            writes = gathered(engine, pool, [transaction_of] * 3)
+        assert len({write.result(WAIT_S) for write in writes}) == 3
 
 
 def test_a_write_that_waits_too_long_is_refused_and_never_stored(settings: Settings, postgres: PostgresConnection):
