@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 
@@ -30,6 +30,7 @@ from souvenir.core.passages import (
 )
 from souvenir.core.types import PassageKind, Profile
 from souvenir.index.cross_check import SAMPLED_AT_LOAD, sample_of, sampled_problems
+from souvenir.index.index_key import IndexKey
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_view import Analyse, PassageView, differing_ids
 from souvenir.index.passage_words import WordRules
@@ -42,14 +43,12 @@ SNAPSHOT_MIN_CHANGES = 1_000
 SNAPSHOT_CHANGED_SHARE = 0.05
 """A running service writes the snapshot of an index once this share of its rows has changed, to limit disk writes."""
 
+SNAPSHOT_EXCESS = 0.1
+"""Beyond the memory budget by more than this share, small indexes are dropped without a snapshot."""
+
+DROPPED_AT_ONCE = 32
+
 log = structlog.get_logger(__name__)
-
-
-class IndexKey(NamedTuple):
-    """The key of an index. Kinds are separate: a search of one does not pay for, or depend on the words of, another."""
-
-    namespace_id: int
-    kind: PassageKind
 
 
 OpenView = Callable[[IndexKey], AbstractContextManager[PassageView]]
@@ -193,8 +192,11 @@ class IndexRegistry:
 
     @property
     def over_budget(self) -> bool:
-        indexes = self.loaded()
-        return len(indexes) > 1 and sum(index.nbytes for index in indexes.values()) > self._max_bytes
+        return self._excess(self.loaded()) > 0
+
+    def _excess(self, indexes: Mapping[IndexKey, NamespaceIndex]) -> int:
+        """Bytes beyond the memory budget; a single index has none."""
+        return sum(index.nbytes for index in indexes.values()) - self._max_bytes if len(indexes) > 1 else 0
 
     def apply(self, namespace_id: int, changes: Sequence[IndexChange], change_seq: int) -> None:
         """Apply a write to a namespace's loaded indexes; one that fails is dropped and reloaded on the next use."""
@@ -253,7 +255,7 @@ class IndexRegistry:
                 self._entries.pop(key, None)
         try:
             for key in keys:
-                self._snapshots.remove(_snapshot_name(key))
+                self._snapshots.remove(key.snapshot_name)
         except OSError as error:  # `sweep_snapshots` tries it again
             self._snapshots.warn(UNWRITABLE, error)
 
@@ -350,14 +352,23 @@ class IndexRegistry:
             return [error.message]
 
     def shrink(self) -> None:
-        """Drop the least recently used indexes until the rest fit the budget; the most recently used one is kept."""
-        while self.over_budget:
-            with self._lock:
-                key, entry = next((key, e) for key, e in self._entries.items() if e.index is not None)
-            if entry.index is not None and entry.changed_rows:
-                self._write(key, entry, entry.index)
-            self._drop(key, entry)
-            log.info("index_dropped", **_named(key))
+        """Drop the least recently used indexes until the rest fit the budget; the most recently used one is kept.
+
+        If they are loaded faster than snapshots are written, small ones are dropped without: they are soon built again.
+        """
+        while (excess := self._excess(indexes := self.loaded())) > 0:
+            for key, index in [*indexes.items()][: min(DROPPED_AT_ONCE, len(indexes) - 1)]:
+                if excess <= 0:
+                    break
+                with self._lock:
+                    entry = self._entries.get(key)
+                if entry is not None and entry.index is index:
+                    in_time = excess <= SNAPSHOT_EXCESS * self._max_bytes
+                    if entry.changed_rows and (in_time or len(index) > SNAPSHOT_MIN_CHANGES):
+                        self._write(key, entry, index)
+                    self._drop(key, entry)
+                    log.info("index_dropped", **_named(key))
+                excess -= index.nbytes
 
     def _write(self, key: IndexKey, entry: _Entry, index: NamespaceIndex) -> None:
         """Write a snapshot; without it, the next start takes longer."""
@@ -370,7 +381,7 @@ class IndexRegistry:
         with entry.following:
             index.vectors.make_coarse_scan()
             state = State(self._committed(), index.change_seq)
-            written = self._snapshots.write(_snapshot_name(key), state, index.to_arrays())
+            written = self._snapshots.write(key.snapshot_name, state, index.to_arrays())
             if written is None:
                 return
             entry.changed_rows, entry.unchecked = 0, None
@@ -423,7 +434,7 @@ class IndexRegistry:
             entry.unchecked = file if file.is_large else None
             return index
 
-        index = self._snapshots.read(_snapshot_name(key), view.includes, load)
+        index = self._snapshots.read(key.snapshot_name, view.includes, load)
         if index is None:
             return None
         sampled = sample_of(index.attributes.ids, SAMPLED_AT_LOAD)
@@ -469,7 +480,7 @@ class IndexRegistry:
         """Remove the snapshot of an index that disagrees with the database, and warn."""
         more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
         self._snapshots.reject(
-            _snapshot_name(key),
+            key.snapshot_name,
             f"The {key.kind} index of the namespace {view.namespace!r} disagreed with the database ({wrong[0]}{more}), "
             "so it is built from the database again. The database was not changed; run `python app.py check` while "
             "the service is stopped, and look at the disk and at the system's log",
@@ -482,11 +493,6 @@ class IndexRegistry:
 def _are_many(removals: int, index: NamespaceIndex) -> bool:
     """Return whether building an index again is faster than removing so many rows."""
     return removals > max(SNAPSHOT_MIN_CHANGES, REBUILD_SHARE * len(index))
-
-
-def _snapshot_name(key: IndexKey) -> str:
-    """Return the name of the files; those of memories keep the name from before there were other kinds."""
-    return f"{key.namespace_id}" if key.kind is PassageKind.MEMORY else f"{key.namespace_id}-{key.kind}"
 
 
 def _named(key: IndexKey) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from souvenir.core.types import PassageKind, Scope
-from souvenir.index.registry import IndexKey
+from souvenir.index.index_key import IndexKey
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import namespaces

@@ -28,7 +28,7 @@ from souvenir.core.types import (
     SearchResult,
 )
 from souvenir.index.candidates import PastState
-from souvenir.index.registry import IndexKey
+from souvenir.index.index_key import IndexKey
 from souvenir.retrieval.links import LINKS, MAX_LINKS, with_links
 from souvenir.retrieval.preparation import PassageAnalyser
 from souvenir.retrieval.recall import FINISH_S, Balances, Recall, Tagged

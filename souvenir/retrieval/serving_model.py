@@ -34,10 +34,11 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import Embedder, Scope
 from souvenir.index.analyser import ANALYSER_VERSION
 from souvenir.index.cross_check import problems
+from souvenir.index.index_key import IndexKey
 from souvenir.index.lexical import Bm25Constants
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_words import SpreadRule, WordRules
-from souvenir.index.registry import IndexKey, IndexRegistry
+from souvenir.index.registry import IndexRegistry
 from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.retrieval.preparation import PassageAnalyser, embeddings_of, prepare
 from souvenir.retrieval.profiles import Constants, Spread

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from app import create_app
 from souvenir.core.settings import Settings
 from souvenir.core.types import PassageKind, Scope
-from souvenir.index.registry import IndexKey
+from souvenir.index.index_key import IndexKey
 from tests.api.conftest import BASE_URL, KEY, Start
 from tests.api.test_agents import key_for
 from tests.conversations.talk import without_tokens

@@ -21,7 +21,7 @@ from souvenir.core.errors import AgentNotFound, EmbeddingUnavailable
 from souvenir.core.settings import Settings
 from souvenir.core.text import fenced
 from souvenir.core.types import EvidenceLevel, FloatVector, Memory, MemoryDraft, MessageRole, PassageKind, SearchQuery
-from souvenir.index.registry import IndexKey
+from souvenir.index.index_key import IndexKey
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.messages.blocks import BlockDraft
 from souvenir.store.messages.messages import Message

@@ -18,8 +18,8 @@ from souvenir.conversations.messages import Conversations
 from souvenir.core.settings import Settings
 from souvenir.core.types import Filters, FloatVector, MessageRole, PassageKind, Scope, SearchQuery, TurnFilter
 from souvenir.index.analyser import Analyser
+from souvenir.index.index_key import IndexKey
 from souvenir.index.passage_words import NO_ROW
-from souvenir.index.registry import IndexKey
 from souvenir.memories.engine import MemoryEngine
 from souvenir.retrieval.recall import CANDIDATE_COUNT
 from souvenir.store.messages.messages import Message, MessageDraft, MessageFilter

@@ -14,9 +14,10 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MemoryPatch, PassageKind, Scope
 from souvenir.index.analyser import Analyser
 from souvenir.index.cross_check import problems
+from souvenir.index.index_key import IndexKey
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_view import PassageView
-from souvenir.index.registry import IndexKey, IndexRegistry
+from souvenir.index.registry import IndexRegistry
 from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.retrieval.preparation import PassageAnalyser, prepare
 from souvenir.retrieval.profiles import PROFILES

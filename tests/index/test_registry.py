@@ -20,9 +20,10 @@ from souvenir.core.passages import Embedding, PassageAdded
 from souvenir.core.types import Filters, MemoryPatch
 from souvenir.index import registry as registry_module
 from souvenir.index.cross_check import sample_of
+from souvenir.index.index_key import IndexKey
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_view import PassageView
-from souvenir.index.registry import IndexKey, IndexRegistry
+from souvenir.index.registry import IndexRegistry
 from souvenir.index.snapshot import Origin, SnapshotFiles
 from tests.fake_embedder import FakeEmbedder
 from tests.index.shelf import NO_LIMIT, NOW, RULES, Shelf
@@ -364,7 +365,10 @@ def test_an_index_whose_file_cannot_be_read_any_more_is_built_again(
     assert shelf.problems() == []
 
 
-def test_dropped_indexes_are_the_least_recently_used_and_reload_from_snapshots(shelf: Shelf):
+def test_dropped_indexes_are_the_least_recently_used_and_reload_from_snapshots(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(registry_module, "SNAPSHOT_EXCESS", 1.0)
     names = [f"agent{number}" for number in range(5)]
     for name in names:
         shelf.add(*TEXTS, f"{name} was here", namespace=name)
@@ -381,6 +385,29 @@ def test_dropped_indexes_are_the_least_recently_used_and_reload_from_snapshots(s
         assert nearest_text(shelf, f"{name} was here", name) is not None
         assert shelf.problems(name) == []
     assert shelf.analyser.texts == analysed
+
+
+@pytest.mark.parametrize("many", [4, 40])
+def test_far_beyond_the_budget_only_small_indexes_are_dropped_without_a_snapshot(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, many: int
+):
+    monkeypatch.setattr(registry_module, "SNAPSHOT_MIN_CHANGES", 10)
+    names = [f"agent{number}" for number in range(many)]
+    for name in names:
+        shelf.add(*TEXTS[:2], f"{name} was here", namespace=name)
+    shelf.add(*[f"{text} again" for text in TEXTS], *TEXTS, namespace="large")
+    shelf.new_registry(max_bytes=1)
+    for name in ("large", *names):
+        shelf.index(name)
+    shelf.shrink()
+    assert set(shelf.registry.loaded()) == {shelf.key(names[-1])}
+    assert [(shelf.index_dir / f"{shelf.key(name).snapshot_name}.index").exists() for name in ("large", names[0])] == [
+        True,
+        False,
+    ]
+    for name in names:
+        assert nearest_text(shelf, f"{name} was here", name) is not None
+        assert shelf.problems(name) == []
 
 
 def test_the_most_recently_used_index_is_never_dropped(shelf: Shelf):
