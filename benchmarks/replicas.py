@@ -16,6 +16,7 @@ import itertools
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -25,6 +26,7 @@ from typing import Any
 from unittest.mock import patch
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from pydantic import SecretStr
 
 from benchmarks.engine.corpus import Corpus, LookupEmbedder, make_corpus
@@ -51,18 +53,20 @@ MORE_MS, TIMES, CATCH_UP_MS, START_S = 2.0, 3.0, 200.0, 10.0
 
 @dataclass(slots=True)
 class RoundTrips:
-    """Waits for PostgreSQL's answer in this process."""
+    """Waits of this thread for PostgreSQL's answer."""
 
     count: int = 0
 
 
 @contextmanager
 def counted() -> Iterator[RoundTrips]:
-    found, wait = RoundTrips(), psycopg.Connection.wait
+    found, wait, thread = RoundTrips(), psycopg.Connection.wait, threading.get_ident()
 
-    def counting(connection: Any, *arguments: Any, **options: Any) -> Any:
-        found.count += 1
-        return wait(connection, *arguments, **options)
+    def counting(connection: Any, waiting: Any, *arguments: Any, **options: Any) -> Any:
+        # The pool commits a connection that it gets back; without a transaction nothing is sent.
+        is_sent = waiting.__name__ != "_commit_gen" or connection.info.transaction_status is not TransactionStatus.IDLE
+        found.count += is_sent and threading.get_ident() == thread
+        return wait(connection, waiting, *arguments, **options)
 
     with patch.object(psycopg.Connection, "wait", counting):
         yield found

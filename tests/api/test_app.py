@@ -19,6 +19,8 @@ import app as program
 from souvenir import VERSION
 from souvenir.store.sqlite.locks import lock_folder
 
+pytestmark = pytest.mark.sqlite_only(reason="starts the program on the file of a folder")
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = [sys.executable, "app.py"]
 START_TIMEOUT_S = 60

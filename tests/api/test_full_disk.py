@@ -19,6 +19,8 @@ from tests.memories.engine.test_maintenance import happens
 from tests.memories.erasure.canaries import found_in
 from tests.small_disk import fill, small_disk
 
+pytestmark = pytest.mark.sqlite_only(reason="fills the disk of the file")
+
 PADDING = "and so it goes on " * 60
 
 
