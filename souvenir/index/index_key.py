@@ -14,6 +14,11 @@ class IndexKey(NamedTuple):
     kind: PassageKind
 
     @property
+    def labels(self) -> dict[str, int | str]:
+        """Names of it in the log."""
+        return {"namespace_id": self.namespace_id, "kind": self.kind.value}
+
+    @property
     def snapshot_name(self) -> str:
         """The name of the file; those of memories keep the name from before there were other kinds."""
         return f"{self.namespace_id}" if self.kind is PassageKind.MEMORY else f"{self.namespace_id}-{self.kind}"

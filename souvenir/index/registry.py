@@ -12,7 +12,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import structlog
 
@@ -239,7 +238,7 @@ class IndexRegistry:
         try:
             index.apply(changes, change_seq)
         except Exception:  # the write is durable; the index is rebuilt from the database
-            log.exception("index_update_failed", **_named(key), action="rebuilding on next use")
+            log.exception("index_update_failed", **key.labels, action="rebuilding on next use")
             self._drop(key, entry)
 
     def clear(self) -> None:
@@ -356,19 +355,19 @@ class IndexRegistry:
 
         If they are loaded faster than snapshots are written, small ones are dropped without: they are soon built again.
         """
-        while (excess := self._excess(indexes := self.loaded())) > 0:
-            for key, index in [*indexes.items()][: min(DROPPED_AT_ONCE, len(indexes) - 1)]:
-                if excess <= 0:
-                    break
+        while (excess := self._excess(self.loaded())) > 0:
+            for _ in range(DROPPED_AT_ONCE):
                 with self._lock:
-                    entry = self._entries.get(key)
-                if entry is not None and entry.index is index:
-                    in_time = excess <= SNAPSHOT_EXCESS * self._max_bytes
-                    if entry.changed_rows and (in_time or len(index) > SNAPSHOT_MIN_CHANGES):
-                        self._write(key, entry, index)
-                    self._drop(key, entry)
-                    log.info("index_dropped", **_named(key))
+                    loaded = [(e, key, e.index) for key, e in self._entries.items() if e.index is not None]
+                if excess <= 0 or len(loaded) < 2:
+                    break
+                entry, key, index = loaded[0]
                 excess -= index.nbytes
+                in_time = excess <= SNAPSHOT_EXCESS * self._max_bytes
+                if entry.changed_rows and (in_time or len(index) > SNAPSHOT_MIN_CHANGES):
+                    self._write(key, entry, index)
+                self._drop(key, entry)
+                log.info("index_dropped", **key.labels)
 
     def _write(self, key: IndexKey, entry: _Entry, index: NamespaceIndex) -> None:
         """Write a snapshot; without it, the next start takes longer."""
@@ -454,7 +453,7 @@ class IndexRegistry:
         """Apply the writes that an index lacks; return False, without a change, if it has to be built again."""
         touched = view.changes_since(index.change_seq)
         if touched is None:
-            log.info("index_too_old", **_named(key), action="rebuilding")
+            log.info("index_too_old", **key.labels, action="rebuilding")
             return False
         if not touched.passage_ids and not touched.owner_ids:
             index.apply((), view.change_seq)
@@ -493,7 +492,3 @@ class IndexRegistry:
 def _are_many(removals: int, index: NamespaceIndex) -> bool:
     """Return whether building an index again is faster than removing so many rows."""
     return removals > max(SNAPSHOT_MIN_CHANGES, REBUILD_SHARE * len(index))
-
-
-def _named(key: IndexKey) -> dict[str, Any]:
-    return {"namespace_id": key.namespace_id, "kind": key.kind.value}

@@ -31,6 +31,7 @@ KEPT_OF_QUIET = 100
 """Writes in the log of a namespace that nobody wrote to for `KEPT_FOR`. Loaded indexes are never so far behind."""
 
 TRIMMED_AT_ONCE = 10_000
+TRIMMED_NAMESPACES = 500
 
 log = structlog.get_logger(__name__)
 
@@ -140,27 +141,28 @@ def _trim(connection: Connection, namespace_id: int, up_to: int) -> None:
     connection.execute(
         "INSERT INTO trimmed_index_changes (namespace_id, kind, complete_after) SELECT namespace_id, kind, "
         "max(change_seq) FROM index_changes WHERE namespace_id = ? AND change_seq <= ? GROUP BY namespace_id, kind "
-        "ON CONFLICT (namespace_id, kind) DO UPDATE SET complete_after = excluded.complete_after",
+        "ON CONFLICT (namespace_id, kind) DO UPDATE SET complete_after = "
+        "max(trimmed_index_changes.complete_after, excluded.complete_after)",
         (namespace_id, up_to),
     )
     connection.execute("DELETE FROM index_changes WHERE namespace_id = ? AND change_seq <= ?", (namespace_id, up_to))
 
 
 def quiet(connection: Connection, now: datetime) -> list[int]:
-    """Return the namespaces whose log has entries that nobody needs, because the last write is long ago."""
+    """Return some namespaces whose log has entries that nobody needs, because the last write is long ago."""
     return list(
         select(
             connection,
             int,
-            "SELECT id FROM namespaces n WHERE changed_at < ? AND EXISTS "
-            "(SELECT 1 FROM index_changes c WHERE c.namespace_id = n.id AND c.change_seq <= n.change_seq - ?)",
-            (to_us(now - KEPT_FOR), KEPT_OF_QUIET),
+            "SELECT id FROM namespaces n WHERE changed_at < ? AND change_seq > ? AND "
+            "(SELECT min(change_seq) FROM index_changes c WHERE c.namespace_id = n.id) <= n.change_seq - ? LIMIT ?",
+            (to_us(now - KEPT_FOR), KEPT_OF_QUIET, KEPT_OF_QUIET, TRIMMED_NAMESPACES),
         )
     )
 
 
 def trim_quiet(connection: Connection, namespace_id: int) -> bool:
-    """Delete some entries of a namespace except the last ones; return False if there were none."""
+    """Delete entries of a namespace except the last ones; return whether some of these are left."""
     first, last = only(
         connection,
         tuple[int | None, int | None],
@@ -168,10 +170,11 @@ def trim_quiet(connection: Connection, namespace_id: int) -> bool:
         "(SELECT change_seq FROM namespaces WHERE id = ?1)",
         (namespace_id,),
     )
-    if first is None or last is None or first > last - KEPT_OF_QUIET:
+    if first is None or last is None:
         return False
-    _trim(connection, namespace_id, min(last - KEPT_OF_QUIET, first + TRIMMED_AT_ONCE))
-    return True
+    up_to = min(last - KEPT_OF_QUIET, first + TRIMMED_AT_ONCE)
+    _trim(connection, namespace_id, up_to)
+    return up_to < last - KEPT_OF_QUIET
 
 
 def clear(connection: Connection) -> None:

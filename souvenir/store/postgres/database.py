@@ -71,6 +71,12 @@ _LOCKS_OF_ALL, _LOCKS_OF_NAMESPACES = 0x534F5501, 0x534F5502
 WRITER_IDLE_S = 5
 """A replica that stops in the middle of a write loses its connection, and with it its locks, after so long."""
 
+_BEGIN = (
+    f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{WRITER_IDLE_S}s'; "
+    "SET LOCAL lock_timeout = {}; SELECT {}"
+)
+"""How a write begins, with the milliseconds that it may wait for each lock, and its locks."""
+
 TURNS = 64
 """Transactions of a replica that may wait for locks at once: if it stops, it gets each of them, for `WRITER_IDLE_S`."""
 
@@ -80,12 +86,7 @@ GROUP_S = 1.0
 WRITE_TRIES = 5
 """How often a write begins that another one made impossible, such as one that waits for locks in another order."""
 
-RETRIED = (
-    errors.DeadlockDetected,
-    errors.SerializationFailure,
-    errors.UniqueViolation,
-    errors.ForeignKeyViolation,
-)
+RETRIED = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation, errors.ForeignKeyViolation)
 
 UNREACHABLE_WAIT_S = 1.0
 """The wait for a connection while the server does not answer."""
@@ -100,8 +101,7 @@ LOST = (
 
 UNREACHABLE = "The database cannot be reached; try again in a moment"
 UNCERTAIN = (
-    "The connection to the database was lost, so it is unknown whether the write was stored; look, or send it again "
-    "with the same Idempotency-Key"
+    "The connection broke, so it is unknown whether the write was stored; look, or repeat it with its Idempotency-Key"
 )
 
 log = structlog.get_logger(__name__)
@@ -278,8 +278,7 @@ class PostgresDatabase:
         work: Callable[[PostgresConnection], T],
         apply: Callable[[T], None],
     ) -> T:
-        begin = f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{WRITER_IDLE_S}s'; SELECT {locks}"
-        write = PendingWrite(begin, work)
+        write = PendingWrite(locks, work)
         if turn is None:
             self._store([write])
         elif self._waiting_writes() < self._settings.write_queue_max:
@@ -323,19 +322,22 @@ class PostgresDatabase:
                 return
             except RETRIED as error:
                 log.info("write_repeated", reason=type(error).__name__)
-                if tried == WRITE_TRIES:
+                if tried == WRITE_TRIES or time.perf_counter() > write.until_s:
                     raise Overloaded("Other writes kept this one from being stored; try again in a moment") from error
                 time.sleep(random.uniform(0, 0.02 * tried))  # noqa: S311 - spreads the tries
                 tried += 1
 
     def _commit(self, group: Sequence[PendingWrite]) -> None:
         done: list[PendingWrite] = []
-        with self._transaction(group[0].begin) as connection:
+        left_s = max(write.until_s for write in group) - time.perf_counter()
+        begin = _BEGIN.format(max(1, int(1_000 * min(left_s, self._settings.write_timeout_s))), group[0].locks)
+        with self._transaction(begin) as connection:
             first_s = time.perf_counter()
             for write in group:
-                write.begun_s = time.perf_counter()
-                if done and write.begun_s - first_s > GROUP_S:
+                now_s = time.perf_counter()
+                if done and now_s - first_s > GROUP_S:
                     break
+                write.begun_s = now_s
                 if len(group) == 1:
                     write.result = write.work(connection)
                 else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -28,15 +29,15 @@ class RepeatAlone(Exception):
 class PendingWrite:
     """A write and its outcome.
 
-    :param begin: The statements that begin its transaction and take its locks.
+    :param locks: The expressions of a SELECT that takes its locks.
     :param until_s: When it must have begun.
     :param is_alone: It is in no group any more.
     """
 
-    begin: str
+    locks: str
     work: Callable[[PostgresConnection], Any]
     asked_s: float = field(default_factory=time.perf_counter)
-    until_s: float = 0.0
+    until_s: float = math.inf
     begun_s: float = 0.0
     committed_s: float = 0.0
     result: Any = None
@@ -51,10 +52,11 @@ class PendingWrite:
 
 class Store(Protocol):
     def __call__(self, group: Sequence[PendingWrite]) -> None:
-        """Run writes with the same `begin` in one transaction and commit it.
+        """Run writes with the same locks in one transaction and commit it.
 
         Each write gets its result and the time of the commit, or its error if it failed alone and left nothing; those
-        that get neither are stored later. An error that is raised is that of all.
+        that get neither are stored later. An error that is raised is that of all that have begun, or
+        of all if none has.
 
         :raises RepeatAlone: If each of several writes must be tried alone.
         """
@@ -92,9 +94,9 @@ class WriteGroups:
                 for one in group:
                     one.is_alone, one.error = True, None
             except BaseException as error:  # noqa: BLE001 - the thread of each write raises it
-                for one in group:
-                    if not one.is_decided:
-                        one.error = error if len(group) == 1 else _copied(error)
+                # The error of one that failed alone may rest on what the others wrote.
+                for one in [one for one in group if one.begun_s] or group:
+                    one.error = error if len(group) == 1 else _copied(error)
             finally:
                 self._ended(group)
 
@@ -129,14 +131,14 @@ class WriteGroups:
 
 
 def _fits(write: PendingWrite, first: PendingWrite) -> bool:
-    return write.begin == first.begin and not write.is_alone and not first.is_alone
+    return write.locks == first.locks and not write.is_alone and not first.is_alone
 
 
 def _copied(error: BaseException) -> BaseException:
     """Return an exception for one thread, which adds its traceback to it."""
     try:
         copied = copy.copy(error)
-    except TypeError:  # the arguments of the class are others than its `args`
+    except Exception:  # noqa: BLE001 - a class that cannot be copied is shared
         return error
     copied.__cause__ = error
     return copied

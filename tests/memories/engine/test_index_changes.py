@@ -10,6 +10,7 @@ from souvenir.core.timestamps import to_us, utc_now
 from souvenir.core.types import MemoryDraft, PassageKind, Scope, SearchQuery
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import index_changes
+from souvenir.store.sql import Connection
 
 QUIET, BUSY = Scope("quiet"), Scope("busy")
 WRITES = index_changes.KEPT_OF_QUIET + 20
@@ -62,5 +63,19 @@ def test_entries_are_deleted_in_parts(engine: MemoryEngine, monkeypatch: pytest.
     parts = 0
     while engine.write_rows(lambda rows: index_changes.trim_quiet(rows, namespace.id)):
         parts += 1
-    assert parts == 5
+    assert parts == 4
     assert len(entries(engine, QUIET)) == index_changes.KEPT_OF_QUIET
+
+
+def test_a_late_trim_does_not_forget_that_more_was_deleted(engine: MemoryEngine):
+    filled(engine)
+    with engine.namespace(QUIET) as (_, namespace):
+        assert namespace is not None
+
+    def trim(rows: Connection) -> None:
+        for up_to in (15, 5):
+            index_changes._trim(rows, namespace.id, up_to)
+
+    engine.write_rows(trim)
+    assert touched_since(engine, QUIET, 10) is None
+    assert touched_since(engine, QUIET, 15) == WRITES - 15

@@ -22,6 +22,7 @@ from souvenir.core.types import MemoryDraft, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.postgres import database
 from souvenir.store.postgres.connection import PostgresConnection
+from souvenir.store.postgres.write_groups import PendingWrite
 from tests.fake_embedder import FakeEmbedder
 
 WAIT_S = 20.0
@@ -143,6 +144,29 @@ def test_a_write_that_loses_the_connection_is_alone_to_fail(engine: MemoryEngine
         assert len({first.result(WAIT_S), last.result(WAIT_S)}) == 2
         with pytest.raises(DatabaseUnavailable):
             failed.result(WAIT_S)
+
+
+def test_the_loss_of_a_commit_leaves_all_writes_of_the_group_uncertain(
+    engine: MemoryEngine, postgres: PostgresConnection, monkeypatch: pytest.MonkeyPatch
+):
+    run_in_group = database.PostgresDatabase._run_in_group
+
+    def refused(connection: Any) -> None:
+        raise InvalidRequest("it rests on what the others wrote")
+
+    def run_and_lose(self: Any, write: PendingWrite, connection: PostgresConnection) -> None:
+        run_in_group(self, write, connection)
+        if write.work is refused:
+            own = connection.execute("SELECT pg_backend_pid()").get
+            postgres.execute("SELECT pg_terminate_backend(?, 5000)", (own,))
+
+    monkeypatch.setattr(database.PostgresDatabase, "_run_in_group", run_and_lose)
+    with ThreadPoolExecutor(9) as pool:
+        with held(engine, pool):
+            writes = gathered(engine, pool, [transaction_of, refused])
+        for write in writes:
+            with pytest.raises(DatabaseUnavailable, match="unknown whether the write was stored"):
+                write.result(WAIT_S)
 
 
 def test_a_write_that_hides_an_error_of_the_database_is_alone_to_fail(engine: MemoryEngine):
