@@ -170,14 +170,15 @@ def run(trials: int, seed: int, folder: Path, *, writing_s: float = WRITING_S) -
 WAL_HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
 BACKFILLED_AT = 96
 """The place of the number of checkpointed frames in the file `-shm`."""
-CUT_AFTER_S, CUTS_TRIED = 1.0, 5
-LEAST_CUT_FRAMES = 50
+CUT_AFTER_S, CUTS_TRIED = 1.0, 20
+LEAST_CUT_COMMITS = 6
 
 
 def cut_log(database: Path) -> int:
     """Cut the last commits off the log of a killed service, and return the number of removed frames.
 
-    0, and nothing is cut, if there are fewer than `LEAST_CUT_FRAMES`: these may be commits of background work alone.
+    0, and nothing is cut, if they are of fewer than `LEAST_CUT_COMMITS`: these may all be of writes in flight and of
+    background work.
 
     Only frames of the present salt count: SQLite begins the file again after a checkpoint, over the old frames. Frames
     that a checkpoint has copied into the database stay, since a log without them would be a damaged database.
@@ -194,9 +195,10 @@ def cut_log(database: Path) -> int:
         frames += 1
         if size_after_commit and frames >= backfilled:
             commits.append(frames)
-    kept = commits[len(commits) // 2] if commits else frames
-    if frames - kept < LEAST_CUT_FRAMES:
+    cut = len(commits) // 2
+    if cut < LEAST_CUT_COMMITS:
         return 0
+    kept = commits[-cut - 1]
     with log.open("r+b") as file:
         file.truncate(WAL_HEADER_BYTES + kept * frame_bytes)
     return frames - kept
@@ -206,6 +208,7 @@ def lose_commits(playing: Run, *, silently: bool) -> None:
     """Write, kill the service, and remove its last commits.
 
     :param silently: Also remove everything that could tell of them.
+    :raises ServiceFailed: If the log never held enough commits.
     """
     database = playing.service.data_dir / DATABASE_FILE
     for _ in range(CUTS_TRIED):
@@ -213,6 +216,8 @@ def lose_commits(playing: Run, *, silently: bool) -> None:
         if cut_log(database):
             break
         playing.service.start()
+    else:
+        raise ServiceFailed("The log held too few commits after each kill to remove some")
     if silently:
         marker_path(database).unlink()
         shutil.rmtree(playing.service.data_dir / "index", ignore_errors=True)
