@@ -276,6 +276,10 @@ class IndexedStore:
         """Call `notify` soon after commits of other processes; for services that cache rows of the database."""
         self._database.on_news.append(notify)
 
+    def when_model_replaced(self, notify: Callable[[], None]) -> None:
+        """Call `notify` when a request noticed that another process changed the model; it must be quick."""
+        self._database.on_model_replaced.append(notify)
+
     def owns(self, key: str) -> bool:
         """Return whether this process does the background work of a key, such as a namespace."""
         return self._database.owns(key)

@@ -7,7 +7,7 @@ in the meantime have greater ids and are processed later. Near the end every wri
 the job can catch up. The switch is one transaction; before it, searches are unaffected; after it, the old vectors are
 removed in small parts. Passage boundaries stay unchanged.
 
-Ownership: the service loads and closes the serving embedder, also after a switch.
+Of several replicas on one database, one runs the job; the others follow (`souvenir.memories.model_follower`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Event, Lock
 
 import numpy as np
 import structlog
 
-from souvenir.core.errors import Conflict, EmbeddingUnavailable, InvalidRequest, SouvenirError
+from souvenir.core.errors import EmbeddingUnavailable, InvalidRequest, SouvenirError
 from souvenir.core.passages import Embeddable, Passage
 from souvenir.core.settings import EmbedProvider, Settings
 from souvenir.core.stored_json import StoredJson, to_json
@@ -35,6 +34,7 @@ from souvenir.store import meta, vectors
 from souvenir.store import vectors as rows
 from souvenir.store.admin import jobs
 from souvenir.store.engines import stored_model
+from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.sql import Connection
 
 MakeEmbedder = Callable[[ModelSpec], LoadableEmbedder]
@@ -96,6 +96,12 @@ PASSAGES_AT_ONCE = 64
 
 REMOVED_AT_ONCE = 512
 
+EMBEDDED_AT_SWITCH = 16
+"""Embedded in the transaction of the switch, for which all writes wait."""
+
+ANNOUNCED_S = 5.0
+"""The time that other replicas get to load the model before the switch."""
+
 SWITCH_PAUSE_S = 1.0
 """Pause before the switch is retried, if a read takes long."""
 
@@ -138,11 +144,6 @@ class Reembedding:
             try:
                 if embedder.model_id == self._engine.models.serving.embedder.model_id:
                     return self._already_serving(job, spec, embedder)
-                if self._engine.is_shared:
-                    raise InvalidRequest(
-                        "Replicas cannot change the embedding model of their database; stop them, move the store to a "
-                        "file with `souvenir-server migrate`, change the model there, and move it back"
-                    )
                 state = self._embed_all(job, embedder, spec)
                 taken_over = True
             finally:
@@ -152,7 +153,8 @@ class Reembedding:
             self._adopt(embedder)
             log.info("model_changed", model_id=embedder.model_id)
         self._remove_old(job, state)
-        model_id = self._engine.models.serving.embedder.model_id
+        with self._engine.namespace(Scope()) as (connection, _):
+            model_id = meta.get(connection, rows.MODEL)
         return {"model": model_id, "embedded": state.embedded, "already_serving": False}
 
     def undo(self, job: RunningJob) -> None:
@@ -186,6 +188,7 @@ class Reembedding:
         with self._engine.namespace(Scope()) as (connection, _):
             if rows.other_model(connection) is None:
                 return
+        self._engine.write_rows(rows.withdraw_next)
         last: int | None = 0
         while last is not None:
             last = self._engine.write_rows(partial(rows.remove_others, after=last, limit=REMOVED_AT_ONCE))
@@ -237,18 +240,25 @@ class Reembedding:
     def _embed_all(self, job: RunningJob, embedder: Embedder, spec: ModelSpec) -> _State:
         """Embed all passages, including new ones, until none is missing, and switch."""
         state = self._begin(job, embedder)
-        while True:
-            # New passages have greater ids; before the last step all passages are checked once more.
-            last_look = not self._engine.models.expecting
-            missing = self._missing(embedder, after=state.last) or (last_look and self._missing(embedder, after=0))
-            if missing:
+        # What is stored, and what is written until that is done; it need not end while other replicas write fast.
+        for _ in range(2):
+            last = self._engine.write_rows(rows.last_id)
+            while state.last < last and (missing := self._missing(embedder, after=state.last)):
                 state = self._embed(job, embedder, missing, state)
-            elif not self._engine.models.expecting:
-                self._engine.models.expect(embedder)
-            else:
-                switched = self._switch(job, embedder, spec, state)
-                if switched is not None:
-                    return switched
+        self._engine.models.expect(embedder)
+        announce = partial(rows.announce_next, model_id=embedder.model_id, spec=to_json(spec.to_json()))
+        if self._engine.write_rows(announce) > 1:
+            job.closing.wait(ANNOUNCED_S)
+        complete = 0
+        while True:
+            # No other write runs meanwhile, so that all passages up to this id are committed.
+            last = self._engine.write_rows(rows.last_id)
+            while missing := self._missing(embedder, after=complete):
+                state = self._embed(job, embedder, missing, state)
+            complete = last
+            switched = self._switch(job, embedder, spec, state, after=complete)
+            if switched is not None:
+                return switched
 
     def _missing(self, embedder: Embedder, *, after: int) -> list[tuple[int, Embeddable]]:
         with self._engine.namespace(Scope()) as (connection, _):
@@ -273,7 +283,7 @@ class Reembedding:
         made = embeddings_of([one for _, one in missing], embedder)
         after = replace(
             state,
-            last=missing[-1][0],
+            last=max(state.last, missing[-1][0]),
             embedded=state.embedded + len(missing),
             total=max(state.total, state.embedded + len(missing)),
         )
@@ -281,19 +291,30 @@ class Reembedding:
         self._engine.models.add_embeddings(embedder.model_id, by_id, lambda connection: _save(job, connection, after))
         return after
 
-    def _switch(self, job: RunningJob, embedder: Embedder, spec: ModelSpec, state: _State) -> _State | None:
-        """Return the state after the switch, or None if passages were written in the meantime or a read takes long."""
-        after = replace(state, last=0, switched=True)
+    def _switch(
+        self, job: RunningJob, embedder: Embedder, spec: ModelSpec, state: _State, *, after: int
+    ) -> _State | None:
+        """Return the state after the switch, or None if more is to be embedded or a read takes long.
 
-        def ready(connection: Connection) -> bool:
-            if rows.missing(connection, embedder.model_id, after=state.last, limit=1):
-                return False
-            _save(job, connection, after)
+        The last passages, which other replicas wrote, are embedded while no write runs, so that they are not overtaken.
+
+        :param after: A passage id up to which all passages are embedded.
+        """
+        switched = replace(state, last=0, switched=True)
+
+        def ready(connection: Connection) -> list[IndexUpdate] | None:
+            missing = rows.missing(connection, embedder.model_id, after=after, limit=EMBEDDED_AT_SWITCH + 1)
+            if len(missing) > EMBEDDED_AT_SWITCH:
+                return None
+            made = embeddings_of([one for _, one in missing], embedder) if missing else []
+            by_id = {id_: embedding for (id_, _), embedding in zip(missing, made, strict=True)}
+            updates = self._engine.models.insert_embeddings(connection, embedder.model_id, by_id)
+            _save(job, connection, switched)
             _note_token_space(connection, embedder)
-            return True
+            return updates
 
         try:
-            return after if self._engine.models.switch(to_json(spec.to_json()), ready) else None
+            return switched if self._engine.models.switch(to_json(spec.to_json()), ready) else None
         except TimeoutError:
             log.info("model_change_waits", reason="a long read is not over")
             job.closing.wait(SWITCH_PAUSE_S)
@@ -333,70 +354,3 @@ def _note_token_space(connection: Connection, embedder: Embedder) -> None:
 
 def _save(job: RunningJob, connection: Connection, state: _State) -> None:
     job.save(connection, done=state.embedded, total=state.total, state=_STATE.dump(state))
-
-
-class ModelOwner:
-    """Owns the serving embedder, and replaces it when the model changes.
-
-    :param own: The engine's embedder if it is loaded and closed here; None if the caller does that.
-    :param named: The model of the settings.
-    """
-
-    def __init__(
-        self, engine: MemoryEngine, make: MakeEmbedder, named: ModelSpec, own: LoadableEmbedder | None
-    ) -> None:
-        self._engine = engine
-        self._make = make
-        self._named = named
-        self._own = own
-        self._changing = Lock()
-        self.load_failed = Event()
-
-    @property
-    def spec(self) -> ModelSpec:
-        """The spec of the serving model, or else of the settings' model."""
-        return stored_spec(self._engine) or self._named
-
-    def load(self) -> None:
-        """Load the model and the default index before the first search; what is loaded already is kept."""
-        try:
-            if self._own is not None:
-                self._own.load()
-            self._engine.warm_up()
-        except BaseException:
-            self.load_failed.set()
-            raise
-        self.load_failed.clear()
-
-    def close(self) -> None:
-        if self._own is not None:
-            self._own.close()
-
-    def adopt(self, embedder: LoadableEmbedder) -> None:
-        """Take ownership of a new embedder. Of it and the previous one, the one that does not serve is closed."""
-        with self._changing:
-            serves = self._engine.models.serving.embedder is embedder
-            idle, self._own = (self._own, embedder) if serves else (embedder, self._own)
-        if idle is not None:
-            idle.close()
-        self._engine.warm_up()
-        self.load_failed.clear()
-
-    def reload(self) -> str:
-        """Load the serving model again; returns its id.
-
-        :raises Conflict: If the loaded model is not the one that made the vectors.
-        """
-        embedder = self._make(self.spec)
-        try:
-            embedder.load()
-            if not self._engine.models.reload(embedder):
-                raise Conflict(
-                    f"What is loaded now is {embedder.model_id}, which did not make the vectors; "
-                    "POST /maintenance/reembed changes to another model"
-                )
-        except BaseException:
-            embedder.close()
-            raise
-        self.adopt(embedder)
-        return embedder.model_id

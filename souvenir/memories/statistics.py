@@ -9,10 +9,11 @@ from souvenir.core.types import Readiness, Scope, Stats
 from souvenir.index.registry import IndexRegistry
 from souvenir.retrieval.searcher import memories_of
 from souvenir.retrieval.serving_model import Serving
-from souvenir.store import namespaces
+from souvenir.store import meta, namespaces
 from souvenir.store.database import Database
 from souvenir.store.graph import mention_queue as unread
 from souvenir.store.memories import reads
+from souvenir.store.vectors import MODEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ def readiness_of(database: Database, serving: Serving, *, warm: bool) -> Readine
     with database.read() as connection:
         namespace = namespaces.named(connection, Scope().namespace)
         stored = 0 if namespace is None else reads.count_memories(connection, namespace)
-    ready = serving.embedder.ready and warm
+        is_current = meta.get(connection, MODEL) == serving.embedder.model_id
+    ready = serving.embedder.ready and warm and is_current
     indexed = 0
     if ready and namespace is not None:
         indexed = serving.registry.get(memories_of(namespace), namespace.change_seq).owner_count()

@@ -10,15 +10,15 @@ been replaced since is embedded again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from threading import Lock
 from typing import TypeVar
 
-from souvenir.core.errors import SouvenirError
+from souvenir.core.errors import ModelReplaced, SouvenirError
 from souvenir.core.passages import (
     Chunks,
     Embeddable,
@@ -32,16 +32,12 @@ from souvenir.core.passages import (
 )
 from souvenir.core.settings import Settings
 from souvenir.core.types import Embedder, Scope
-from souvenir.index.analyser import ANALYSER_VERSION
 from souvenir.index.cross_check import problems
 from souvenir.index.index_key import IndexKey
-from souvenir.index.lexical import Bm25Constants
 from souvenir.index.namespace import NamespaceIndex
-from souvenir.index.passage_words import SpreadRule, WordRules
 from souvenir.index.registry import IndexRegistry
-from souvenir.index.snapshot import Origin, SnapshotFiles
+from souvenir.retrieval.new_registry import new_registry, view_of
 from souvenir.retrieval.preparation import PassageAnalyser, embeddings_of, prepare
-from souvenir.retrieval.profiles import Constants, Spread
 from souvenir.retrieval.scoring import Scoring, scoring_of
 from souvenir.store import index_changes, namespaces
 from souvenir.store import vectors as rows
@@ -100,11 +96,16 @@ class Models:
         self.serving = self._serving(embedder)
 
     def using(self, work: Callable[[Serving], T]) -> T:
-        """Run a read with the current model and indexes; repeat it if they were replaced meanwhile."""
+        """Run a read with the current model and indexes; repeat it if they were replaced meanwhile.
+
+        :raises ModelReplaced: If another process changed the model, and this one does not load it soon.
+        """
         while True:
             serving = self.serving
             try:
                 result = work(serving)
+            except ModelReplaced:
+                self._database.await_model(serving.embedder.model_id)
             except Exception:
                 if serving is self.serving:
                     raise
@@ -151,7 +152,9 @@ class Models:
         if loaded:
             with self._database.read() as connection:
                 change_seqs = namespaces.change_seqs(connection, loaded)
-            registry.follow(change_seqs)
+            # A replaced model has other indexes soon.
+            with suppress(ModelReplaced):
+                registry.follow(change_seqs)
 
     def sweep_snapshots(self, changed: Container[int] = ()) -> bool:
         """Remove snapshots that contain deleted data; return False if their folder does not allow it.
@@ -187,7 +190,7 @@ class Models:
     def restored(self) -> None:
         """Discard the indexes of the database that was replaced."""
         with self._changing:
-            self.dismiss()
+            self._forget_next()
             self.serving = self._serving(self.serving.embedder)
 
     def disagreements(self, connection: Connection) -> Sequence[str]:
@@ -198,7 +201,7 @@ class Models:
         serving, chunks = self.serving, self._analyser.chunks
         found = [*self._database.problems(connection)]
         for key in serving.registry.loaded():
-            with serving.registry.standing_at(key, _view(connection, key, serving)) as index:
+            with serving.registry.standing_at(key, self._view(connection, key, serving)) as index:
                 loaded = {} if index is None else {key: index}
                 found += disagreements(connection, serving.embedder.model_id, serving.embedder.dim, loaded, chunks)
         return [*found, *(one for compare in self.also_checked for one in compare(connection))]
@@ -224,32 +227,48 @@ class Models:
         self._checked_until += len(turn)
         for key in turn:
             with self._database.read() as connection:
-                ids = serving.registry.suspicions(key, _view(connection, key, serving))
+                ids = serving.registry.suspicions(key, self._view(connection, key, serving))
             if ids is not None:
                 self._database.between_writes(partial(self._verify, serving, key, ids))
 
     def _verify(self, serving: Serving, key: IndexKey, ids: Sequence[int]) -> None:
         if serving is self.serving:
             with self._database.reader() as connection:
-                serving.registry.verify(key, ids, _view(connection, key, serving))
+                serving.registry.verify(key, ids, self._view(connection, key, serving))
 
     # --- another model -----------------------------------------------------------------------------------------
 
-    def expect(self, embedder: Embedder) -> None:
-        """Start to embed texts with this model too; its indexes are loaded from the vectors it has so far."""
+    def expect(self, embedder: Embedder, *, replacing: bool = True) -> bool:
+        """Start to embed texts with this model too; its indexes are loaded from the vectors it has so far.
+
+        :param replacing: Whether it takes the place of another instance that is expected.
+        :return: False if another one is expected.
+        """
         following = self._serving(embedder)
         following.registry.keeps_snapshots = False
-        self._next = following
-        self._database.next_model_id = embedder.model_id
+        with self._changing:
+            if self._next is not None and not replacing:
+                return False
+            self._next = following
+            self._database.next_model_id = embedder.model_id
         for key in self.serving.registry.loaded():
             following.registry.get(key, 0)
+        return True
 
     @property
     def expecting(self) -> bool:
         return self._next is not None
 
-    def dismiss(self) -> None:
-        """Stop expecting another model; its stored vectors are kept."""
+    def dismiss(self, embedder: Embedder | None = None) -> None:
+        """Stop expecting another model; its stored vectors are kept.
+
+        :param embedder: Only if this one is expected; None: whichever is.
+        """
+        with self._changing:
+            if embedder is None or (self._next is not None and self._next.embedder is embedder):
+                self._forget_next()
+
+    def _forget_next(self) -> None:
         self._database.next_model_id = None
         self._next = None
 
@@ -258,19 +277,30 @@ class Models:
     ) -> None:
         """Store a model's embeddings by passage id, in one transaction with what `save` writes, and index them."""
 
-        def work(connection: Connection) -> list[tuple[int, Passage]]:
+        def work(connection: Connection) -> list[IndexUpdate]:
             save(connection)
-            insert_embeddings(connection, model_id, embeddings)
-            return rows.passages(connection, embeddings) if self._next is not None else []
+            return self.insert_embeddings(connection, model_id, embeddings)
 
-        def apply(added: list[tuple[int, Passage]]) -> None:
-            following = self._next
-            if following is not None:
-                for namespace_id, passage in added:
-                    change = PassageAdded(passage, embeddings[passage.id], self._analyser.chunks(passage))
-                    following.registry.apply(namespace_id, [change], 0)
+        self._database.write_rows(work, self._apply_all)
 
-        self._database.write_rows(work, apply)
+    def insert_embeddings(
+        self, connection: Connection, model_id: str, embeddings: Mapping[int, Embedding]
+    ) -> list[IndexUpdate]:
+        """Store a model's embeddings by passage id in a transaction; return what the indexes of both models lack then.
+
+        An index of the next model that was loaded before catches up by the log.
+        """
+        insert_embeddings(connection, model_id, embeddings)
+        if self._next is None:
+            return []
+        added: dict[int, list[PassageAdded]] = {}
+        for namespace_id, passage in rows.passages(connection, embeddings):
+            change = PassageAdded(passage, embeddings[passage.id], self._analyser.chunks(passage))
+            added.setdefault(namespace_id, []).append(change)
+        return [
+            IndexUpdate(one, index_changes.append(connection, one, changes, None), (), tuple(changes))
+            for one, changes in added.items()
+        ]
 
     def add_tokens(
         self,
@@ -302,12 +332,12 @@ class Models:
 
         self._database.write_rows(work, apply)
 
-    def switch(self, spec: str, ready: Callable[[Connection], bool]) -> bool:
+    def switch(self, spec: str, ready: Callable[[Connection], Sequence[IndexUpdate] | None]) -> bool:
         """Replace the model by the expected one, atomically.
 
         :param spec: The configuration from which the model is created at the next start.
-        :param ready: Returns whether nothing is missing; may write, and raise to change nothing. No other read or write
-            runs meanwhile.
+        :param ready: Returns what the next indexes lack then, or None if vectors are missing; may write, and raise to
+            change nothing. No other read or write runs meanwhile.
         :return: Whether it was ready.
         :raises TimeoutError: If a running read takes too long; try again later.
         """
@@ -315,13 +345,37 @@ class Models:
         if following is None:
             return False
 
+        last: list[IndexUpdate] = []
+
+        def is_ready(connection: Connection) -> bool:
+            updates = ready(connection)
+            last[:] = updates or ()
+            return updates is not None
+
         def switched() -> None:
+            for update in last:
+                following.registry.apply(update.namespace_id, update.next_changes, update.change_seq)
             with self._changing:
                 following.registry.keeps_snapshots = True
                 self.serving = following
-                self.dismiss()
+                self._forget_next()
 
-        return self._database.switch_model(following.embedder.model_id, spec, ready, switched)
+        return self._database.switch_model(following.embedder.model_id, spec, is_ready, switched)
+
+    def adopt(self, embedder: Embedder) -> bool:
+        """Serve with the model that another process changed the database to; return False if it is not that one."""
+        following = self._next
+        is_expected = following is not None and following.embedder is embedder
+        serving = following if following is not None and is_expected else self._serving(embedder)
+
+        def adopted() -> None:
+            with self._changing:
+                serving.registry.keeps_snapshots = True
+                self.serving = serving
+                self._forget_next()
+
+        self._database.adopt_model(embedder.model_id, adopted)
+        return self.serving is serving
 
     def reload(self, embedder: Embedder) -> bool:
         """Replace the embedder by another instance of the same model; return False if it is of another model."""
@@ -332,6 +386,9 @@ class Models:
             return True
 
     # --- inside ------------------------------------------------------------------------------------------------
+
+    def _view(self, connection: Connection, key: IndexKey, serving: Serving) -> NamespaceView:
+        return view_of(connection, key, serving.embedder, self._database)
 
     def _serving(self, embedder: Embedder) -> Serving:
         registry = new_registry(self._settings, embedder, self._analyser, self._database, on_load=self._on_load)
@@ -351,69 +408,15 @@ class Models:
             if following is not None:
                 following.registry.forget(namespace_id)
 
+    def _apply_all(self, updates: Sequence[IndexUpdate]) -> None:
+        for update in updates:
+            self._apply(update)
+
     def _apply(self, update: IndexUpdate) -> None:
         self.serving.registry.apply(update.namespace_id, update.changes, update.change_seq)
         following = self._next
         if following is not None:
             following.registry.apply(update.namespace_id, update.next_changes, update.change_seq)
-
-
-def _view(connection: Connection, key: IndexKey, serving: Serving) -> NamespaceView:
-    embedder = serving.embedder
-    return NamespaceView(connection, key.namespace_id, key.kind, embedder.model_id, embedder.dim)
-
-
-def new_registry(
-    settings: Settings,
-    embedder: Embedder,
-    analyser: PassageAnalyser,
-    database: Database,
-    *,
-    on_load: Callable[[], None],
-) -> IndexRegistry:
-    """Return an empty registry.
-
-    :param on_load: Called after an index was loaded.
-    """
-
-    @contextmanager
-    def open_view(key: IndexKey) -> Iterator[NamespaceView]:
-        with database.read() as connection:
-            yield NamespaceView(connection, key.namespace_id, key.kind, embedder.model_id, embedder.dim)
-
-    rules = {profile: word_rules(constants) for profile, constants in analyser.profiles.items()}
-    origin = Origin(
-        model_id=embedder.model_id,
-        dim=embedder.dim,
-        analyser=f"{ANALYSER_VERSION}/{settings.analyser_language}",
-        token_space=embedder.token_space,
-    )
-    return IndexRegistry(
-        open_view,
-        SnapshotFiles(settings.index_dir, origin, database.warnings),
-        analyser,
-        dim=embedder.dim,
-        token_space=embedder.token_space,
-        rules=rules,
-        max_bytes=settings.index_memory_mb * 1024 * 1024,
-        committed=lambda: database.committed,
-        on_load=on_load,
-        follows=database.is_shared,
-    )
-
-
-def word_rules(constants: Constants) -> WordRules:
-    """Return the part of a profile's constants that an index needs."""
-    return WordRules(Bm25Constants(constants.k1, constants.b), _spread_rule(constants.spread))
-
-
-def _spread_rule(spread: Spread) -> SpreadRule:
-    faded = [spread.decay**distance for distance in range(spread.turns)]
-    return SpreadRule(
-        back=tuple(spread.back * share for share in faded),
-        forward=tuple(spread.forward * share for share in faded),
-        after_question=spread.after_question,
-    )
 
 
 def disagreements(

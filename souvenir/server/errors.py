@@ -14,14 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from souvenir.core.errors import (
-    DeadlineExceeded,
-    LLMUnavailable,
-    Overloaded,
     PayloadTooLarge,
-    QuotaExceeded,
-    ServiceClosing,
     SouvenirError,
-    TooManyConnections,
     Unauthorized,
 )
 
@@ -139,8 +133,7 @@ def error_response(
 def headers_of(error: SouvenirError) -> dict[str, str]:
     """The headers of an error response."""
     headers: dict[str, str] = {}
-    waits = Overloaded | QuotaExceeded | DeadlineExceeded | LLMUnavailable | ServiceClosing | TooManyConnections
-    if isinstance(error, waits):
+    if error.retry_after_s is not None:
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, Unauthorized):
         headers["WWW-Authenticate"] = "Bearer"

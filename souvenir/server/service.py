@@ -47,7 +47,9 @@ from souvenir.memories.erasure import Erasure
 from souvenir.memories.feedback import Feedback
 from souvenir.memories.links import Links
 from souvenir.memories.maintenance import MaintenanceServices
-from souvenir.memories.reembedding import ACTOR, MakeEmbedder, ModelOwner, Reembedding, chosen_model
+from souvenir.memories.model_follower import ModelFollower
+from souvenir.memories.model_owner import ModelOwner
+from souvenir.memories.reembedding import ACTOR, MakeEmbedder, Reembedding, chosen_model
 from souvenir.memories.removals import Removals
 from souvenir.memories.tags import Tags
 from souvenir.models.embedding.factory import embedder_of
@@ -97,6 +99,7 @@ class Service:
     bodies: BodyMemory
     threads: WorkerThreads
     model: ModelOwner
+    follower: ModelFollower
     reranker: Reranker | None
     reembedding: Reembedding
     agents: Agents
@@ -218,6 +221,7 @@ class Service:
             bodies=bodies,
             threads=WorkerThreads(admission.threads),
             model=model,
+            follower=ModelFollower(engine, make, model.adopt),
             reranker=reranker,
             reembedding=reembedding,
             agents=Agents(engine),
@@ -266,6 +270,7 @@ class Service:
         self.erasure_jobs.close()
         self.reembedding_jobs.close()
         self.memory.close()
+        self.follower.close()
         if self.loading is not None:
             self.loading.join(LOADING_TIMEOUT_S)
         self.keys.close()
@@ -282,6 +287,8 @@ class Service:
     def _start(self) -> None:
         self.removals.start()
         self.event_retention.start()
+        if self.engine.is_shared:
+            self.follower.start()
         self.loading = Thread(target=self._load, name="souvenir-loading", daemon=True)
         self.loading.start()
 

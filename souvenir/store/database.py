@@ -29,19 +29,24 @@ class Database(Protocol):
     :param on_commit: Called after every commit of changes, soon after those of other processes; must be quick.
     :param on_news: Called soon after commits of other processes, on a thread of the database.
     :param on_replaced: Called when commits may have been lost without a restart, as in a failover; must not use it.
+    :param on_model_replaced: Called when a request noticed that another process changed the model; must be quick.
     """
 
     is_shared: bool
     warnings: ServiceWarnings
     unreadable: UnreadableRows
-    model_id: str
     next_model_id: str | None
     quotas_of: Callable[[str], Quotas]
     on_commit: list[Callable[[], None]]
     on_news: list[Callable[[], None]]
     on_replaced: list[Callable[[], None]]
+    on_model_replaced: list[Callable[[], None]]
     backups: Backups
     copies: Copies
+
+    @property
+    def model_id(self) -> str:
+        """The model that made the vectors, as far as this process knows."""
 
     @property
     def replica(self) -> str:
@@ -110,6 +115,21 @@ class Database(Protocol):
         :param ready: Returns whether all vectors exist; may write, and raise to change nothing.
         :param switched: Called before any later read or write.
         :raises TimeoutError: If a long read does not end soon.
+        """
+
+    def adopt_model(self, model_id: str, adopted: Callable[[], None]) -> None:
+        """Use the model that another process changed the database to, if it is this one.
+
+        :param adopted: Called while nothing is written.
+        """
+
+    def require_model(self, connection: Connection, model_id: str) -> None:
+        """:raises ModelReplaced: If this is neither the model of the database nor the next one."""
+
+    def await_model(self, former: str) -> None:
+        """Return once this process uses another model than the former one.
+
+        :raises ModelReplaced: If that takes too long.
         """
 
     def between_writes(self, work: Callable[[], T]) -> T:

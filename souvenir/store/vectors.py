@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from souvenir.core.passages import LATE_PROFILES, Embeddable, Passage, TokenCodes
 from souvenir.store import meta
-from souvenir.store.rows import PASSAGE_COLUMNS, ids_parameter, readable, select
+from souvenir.store.rows import PASSAGE_COLUMNS, ids_parameter, only, readable, select
 from souvenir.store.sql import Connection, SqlValue
 
 MODEL = "model_id"
@@ -21,6 +21,9 @@ absent while some may be missing."""
 
 OTHER_MODEL = "other_model_id"
 """The key of another model that may have vectors: the next one during re-embedding, the previous one until cleanup."""
+
+NEXT_MODEL, NEXT_MODEL_SPEC = "next_model_id", "next_model_spec"
+"""The keys of the model that is about to replace the current one, while every process should embed with it too."""
 
 
 def missing(connection: Connection, model_id: str, *, after: int, limit: int) -> list[tuple[int, Embeddable]]:
@@ -101,7 +104,36 @@ def other_model(connection: Connection) -> str | None:
     return meta.get(connection, OTHER_MODEL)
 
 
+def replace_model(connection: Connection, model_id: str, spec: str) -> None:
+    """Let searches use the vectors of another model; those of the former one are to be removed.
+
+    :param spec: The configuration from which the new model is created again.
+    """
+    former = only(connection, str, "SELECT value FROM meta WHERE key = ?", (MODEL,))
+    for key, value in ((MODEL, model_id), (MODEL_SPEC, spec), (OTHER_MODEL, former)):
+        meta.put(connection, key, value)
+    withdraw_next(connection)
+
+
+def announce_next(connection: Connection, model_id: str, spec: str) -> int:
+    """Let all processes embed what they write with the next model too; return the number of replicas."""
+    meta.put(connection, NEXT_MODEL, model_id)
+    meta.put(connection, NEXT_MODEL_SPEC, spec)
+    return int(connection.execute("SELECT count(*) FROM replicas").get)
+
+
+def withdraw_next(connection: Connection) -> None:
+    meta.forget(connection, NEXT_MODEL)
+    meta.forget(connection, NEXT_MODEL_SPEC)
+
+
+def last_id(connection: Connection) -> int:
+    """Return the greatest id of a passage; 0 if there is none."""
+    return int(connection.execute("SELECT coalesce(max(id), 0) FROM passages").get)
+
+
 def remove_all_others(connection: Connection) -> None:
     """Delete the vectors of all other models from a database that is not in use yet."""
     connection.execute(f"DELETE FROM vectors WHERE model_id <> ({_PRESENT})")
     meta.forget(connection, OTHER_MODEL)
+    withdraw_next(connection)

@@ -19,9 +19,9 @@ from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_view import PassageView
 from souvenir.index.registry import IndexRegistry
 from souvenir.index.snapshot import Origin, SnapshotFiles
+from souvenir.retrieval.new_registry import word_rules
 from souvenir.retrieval.preparation import PassageAnalyser, prepare
 from souvenir.retrieval.profiles import PROFILES
-from souvenir.retrieval.serving_model import word_rules
 from souvenir.store import namespaces
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.namespace_view import NamespaceView

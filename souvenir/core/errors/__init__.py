@@ -71,6 +71,8 @@
     |  +- ExtractionQuotaExceeded    429  quota_extractions_per_day
     +- ExtractionNotConfigured       501  extraction_not_configured
     +- Unavailable                   503
+       +- DatabaseUnavailable        503  database_unavailable  carries retry_after_s
+       |  +- ModelReplaced           503  database_unavailable  another replica changed the embedding model
        +- DiskFull                   503  disk_full           deletions still work
        +- EmbeddingUnavailable       503  embedding_unavailable
        +- SearchUnavailable          503  search_unavailable
@@ -190,6 +192,7 @@ from souvenir.core.errors.unavailable import (
     LLMRefused,
     LLMRejected,
     LLMUnavailable,
+    ModelReplaced,
     NotOfDatabase,
     PrivacyRulesUnusable,
     RemoteBackupUnusable,
@@ -257,6 +260,7 @@ __all__ = [
     "MemoryUnreadable",
     "MessageNotFound",
     "MessageUnreadable",
+    "ModelReplaced",
     "NotFound",
     "NotOfDatabase",
     "NothingToDo",

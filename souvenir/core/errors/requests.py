@@ -219,6 +219,7 @@ class TooManyTokens(SouvenirError):
 class Overloaded(SouvenirError):
     code = "overloaded"
     status = 429
+    retry_after_s: int
 
     def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
         super().__init__(message)
@@ -237,6 +238,7 @@ class QuotaExceeded(SouvenirError):
 
     code = "quota_exceeded"
     status = 429
+    retry_after_s: int
 
     def __init__(self, message: str, *, retry_after_s: int) -> None:
         super().__init__(message)

@@ -31,7 +31,16 @@ class DatabaseUnavailable(Unavailable):
     """Raised if the database in PostgreSQL cannot be used now, as during a failover."""
 
     code = "database_unavailable"
-    retry_after_s = 2
+    retry_after_s: int = 2
+
+
+class ModelReplaced(DatabaseUnavailable):
+    """Raised by a replica until it serves with the embedding model that another one changed the database to."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another replica changed the embedding model, and this one is loading it; try again in a moment"
+        )
 
 
 class DiskFull(Unavailable):
@@ -63,6 +72,7 @@ class JobFailed(Unavailable):
 
 class DeadlineExceeded(Unavailable):
     code = "deadline_exceeded"
+    retry_after_s: int
 
     def __init__(self, timeout_s: float, *, retry_after_s: int = 1) -> None:
         super().__init__(f"The request took longer than {timeout_s:g} s; try again in a moment, or ask for less")
@@ -72,7 +82,7 @@ class DeadlineExceeded(Unavailable):
 
 class ServiceClosing(Unavailable):
     code = "service_closing"
-    retry_after_s = 5
+    retry_after_s: int = 5
     """A restart takes about this long."""
 
     def __init__(self) -> None:
@@ -81,7 +91,7 @@ class ServiceClosing(Unavailable):
 
 class TooManyConnections(Unavailable):
     code = "too_many_connections"
-    retry_after_s = 1
+    retry_after_s: int = 1
 
     def __init__(self, max_connections: int) -> None:
         super().__init__(f"More than {max_connections} connections are open; close some, and try again in a moment")
@@ -90,7 +100,7 @@ class TooManyConnections(Unavailable):
 
 class TooManyStreams(Unavailable):
     code = "too_many_streams"
-    retry_after_s = 5
+    retry_after_s: int = 5
 
     def __init__(self, max_streams: int) -> None:
         super().__init__(f"{max_streams} event streams are open; use GET /events/recent, or try again in a moment")
@@ -167,6 +177,7 @@ class LLMError(Unavailable):
 
 class LLMUnavailable(LLMError):
     code = "llm_unavailable"
+    retry_after_s: int
 
     def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
         super().__init__(message)

@@ -26,6 +26,9 @@ REEMBED = "reembed"
 STORE_WIDE = (ERASE, REEMBED)
 """Kinds of jobs that cover the whole store, whatever namespace their caller named."""
 
+SERIAL = (REEMBED,)
+"""Kinds of which one job runs at a time, whatever replica runs it."""
+
 CONSOLIDATE = "consolidate"
 SPLIT = "split"
 DESCRIBE = "describe"
@@ -153,7 +156,7 @@ def insert(
             scope.client,
             scope.person,
             to_json(dict(parameters)),
-            serial_key,
+            kind if kind in SERIAL else serial_key,
             replica,
             to_us(now),
         ),

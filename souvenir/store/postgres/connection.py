@@ -68,7 +68,10 @@ class _Rows:
 
 
 class PostgresConnection:
-    """`souvenir.store.sql.Connection` over psycopg. Outside of a `with` block, each statement is a transaction."""
+    """`souvenir.store.sql.Connection` over psycopg. Outside of a `with` block, each statement is a transaction.
+
+    `next_model_id` is the model that a write has to embed with too.
+    """
 
     def __init__(
         self, connection: psycopg.Connection[tuple[Any, ...]], unreadable: UnreadableRows | None = None
@@ -78,6 +81,7 @@ class PostgresConnection:
         :param unreadable: Gets the rows that reads leave out.
         """
         self.unreadable = unreadable
+        self.next_model_id: str | None = None
         self._connection = connection
         self._connection.adapters.register_loader("numeric", _NumberLoader)
         self._connection.adapters.register_loader("bool", _TruthLoader)

@@ -21,15 +21,13 @@ from typing import Any, NoReturn, TypeVar
 
 import psycopg
 import structlog
-from psycopg import errors
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+from psycopg_pool import ConnectionPool
 
 from souvenir.core.background import Maintenance
 from souvenir.core.concurrency import time_left
 from souvenir.core.errors import (
     DatabaseUnavailable,
-    DiskFull,
-    InvalidRequest,
+    ModelReplaced,
     NotOfDatabase,
     Overloaded,
     ServiceClosing,
@@ -45,10 +43,11 @@ from souvenir.core.types import Scope
 from souvenir.store import meta
 from souvenir.store.check import broken_rules
 from souvenir.store.index_changes import IndexUpdate
-from souvenir.store.memories import reads
 from souvenir.store.passages import VectorModels
 from souvenir.store.postgres import start
+from souvenir.store.postgres.adopted_model import AdoptedModel
 from souvenir.store.postgres.connection import PostgresConnection
+from souvenir.store.postgres.failures import LOST, RETRIED, UNCERTAIN, UNREACHABLE, raised_plainly
 from souvenir.store.postgres.replicas import Replicas
 from souvenir.store.postgres.schema import migrate
 from souvenir.store.postgres.write_groups import WAITED_TOO_LONG, PendingWrite, RepeatAlone, WriteGroups
@@ -57,7 +56,7 @@ from souvenir.store.sqlite.copies import Copies
 from souvenir.store.sqlite.locks import lock_folder
 from souvenir.store.transaction import Transaction, run_write
 from souvenir.store.unreadable import UnreadableRows
-from souvenir.store.vectors import MODEL, MODEL_SPEC
+from souvenir.store.vectors import MODEL, NEXT_MODEL, replace_model
 
 T = TypeVar("T")
 
@@ -72,10 +71,14 @@ WRITER_IDLE_S = 5
 """A replica that stops in the middle of a write loses its connection, and with it its locks, after so long."""
 
 _BEGIN = (
-    f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{WRITER_IDLE_S}s'; "
-    "SET LOCAL lock_timeout = {}; SELECT {}"
+    f"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '{WRITER_IDLE_S}s'; "
+    "SET LOCAL lock_timeout = {}; SELECT {}; "
+    f"SELECT max(value) FILTER (WHERE key = '{MODEL}'), max(value) FILTER (WHERE key = '{NEXT_MODEL}') FROM meta"
 )
-"""How a write begins, with the milliseconds that it may wait for each lock, and its locks."""
+"""How a write begins, with the milliseconds that it may wait for each lock, and its locks.
+
+The last statement sees what was committed before the write had its locks.
+"""
 
 TURNS = 64
 """Transactions of a replica that may wait for locks at once: if it stops, it gets each of them, for `WRITER_IDLE_S`."""
@@ -86,23 +89,8 @@ GROUP_S = 1.0
 WRITE_TRIES = 5
 """How often a write begins that another one made impossible, such as one that waits for locks in another order."""
 
-RETRIED = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation, errors.ForeignKeyViolation)
-
 UNREACHABLE_WAIT_S = 1.0
 """The wait for a connection while the server does not answer."""
-
-LOST = (
-    psycopg.OperationalError,
-    errors.ReadOnlySqlTransaction,
-    errors.IdleInTransactionSessionTimeout,
-    errors.TransactionTimeout,
-)
-"""Errors of a connection or a server that is gone, or that does not accept writes any more."""
-
-UNREACHABLE = "The database cannot be reached; try again in a moment"
-UNCERTAIN = (
-    "The connection broke, so it is unknown whether the write was stored; look, or repeat it with its Idempotency-Key"
-)
 
 log = structlog.get_logger(__name__)
 
@@ -123,12 +111,13 @@ class PostgresDatabase:
         self._instruments = instruments
         self.warnings = ServiceWarnings()
         self.unreadable = UnreadableRows(self.warnings)
-        self.model_id = model_id
+        self._model = AdoptedModel(model_id)
         self.next_model_id: str | None = None
         self.quotas_of: Callable[[str], Quotas] = lambda _: UNLIMITED_QUOTAS
         self.on_commit: list[Callable[[], None]] = []
         self.on_news: list[Callable[[], None]] = []
         self.on_replaced: list[Callable[[], None]] = []
+        self.on_model_replaced = self._model.on_replaced
         self.backups = Backups(settings.backup_dir, keep=settings.max_backups)
         self.copies = Copies(self.backups, settings.database_path)
         self._between = RLock()
@@ -170,26 +159,11 @@ class PostgresDatabase:
                 start.require_usable(connection, self.warnings)
                 migrate(connection)
                 self._configure(connection)
-                self._require_model(PostgresConnection(connection), model_spec)
+                start.require_model(PostgresConnection(connection), self.model_id, model_spec)
         except psycopg.Error as error:
             raise StoreUnusable(
                 f"The database cannot be used ({error}); look at DATABASE_URL, the server and its log"
             ) from error
-
-    def _require_model(self, connection: PostgresConnection, model_spec: str | None) -> None:
-        with connection:
-            meta.require_no_migration(connection)
-            connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (MODEL, self.model_id))
-            stored = meta.get(connection, MODEL)
-            if stored != self.model_id:
-                if reads.counts(connection).passages:
-                    raise StoreUnusable(
-                        f"The vectors in the database were made by {stored} and EMBED_MODEL is {self.model_id}; "
-                        "set EMBED_MODEL back, or DATABASE_URL to another database"
-                    )
-                meta.put(connection, MODEL, self.model_id)
-            if model_spec is not None:
-                meta.put(connection, MODEL_SPEC, model_spec)
 
     def _configure(self, connection: start.Raw) -> None:
         """Prepare a new connection; if the database lost commits, as in a failover, its indexes are dropped first."""
@@ -255,7 +229,7 @@ class PostgresDatabase:
         again: Mapping[tuple[str, Embeddable], Embedding] = MappingProxyType({}),
     ) -> T:
         def in_transaction(connection: PostgresConnection) -> tuple[T, IndexUpdate]:
-            models = VectorModels(self.model_id, self.next_model_id, again)
+            models = VectorModels(self.model_id, connection.next_model_id, again)
             return run_write(connection, scope, models, now, self.quotas_of(scope.actor), work)
 
         number = zlib.crc32(scope.namespace.encode()) - 2**31
@@ -272,6 +246,19 @@ class PostgresDatabase:
         return self._write(self._turns[0] if alone else None, locks, work, apply)
 
     def _write(
+        self,
+        turn: WriteGroups | None,
+        locks: str,
+        work: Callable[[PostgresConnection], T],
+        apply: Callable[[T], None],
+    ) -> T:
+        result = self._model.using(lambda: self._write_once(turn, locks, work, apply))
+        self._replicas.tell()
+        for notify in tuple(self.on_commit):
+            notify()
+        return result
+
+    def _write_once(
         self,
         turn: WriteGroups | None,
         locks: str,
@@ -295,9 +282,6 @@ class PostgresDatabase:
                 apply(result)
             except Exception:  # the write is durable; the index catches up when it is used
                 log.exception("index_update_failed")
-        self._replicas.tell()
-        for notify in tuple(self.on_commit):
-            notify()
         return result
 
     def _waiting_writes(self) -> int:
@@ -381,14 +365,20 @@ class PostgresDatabase:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[PostgresConnection]:
         with self._failing_plainly():
-            connection = self._begun(begin)
+            is_write = begin != _READ
+            connection, models = self._begun(begin)
             try:
-                yield PostgresConnection(connection, self.unreadable)
+                opened = PostgresConnection(connection, self.unreadable)
+                if is_write:
+                    present, following = models
+                    self._model.require(present)
+                    opened.next_model_id = following if following == self.next_model_id else None
+                yield opened
                 try:
                     ended = connection.execute("COMMIT").statusmessage
                 except LOST as error:
-                    raise DatabaseUnavailable(UNREACHABLE if begin == _READ else UNCERTAIN) from error
-                if ended != "COMMIT" and begin != _READ:
+                    raise DatabaseUnavailable(UNCERTAIN if is_write else UNREACHABLE) from error
+                if ended != "COMMIT" and is_write:
                     raise RuntimeError("A statement of the write failed, and nothing was stored")
             except BaseException:
                 with suppress(psycopg.Error):
@@ -397,14 +387,19 @@ class PostgresDatabase:
             finally:
                 self._pool.putconn(connection)
 
-    def _begun(self, begin: str) -> start.Raw:
-        """Return a connection with an open transaction; those that a restart of the server broke are passed over."""
+    def _begun(self, begin: str) -> tuple[start.Raw, tuple[Any, ...]]:
+        """Return a connection with an open transaction, and the row of the last statement, if it has one.
+
+        Connections that a restart of the server broke are passed over.
+        """
         broken = 0
         while True:
             connection = self._pool.getconn(self._wait_s())
             try:
-                connection.execute(begin.encode(), prepare=False)
-                return connection
+                results = connection.execute(begin.encode(), prepare=False)
+                while results.nextset():
+                    pass
+                return connection, (results.fetchone() if results.description else None) or ()
             except BaseException as error:
                 with suppress(psycopg.Error):
                     connection.rollback()
@@ -417,41 +412,44 @@ class PostgresDatabase:
     def _wait_s(self) -> float:
         return time_left(self._settings.write_timeout_s if self.reachable else UNREACHABLE_WAIT_S)
 
-    @contextmanager
-    def _failing_plainly(self) -> Iterator[None]:
-        """Raise errors of the server as those of the service."""
-        try:
-            yield
-        except PoolTimeout as error:
-            if not self.reachable:
-                raise DatabaseUnavailable(UNREACHABLE) from error
-            raise Overloaded("Too many requests are waiting for the database; try again in a moment") from None
-        except PoolClosed:
-            raise ServiceClosing from None
-        except RETRIED:
-            raise
-        except errors.LockNotAvailable:
-            raise Overloaded(WAITED_TOO_LONG) from None
-        except errors.QueryCanceled as error:
-            raise DatabaseUnavailable(
-                f"The database needed more than {self._settings.database_statement_timeout_s:g} s; ask for less"
-            ) from error
-        except errors.DiskFull as error:
-            raise DiskFull("The disk of the database is full; nothing was written") from error
-        except LOST as error:
-            log.warning("database_unavailable", error=type(error).__name__, reason=str(error))
-            raise DatabaseUnavailable(UNREACHABLE) from error
-        except psycopg.DataError as error:
-            if "NUL" not in str(error):
-                raise
-            raise InvalidRequest("PostgreSQL cannot store the character NUL (U+0000); leave it out") from error
+    def _failing_plainly(self) -> AbstractContextManager[None]:
+        return raised_plainly(lambda: self.reachable, self._settings.database_statement_timeout_s)
 
-    # --- maintenance, which is PostgreSQL's ------------------------------------------------------------------------
+    # --- the embedding model ---------------------------------------------------------------------------------------
+
+    @property
+    def model_id(self) -> str:
+        return self._model.id
 
     def switch_model(
         self, model_id: str, spec: str, ready: Callable[[Any], bool], switched: Callable[[], None]
     ) -> bool:
-        _unsupported("Changing the embedding model", "move it to a file first (docs/scaling.md)")
+        def work(connection: PostgresConnection) -> bool:
+            is_ready = ready(connection)
+            if is_ready:
+                replace_model(connection, model_id, spec)
+            return is_ready
+
+        done = self.write_rows(work)
+        if done:
+            self.adopt_model(model_id, switched)
+        return done
+
+    def adopt_model(self, model_id: str, adopted: Callable[[], None]) -> None:
+        def is_stored() -> bool:
+            with self.read_once() as connection:
+                return meta.get(connection, MODEL) == model_id
+
+        self._model.replace(model_id, is_stored, adopted)
+
+    def require_model(self, connection: Any, model_id: str) -> None:
+        if model_id not in (meta.get(connection, MODEL), self.next_model_id):
+            raise ModelReplaced
+
+    def await_model(self, former: str) -> None:
+        self._model.wait(former)
+
+    # --- maintenance, which is PostgreSQL's ------------------------------------------------------------------------
 
     def between_writes(self, work: Callable[[], T]) -> T:
         with self._between:

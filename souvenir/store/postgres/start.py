@@ -13,9 +13,12 @@ from souvenir.core.errors import StoreUnusable
 from souvenir.core.network_settings import is_loopback
 from souvenir.core.service_warnings import ServiceWarnings
 from souvenir.core.settings import Settings
+from souvenir.store import meta
+from souvenir.store.memories import reads
 from souvenir.store.postgres.connection import PostgresConnection
 from souvenir.store.postgres.schema import SCHEMA
 from souvenir.store.sql import Connection
+from souvenir.store.vectors import MODEL, MODEL_SPEC
 
 T = TypeVar("T")
 
@@ -92,6 +95,27 @@ def require_usable(connection: Raw, warnings: ServiceWarnings) -> None:
             DATABASE_NOT_ENCRYPTED,
             f"The connection to the database on {info.host} is not encrypted; add sslmode=verify-full to DATABASE_URL",
         )
+
+
+def require_model(connection: PostgresConnection, model_id: str, spec: str | None) -> None:
+    """Require that the vectors were made by this model, and store it if there are none.
+
+    :param spec: The configuration from which it is created again, if that is known.
+    :raises StoreUnusable: If another one made them.
+    """
+    with connection:
+        meta.require_no_migration(connection)
+        connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (MODEL, model_id))
+        stored = meta.get(connection, MODEL)
+        if stored != model_id:
+            if reads.counts(connection).passages:
+                raise StoreUnusable(
+                    f"The vectors in the database were made by {stored} and EMBED_MODEL is {model_id}; "
+                    "set EMBED_MODEL back, or DATABASE_URL to another database"
+                )
+            meta.put(connection, MODEL, model_id)
+        if spec is not None:
+            meta.put(connection, MODEL_SPEC, spec)
 
 
 def configure(connection: Raw, settings: Settings) -> None:

@@ -55,7 +55,7 @@ from souvenir.store.sqlite.scrubbing import empty_log, scrub
 from souvenir.store.sqlite.writer import Writer
 from souvenir.store.transaction import Transaction, run_write
 from souvenir.store.unreadable import UnreadableRows
-from souvenir.store.vectors import MODEL, MODEL_SPEC, OTHER_MODEL
+from souvenir.store.vectors import MODEL, MODEL_SPEC, replace_model
 
 T = TypeVar("T")
 READERS = 4
@@ -108,6 +108,7 @@ class SqliteDatabase:
         """Called on the writer's thread after every commit of changes; must be quick."""
         self.on_news: list[Callable[[], None]] = []
         self.on_replaced: list[Callable[[], None]] = []
+        self.on_model_replaced: list[Callable[[], None]] = []
         self.backups = Backups(settings.backup_dir, keep=settings.max_backups)
         self.copies = Copies(self.backups, self._path)
         self.backups.clear_partial()
@@ -321,11 +322,10 @@ class SqliteDatabase:
         """
 
         def work(connection: apsw.Connection) -> bool:
-            if not ready(connection):
-                return False
-            for key, value in ((MODEL, model_id), (MODEL_SPEC, spec), (OTHER_MODEL, self.model_id)):
-                meta.put(connection, key, value)
-            return True
+            is_ready = ready(connection)
+            if is_ready:
+                replace_model(connection, model_id, spec)
+            return is_ready
 
         with self._gate.write(timeout_s=SWITCH_WAIT_S):
             done = self._writer.write(work)
@@ -333,6 +333,15 @@ class SqliteDatabase:
                 self.model_id, self._model_spec = model_id, spec
                 switched()
         return done
+
+    def adopt_model(self, model_id: str, adopted: Callable[[], None]) -> None:
+        """Do nothing, as below: no other process changes the model."""
+
+    def require_model(self, connection: Connection, model_id: str) -> None:
+        pass
+
+    def await_model(self, former: str) -> None:
+        pass
 
     def problems(self, connection: Connection) -> list[str]:
         """Return one sentence for each inconsistency within the database."""

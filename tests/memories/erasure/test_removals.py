@@ -248,7 +248,6 @@ def test_an_index_loaded_during_the_removal_of_its_agent_is_discarded(engine: Me
     assert all(not len(index) for index in engine.models.serving.registry.loaded().values())
 
 
-@pytest.mark.sqlite_only(reason="re-embedding is not possible on PostgreSQL")
 @pytest.mark.parametrize("batch", [2, 4, 9])
 def test_removing_an_agent_during_reembedding_removes_vectors_of_both_models(
     engine: MemoryEngine, removals: Removals, batch: int

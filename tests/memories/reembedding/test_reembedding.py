@@ -19,6 +19,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import Reembedding
 from souvenir.models.embedding.specs import ModelSpec
 from souvenir.store.admin.jobs import REEMBED, JobStatus
+from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.sql import Connection
 from souvenir.store.sqlite import database
 from tests.fake_embedder import FakeEmbedder
@@ -164,6 +165,7 @@ def test_a_write_prepared_with_the_old_model_is_embedded_again(engine: MemoryEng
     assert list(engine.check()) == []
 
 
+@pytest.mark.sqlite_only(reason="no read waits for the switch on PostgreSQL")
 def test_a_long_read_delays_only_the_switch(engine: MemoryEngine, open_jobs: OpenJobs, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(database, "SWITCH_WAIT_S", 0.01)
     monkeypatch.setattr(reembedding, "SWITCH_PAUSE_S", 0.01)
@@ -171,7 +173,7 @@ def test_a_long_read_delays_only_the_switch(engine: MemoryEngine, open_jobs: Ope
     tried = Event()
     switch = engine.models.switch
 
-    def counted(spec: str, ready: Callable[[Connection], bool]) -> bool:
+    def counted(spec: str, ready: Callable[[Connection], Sequence[IndexUpdate] | None]) -> bool:
         try:
             return switch(spec, ready)
         except TimeoutError:
@@ -313,7 +315,7 @@ def test_a_write_just_before_the_switch_is_included(
     [passages] = engine.prepare([text])
     switch, late = engine.models.switch, list[int]()
 
-    def late_write(spec: str, ready: Callable[[Connection], bool]) -> bool:
+    def late_write(spec: str, ready: Callable[[Connection], Sequence[IndexUpdate] | None]) -> bool:
         if not late:
             late.append(engine.write(DEFAULT, lambda tx: tx.insert(MemoryDraft(text, "s"), passages)).id)
         return switch(spec, ready)
@@ -357,6 +359,7 @@ def test_an_empty_store_can_change_its_model(engine: MemoryEngine, reembed: Reem
     assert models_of_vectors(engine) == {"other@1": 3}
 
 
+@pytest.mark.sqlite_only(reason="restores a backup")
 def test_a_backup_made_during_reembedding_is_restored_without_partial_vectors(
     engine: MemoryEngine, open_jobs: OpenJobs
 ):
@@ -375,6 +378,7 @@ def test_a_backup_made_during_reembedding_is_restored_without_partial_vectors(
     assert list(engine.check()) == []
 
 
+@pytest.mark.sqlite_only(reason="restores a backup")
 def test_the_refusal_of_a_backup_of_another_model_says_how_to_restore_it(engine: MemoryEngine, reembed: Reembed):
     fill(engine, 5)
     backup = engine.back_up(reason="manual")

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import pytest
+
 from souvenir.core.passages import LATE_PROFILES
 from souvenir.core.settings import Settings
 from souvenir.core.stored_json import to_json
@@ -54,6 +56,7 @@ def test_missing_token_vectors_are_made_by_a_job(tmp_path: Path):
         assert completed(engine) == []
 
 
+@pytest.mark.sqlite_only(reason="damages the file")
 def test_passages_that_cannot_be_read_do_not_stop_the_job(tmp_path: Path):
     settings = Settings(data_dir=tmp_path)
     with opened(settings, FakeEmbedder()) as engine:
