@@ -11,7 +11,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 
 import structlog
 
@@ -29,6 +28,7 @@ from souvenir.core.passages import (
 )
 from souvenir.core.types import PassageKind, Profile
 from souvenir.index.cross_check import SAMPLED_AT_LOAD, sample_of, sampled_problems
+from souvenir.index.index_entry import IndexEntry
 from souvenir.index.index_key import IndexKey
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_view import Analyse, PassageView, differing_ids
@@ -51,26 +51,6 @@ log = structlog.get_logger(__name__)
 
 
 OpenView = Callable[[IndexKey], AbstractContextManager[PassageView]]
-
-
-@dataclass(slots=True)
-class _Entry:
-    """`index` is None while it loads; `pending` holds the writes committed meanwhile.
-
-    `changed_rows` is the number of rows changed since the snapshot, `left_out` that of stored passages without a row,
-    since they have no embedding that can be read. `unchecked` is a large snapshot whose checksums are still to be
-    compared, and `damage` the result. `following` is held while the index catches up with other processes.
-    """
-
-    loaded: threading.Event = field(default_factory=threading.Event)
-    index: NamespaceIndex | None = None
-    failure: BaseException | None = None
-    pending: list[tuple[Sequence[IndexChange], int]] = field(default_factory=list)
-    changed_rows: int = 0
-    left_out: int = 0
-    unchecked: ArrayFile | None = None
-    damage: str | None = None
-    following: threading.Lock = field(default_factory=threading.Lock)
 
 
 class IndexRegistry:
@@ -108,7 +88,7 @@ class IndexRegistry:
         self._on_load = on_load
         self._follows = follows
         self.keeps_snapshots = True
-        self._entries: OrderedDict[IndexKey, _Entry] = OrderedDict()
+        self._entries: OrderedDict[IndexKey, IndexEntry] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: IndexKey, change_seq: int) -> NamespaceIndex:
@@ -122,7 +102,7 @@ class IndexRegistry:
                 entry = self._entries.get(key)
                 mine = entry is None
                 if entry is None:
-                    entry = self._entries[key] = _Entry()
+                    entry = self._entries[key] = IndexEntry()
                 self._entries.move_to_end(key)
             if mine:
                 self._load(key, entry)
@@ -134,7 +114,7 @@ class IndexRegistry:
             if not self._follows or self._has(key, entry, index, change_seq):
                 return index
 
-    def _has(self, key: IndexKey, entry: _Entry, index: NamespaceIndex, change_seq: int) -> bool:
+    def _has(self, key: IndexKey, entry: IndexEntry, index: NamespaceIndex, change_seq: int) -> bool:
         """Let an index catch up if it lacks a write; return False, after dropping it, if it has to be loaded again."""
         if index.change_seq >= change_seq:
             return True
@@ -144,7 +124,7 @@ class IndexRegistry:
             with self._open_view(key) as view:
                 return self._followed(key, entry, index, view)
 
-    def _followed(self, key: IndexKey, entry: _Entry, index: NamespaceIndex, view: PassageView) -> bool:
+    def _followed(self, key: IndexKey, entry: IndexEntry, index: NamespaceIndex, view: PassageView) -> bool:
         """Let an index catch up with a view; return False, after dropping it, if it has to be loaded again."""
         if index.change_seq >= view.change_seq or self._catch_up(key, entry, index, view):
             return True
@@ -224,7 +204,7 @@ class IndexRegistry:
     def _apply_next(
         self,
         key: IndexKey,
-        entry: _Entry,
+        entry: IndexEntry,
         index: NamespaceIndex,
         changes: Sequence[IndexChange],
         change_seq: int,
@@ -337,7 +317,27 @@ class IndexRegistry:
             self._drop(key, entry)
             self._reject(key, view, wrong)
 
-    def _problems(self, entry: _Entry, index: NamespaceIndex, ids: Sequence[int], view: PassageView) -> list[str]:
+    def settle(self, key: IndexKey, view: PassageView) -> None:
+        """Add the passages that a loaded index lacks, such as those that were embedded after it was loaded.
+
+        On the writer thread only.
+        """
+        with self._lock:
+            entry = self._entries.get(key)
+        if entry is None:
+            return
+        with self.standing_at(key, view) as index:
+            if index is None:
+                return
+            missing, surplus = differing_ids(index, view)
+            if surplus:
+                self._drop(key, entry)
+                return
+            index.apply(self._added(view.passages(sorted(missing))), view.change_seq)
+            entry.changed_rows += len(missing)
+            entry.left_out = view.count() - len(index)
+
+    def _problems(self, entry: IndexEntry, index: NamespaceIndex, ids: Sequence[int], view: PassageView) -> list[str]:
         if entry.damage is not None:
             return [entry.damage]
         found = self._sampled_problems(index, ids, view)
@@ -369,7 +369,7 @@ class IndexRegistry:
                 self._drop(key, entry)
                 log.info("index_dropped", **key.labels)
 
-    def _write(self, key: IndexKey, entry: _Entry, index: NamespaceIndex) -> None:
+    def _write(self, key: IndexKey, entry: IndexEntry, index: NamespaceIndex) -> None:
         """Write a snapshot; without it, the next start takes longer."""
         if self._follows:
             # Without what others erased meanwhile.
@@ -387,12 +387,12 @@ class IndexRegistry:
             if written.is_large:
                 index.rebase(written)
 
-    def _drop(self, key: IndexKey, entry: _Entry) -> None:
+    def _drop(self, key: IndexKey, entry: IndexEntry) -> None:
         with self._lock:
             if self._entries.get(key) is entry:
                 del self._entries[key]
 
-    def _load(self, key: IndexKey, entry: _Entry) -> None:
+    def _load(self, key: IndexKey, entry: IndexEntry) -> None:
         try:
             index = self._build(key, entry)
             while True:
@@ -411,7 +411,7 @@ class IndexRegistry:
         finally:
             entry.loaded.set()
 
-    def _build(self, key: IndexKey, entry: _Entry) -> NamespaceIndex:
+    def _build(self, key: IndexKey, entry: IndexEntry) -> NamespaceIndex:
         """Build an index from its snapshot and later changes, or from all stored passages and vectors."""
         with self._open_view(key) as view:
             index = self._of_snapshot(key, entry, view) if self.keeps_snapshots else None
@@ -422,7 +422,7 @@ class IndexRegistry:
             entry.left_out = view.count() - len(index)
             return index
 
-    def _of_snapshot(self, key: IndexKey, entry: _Entry, view: PassageView) -> NamespaceIndex | None:
+    def _of_snapshot(self, key: IndexKey, entry: IndexEntry, view: PassageView) -> NamespaceIndex | None:
         """Return the index of a snapshot with later changes; None, after its removal, if a sample disagrees."""
 
         def load(state: State, file: ArrayFile) -> NamespaceIndex:
@@ -449,7 +449,7 @@ class IndexRegistry:
         entry.changed_rows += len(missing)
         return index
 
-    def _catch_up(self, key: IndexKey, entry: _Entry, index: NamespaceIndex, view: PassageView) -> bool:
+    def _catch_up(self, key: IndexKey, entry: IndexEntry, index: NamespaceIndex, view: PassageView) -> bool:
         """Apply the writes that an index lacks; return False, without a change, if it has to be built again."""
         touched = view.changes_since(index.change_seq)
         if touched is None:

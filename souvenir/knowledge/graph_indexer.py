@@ -26,6 +26,7 @@ from souvenir.store.graph.mentions import NotPrepared, Reading
 from souvenir.store.messages import agents
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
+from souvenir.store.vectors import MODEL
 
 POLL_INTERVAL_S = 0.5
 """Polling interval of the queue."""
@@ -185,5 +186,7 @@ def _start_over(connection: Connection, *, first: bool) -> None:
 
 
 def _match_again(connection: Connection, model_id: str) -> None:
-    concept_similarity.forget_all(connection)
-    meta.put(connection, _MODEL, model_id)
+    # Another process may have changed the model meanwhile.
+    if meta.get(connection, MODEL) == model_id:
+        concept_similarity.forget_all(connection)
+        meta.put(connection, _MODEL, model_id)

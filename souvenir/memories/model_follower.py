@@ -8,34 +8,46 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import structlog
 
 from souvenir.core.background import Maintenance
-from souvenir.core.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidRequest, ServiceClosing
-from souvenir.core.types import LoadableEmbedder, Scope
+from souvenir.core.errors import DatabaseUnavailable, EmbeddingUnavailable, InvalidRequest, Overloaded, ServiceClosing
+from souvenir.core.types import JsonObject, LoadableEmbedder, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import MakeEmbedder
 from souvenir.models.embedding.specs import ModelSpec
 from souvenir.store import meta
-from souvenir.store.vectors import MODEL, MODEL_SPEC, NEXT_MODEL, NEXT_MODEL_SPEC
+from souvenir.store.vectors import ANNOUNCED, MODEL, MODEL_SPEC, NEXT_MODEL
 
 FOLLOWED_EVERY_S = 2.0
 """Between two looks at the model of the database. A request that notices a change causes one at once."""
+
+LOADING_TIMEOUT_S = 30.0
+"""How long closing waits for a model that is loaded."""
 
 MODEL_NOT_LOADED = "model_not_loaded"
 
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """:param announcement: By which the model was or will be chosen."""
+
+    announcement: str | None
+    embedder: LoadableEmbedder
+
+
 class ModelFollower:
-    """:param make: Creates the embedder of a spec. :param own: Takes ownership of one that serves, or closes it."""
+    """:param make: Creates the embedder of a spec. :param own: Takes ownership of one that serves."""
 
     def __init__(self, engine: MemoryEngine, make: MakeEmbedder, own: Callable[[LoadableEmbedder], None]) -> None:
         self._engine = engine
         self._make = make
         self._own = own
-        self._expected: LoadableEmbedder | None = None
+        self._expected: _Expected | None = None
         self._thread = Maintenance(self._follow, interval_s=FOLLOWED_EVERY_S)
 
     def start(self) -> None:
@@ -43,64 +55,75 @@ class ModelFollower:
         self._thread.start()
 
     def close(self) -> None:
-        self._thread.close()
+        self._thread.close(LOADING_TIMEOUT_S)
         self._dismiss()
 
     def _follow(self) -> None:
+        stored: Mapping[str, str | None] = {}
         try:
             with self._engine.namespace(Scope()) as (connection, _):
-                stored = {key: meta.get(connection, key) for key in (MODEL, MODEL_SPEC, NEXT_MODEL, NEXT_MODEL_SPEC)}
+                stored = {key: meta.get(connection, key) for key in (MODEL, MODEL_SPEC, ANNOUNCED, NEXT_MODEL)}
             self._follow_to(stored)
-        except (DatabaseUnavailable, ServiceClosing) as error:  # it looks again soon
-            log.info("model_not_followed", reason=error.message)
-
-    def _follow_to(self, stored: Mapping[str, str | None]) -> None:
-        """:param stored: What the database says about its model and the next one, by the keys in `meta`."""
-        models = self._engine.models
-        try:
-            if stored[MODEL] != models.serving.embedder.model_id:
-                self._serve(stored[MODEL], stored[MODEL_SPEC])
-            elif stored[NEXT_MODEL] is None:
-                self._dismiss()
-            elif not models.expecting:
-                self._expect(stored[NEXT_MODEL], stored[NEXT_MODEL_SPEC])
             self._engine.warnings.clear(MODEL_NOT_LOADED)
         except (EmbeddingUnavailable, InvalidRequest) as error:
             self._engine.warnings.put(
                 MODEL_NOT_LOADED,
-                f"Another replica changes the embedding model to {stored[NEXT_MODEL] or stored[MODEL]}, which cannot "
-                f"be loaded here ({error.message}); make it available to this replica, which tries again until then",
+                f"Another replica changes the embedding model to {_name(stored)}, which cannot be loaded here "
+                f"({error.message}); make it available to this replica, which tries again until then",
             )
+        except (DatabaseUnavailable, Overloaded, ServiceClosing, TimeoutError) as error:
+            log.info("model_not_followed", reason=str(error), action="looks again soon")
 
-    def _expect(self, model_id: str | None, spec: str | None) -> None:
-        self._dismiss()
-        embedder = self._loaded(model_id, spec)
-        if self._engine.models.expect(embedder, replacing=False):
-            self._expected = embedder
-        else:
-            embedder.close()
+    def _follow_to(self, stored: Mapping[str, str | None]) -> None:
+        """:param stored: What the database says about its model and the next one, by the keys in `meta`."""
+        models, announcement = self._engine.models, stored[NEXT_MODEL]
+        if stored[MODEL] != models.serving.embedder.model_id:
+            self._serve(stored)
+            return
+        expected = self._expected
+        if expected is not None and (expected.announcement != announcement or not models.expects(expected.embedder)):
+            self._dismiss()
+        # If one is expected, the job runs here, or this replica follows already.
+        if announcement is not None and not models.expecting:
+            self._expect(announcement)
 
-    def _serve(self, model_id: str | None, spec: str | None) -> None:
-        expected, self._expected = self._expected, None
-        if expected is not None and expected.model_id != model_id:
-            expected.close()
-            expected = None
-        embedder = self._loaded(model_id, spec) if expected is None else expected
-        if self._engine.models.adopt(embedder):
-            log.info("model_adopted", model_id=model_id)
+    def _expect(self, announcement: str) -> None:
+        announced: JsonObject = json.loads(announcement)
+        embedder = self._loaded(announced["model"], announced["spec"])
+        is_expected = False
+        try:
+            is_expected = self._engine.models.expect(embedder, announcement, replacing=False)
+        finally:
+            if is_expected:
+                self._expected = _Expected(announcement, embedder)
+            else:
+                embedder.close()
+
+    def _serve(self, stored: Mapping[str, str | None]) -> None:
+        if self._expected is not None and self._expected.announcement != stored[ANNOUNCED]:
+            self._dismiss()
+        if self._expected is None:
+            spec = stored[MODEL_SPEC]
+            if spec is None:
+                raise EmbeddingUnavailable("its configuration is not stored")
+            self._expected = _Expected(stored[ANNOUNCED], self._loaded(stored[MODEL], json.loads(spec)))
+        embedder = self._expected.embedder
+        if not self._engine.models.adopt(embedder):
+            self._dismiss()
+            return
+        self._expected = None
+        log.info("model_adopted", model_id=embedder.model_id)
         self._own(embedder)
 
     def _dismiss(self) -> None:
-        """Forget a model that was announced and did not become that of the database."""
+        """Forget a model that did not become that of the database."""
         expected, self._expected = self._expected, None
         if expected is not None:
-            self._engine.models.dismiss(expected)
-            expected.close()
+            self._engine.models.dismiss(expected.embedder)
+            expected.embedder.close()
 
-    def _loaded(self, model_id: str | None, spec: str | None) -> LoadableEmbedder:
-        if spec is None:
-            raise EmbeddingUnavailable("its configuration is not stored")
-        embedder = self._make(ModelSpec.from_json(json.loads(spec)))
+    def _loaded(self, model_id: str | None, spec: JsonObject) -> LoadableEmbedder:
+        embedder = self._make(ModelSpec.from_json(spec))
         try:
             embedder.load()
             if embedder.model_id != model_id:
@@ -109,3 +132,8 @@ class ModelFollower:
             embedder.close()
             raise
         return embedder
+
+
+def _name(stored: Mapping[str, str | None]) -> str | None:
+    announcement = stored[NEXT_MODEL]
+    return stored[MODEL] if announcement is None else json.loads(announcement)["model"]

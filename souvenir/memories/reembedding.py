@@ -13,6 +13,7 @@ Of several replicas on one database, one runs the job; the others follow (`souve
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,7 +35,6 @@ from souvenir.store import meta, vectors
 from souvenir.store import vectors as rows
 from souvenir.store.admin import jobs
 from souvenir.store.engines import stored_model
-from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.sql import Connection
 
 MakeEmbedder = Callable[[ModelSpec], LoadableEmbedder]
@@ -96,11 +96,11 @@ PASSAGES_AT_ONCE = 64
 
 REMOVED_AT_ONCE = 512
 
-EMBEDDED_AT_SWITCH = 16
-"""Embedded in the transaction of the switch, for which all writes wait."""
-
 ANNOUNCED_S = 5.0
 """The time that other replicas get to load the model before the switch."""
+
+WARNED_EVERY = 100
+"""The switch is tried so often before a line in the log says that it waits."""
 
 SWITCH_PAUSE_S = 1.0
 """Pause before the switch is retried, if a read takes long."""
@@ -159,7 +159,7 @@ class Reembedding:
 
     def undo(self, job: RunningJob) -> None:
         """Remove the vectors of a model that does not take over, and old vectors that were not removed yet."""
-        self.remove_leftovers()
+        self._remove_leftovers(partial(_runs, job))
 
     def complete(self, submit: Callable[[ModelSpec], object]) -> None:
         """Submit a job that makes missing token vectors, for instance of passages that an older release embedded."""
@@ -172,27 +172,40 @@ class Reembedding:
         if complete or waits or spec is None:
             return
         if embedder.token_space is None or is_empty:
-            self._engine.write_rows(lambda connection: _note_token_space(connection, embedder))
+            self._engine.write_rows(partial(_note_current_token_space, embedder=embedder))
         else:
             submit(spec)
 
     def clear_up(self) -> None:
         """Remove leftovers of a job that ended without cleaning up; an unfinished job still needs its vectors."""
-        with self._engine.namespace(Scope()) as (connection, _):
-            if jobs.has_unfinished(connection, self.kind):
-                return
-        self.remove_leftovers()
+        self._remove_leftovers(lambda connection: not jobs.has_unfinished(connection, self.kind))
 
-    def remove_leftovers(self) -> None:
-        """Remove the vectors of all models but the current one, if there may be any."""
+    def _remove_leftovers(self, may: Callable[[Connection], bool]) -> None:
+        """Remove the vectors of all models but the current one, if there may be any.
+
+        :param may: Returns whether they are nobody's; asked in each transaction.
+        """
         with self._engine.namespace(Scope()) as (connection, _):
-            if rows.other_model(connection) is None:
+            if rows.other_model(connection) is None or not may(connection):
                 return
-        self._engine.write_rows(rows.withdraw_next)
+
+        def withdraw(connection: Connection) -> None:
+            if may(connection):
+                meta.forget(connection, rows.NEXT_MODEL)
+
+        def remove(connection: Connection, after: int) -> int | None:
+            if not may(connection):
+                return None
+            last = rows.remove_others(connection, after=after, limit=REMOVED_AT_ONCE)
+            if last is None:
+                rows.forget_other(connection)
+            return last
+
+        # From now on no process adds vectors of the next model.
+        self._engine.write_rows(withdraw)
         last: int | None = 0
         while last is not None:
-            last = self._engine.write_rows(partial(rows.remove_others, after=last, limit=REMOVED_AT_ONCE))
-        self._engine.write_rows(lambda connection: meta.forget(connection, rows.OTHER_MODEL))
+            last = self._engine.write_rows(partial(remove, after=last))
 
     def _loaded(self, spec: ModelSpec, *, begun: bool) -> LoadableEmbedder:
         """Return the loaded model after a test embedding.
@@ -226,6 +239,8 @@ class Reembedding:
             self._engine.models.add_tokens(embedder.model_id, lacking, tokens, partial(_save, job, state=state))
 
         def work(connection: Connection) -> None:
+            if meta.get(connection, rows.MODEL) != embedder.model_id:
+                raise EmbeddingUnavailable("The model was changed meanwhile")
             _save(job, connection, replace(state, total=state.embedded))
             meta.put(connection, rows.MODEL_SPEC, to_json(spec.to_json()))
             _note_token_space(connection, embedder)
@@ -245,20 +260,33 @@ class Reembedding:
             last = self._engine.write_rows(rows.last_id)
             while state.last < last and (missing := self._missing(embedder, after=state.last)):
                 state = self._embed(job, embedder, missing, state)
-        self._engine.models.expect(embedder)
-        announce = partial(rows.announce_next, model_id=embedder.model_id, spec=to_json(spec.to_json()))
-        if self._engine.write_rows(announce) > 1:
-            job.closing.wait(ANNOUNCED_S)
-        complete = 0
+        self._announce(job, embedder, spec, state)
+        complete, tried = 0, 0
         while True:
             # No other write runs meanwhile, so that all passages up to this id are committed.
             last = self._engine.write_rows(rows.last_id)
             while missing := self._missing(embedder, after=complete):
-                state = self._embed(job, embedder, missing, state)
-            complete = last
+                state = self._embed(job, embedder, missing, state, announced=True)
+            complete, tried = last, tried + 1
             switched = self._switch(job, embedder, spec, state, after=complete)
             if switched is not None:
                 return switched
+            if tried % WARNED_EVERY == 0:
+                log.warning("model_change_waits", reason="another replica writes without the new model", tried=tried)
+            job.checkpoint(done=state.embedded, total=state.total, state=_STATE.dump(state))
+
+    def _announce(self, job: RunningJob, embedder: Embedder, spec: ModelSpec, state: _State) -> None:
+        """Let everything be embedded with both models, here and by the other replicas, which first load the new one."""
+        announcement = to_json({"model": embedder.model_id, "spec": spec.to_json(), "by": uuid.uuid4().hex})
+        self._engine.models.expect(embedder, announcement)
+
+        def work(connection: Connection) -> int:
+            _save(job, connection, state)
+            meta.put(connection, rows.NEXT_MODEL, announcement)
+            return rows.replicas(connection)
+
+        if self._engine.write_rows(work) > 1:
+            job.closing.wait(ANNOUNCED_S)
 
     def _missing(self, embedder: Embedder, *, after: int) -> list[tuple[int, Embeddable]]:
         with self._engine.namespace(Scope()) as (connection, _):
@@ -267,7 +295,7 @@ class Reembedding:
     def _begin(self, job: RunningJob, embedder: Embedder) -> _State:
         if job.state:
             return _STATE.load(job.state)
-        self.remove_leftovers()
+        self._remove_leftovers(partial(_runs, job))
 
         def work(connection: Connection) -> _State:
             state = _State(total=rows.count_passages(connection))
@@ -278,7 +306,13 @@ class Reembedding:
         return self._engine.write_rows(work)
 
     def _embed(
-        self, job: RunningJob, embedder: Embedder, missing: list[tuple[int, Embeddable]], state: _State
+        self,
+        job: RunningJob,
+        embedder: Embedder,
+        missing: list[tuple[int, Embeddable]],
+        state: _State,
+        *,
+        announced: bool = False,
     ) -> _State:
         made = embeddings_of([one for _, one in missing], embedder)
         after = replace(
@@ -288,7 +322,8 @@ class Reembedding:
             total=max(state.total, state.embedded + len(missing)),
         )
         by_id = {id_: embedding for (id_, _), embedding in zip(missing, made, strict=True)}
-        self._engine.models.add_embeddings(embedder.model_id, by_id, lambda connection: _save(job, connection, after))
+        save = partial(_save, job, state=after)
+        self._engine.models.add_embeddings(embedder.model_id, by_id, save, announced=announced)
         return after
 
     def _switch(
@@ -296,29 +331,24 @@ class Reembedding:
     ) -> _State | None:
         """Return the state after the switch, or None if more is to be embedded or a read takes long.
 
-        The last passages, which other replicas wrote, are embedded while no write runs, so that they are not overtaken.
-
         :param after: A passage id up to which all passages are embedded.
         """
         switched = replace(state, last=0, switched=True)
 
-        def ready(connection: Connection) -> list[IndexUpdate] | None:
-            missing = rows.missing(connection, embedder.model_id, after=after, limit=EMBEDDED_AT_SWITCH + 1)
-            if len(missing) > EMBEDDED_AT_SWITCH:
-                return None
-            made = embeddings_of([one for _, one in missing], embedder) if missing else []
-            by_id = {id_: embedding for (id_, _), embedding in zip(missing, made, strict=True)}
-            updates = self._engine.models.insert_embeddings(connection, embedder.model_id, by_id)
+        def ready(connection: Connection) -> bool:
+            if rows.missing(connection, embedder.model_id, after=after, limit=1):
+                return False
             _save(job, connection, switched)
             _note_token_space(connection, embedder)
-            return updates
+            return True
 
+        if not self._engine.models.expects(embedder):
+            raise EmbeddingUnavailable("The indexes were dropped meanwhile, since the database was replaced")
         try:
             return switched if self._engine.models.switch(to_json(spec.to_json()), ready) else None
         except TimeoutError:
             log.info("model_change_waits", reason="a long read is not over")
             job.closing.wait(SWITCH_PAUSE_S)
-            job.checkpoint(done=state.embedded, total=state.total, state=_STATE.dump(state))
             return None
 
     def _remove_old(self, job: RunningJob, state: _State) -> None:
@@ -326,7 +356,7 @@ class Reembedding:
         try:
             self._remove_old_counting(job, state)
         except JobCancelled:
-            self.remove_leftovers()
+            self._remove_leftovers(partial(_runs, job))
 
     def _remove_old_counting(self, job: RunningJob, state: _State) -> None:
         while True:
@@ -335,13 +365,23 @@ class Reembedding:
                 last = rows.remove_others(connection, after=state.last, limit=REMOVED_AT_ONCE)
                 _save(job, connection, state if last is None else replace(state, last=last))
                 if last is None:
-                    meta.forget(connection, rows.OTHER_MODEL)
+                    rows.forget_other(connection)
                 return last
 
             last = self._engine.write_rows(work)
             if last is None:
                 return
             state = replace(state, last=last)
+
+
+def _runs(job: RunningJob, connection: Connection) -> bool:
+    """Return whether a job, which may be cancelled, is still run here."""
+    return jobs.kept(connection, job.id, job.turn) is not None
+
+
+def _note_current_token_space(connection: Connection, embedder: Embedder) -> None:
+    if meta.get(connection, rows.MODEL) == embedder.model_id:
+        _note_token_space(connection, embedder)
 
 
 def _note_token_space(connection: Connection, embedder: Embedder) -> None:

@@ -49,6 +49,7 @@ from souvenir.store.pending_removals import RemovalStep
 from souvenir.store.sql import Connection
 from souvenir.store.sqlite import generations
 from souvenir.store.transaction import Transaction
+from souvenir.store.vectors import NextModel
 
 T = TypeVar("T")
 
@@ -138,7 +139,13 @@ class Models:
                 return self._database.write(scope, now, work, self._apply, again)
             except ModelChanged as changed:
                 embedder = self.serving.embedder
-                for one, embedding in zip(changed.passages, embeddings_of(changed.passages, embedder), strict=True):
+                try:
+                    embeddings = embeddings_of(changed.passages, embedder)
+                except SouvenirError:
+                    if embedder is self.serving.embedder:
+                        raise
+                    continue
+                for one, embedding in zip(changed.passages, embeddings, strict=True):
                     again[embedder.model_id, one] = embedding
 
     def remove(self, work: Callable[[Connection], RemovalStep | None]) -> RemovalStep | None:
@@ -238,10 +245,11 @@ class Models:
 
     # --- another model -----------------------------------------------------------------------------------------
 
-    def expect(self, embedder: Embedder, *, replacing: bool = True) -> bool:
+    def expect(self, embedder: Embedder, announcement: str, *, replacing: bool = True) -> bool:
         """Start to embed texts with this model too; its indexes are loaded from the vectors it has so far.
 
-        :param replacing: Whether it takes the place of another instance that is expected.
+        :param announcement: By which all processes know of it; its vectors are stored while it stands in the database.
+        :param replacing: Whether it takes the place of another one that is expected.
         :return: False if another one is expected.
         """
         following = self._serving(embedder)
@@ -250,14 +258,23 @@ class Models:
             if self._next is not None and not replacing:
                 return False
             self._next = following
-            self._database.next_model_id = embedder.model_id
-        for key in self.serving.registry.loaded():
-            following.registry.get(key, 0)
+            self._database.next_model = NextModel(embedder.model_id, announcement)
+        try:
+            for key in self.serving.registry.loaded():
+                following.registry.get(key, 0)
+        except BaseException:
+            self.dismiss(embedder)
+            raise
         return True
 
     @property
     def expecting(self) -> bool:
         return self._next is not None
+
+    def expects(self, embedder: Embedder) -> bool:
+        """Return whether this instance is the one that is expected."""
+        following = self._next
+        return following is not None and following.embedder is embedder
 
     def dismiss(self, embedder: Embedder | None = None) -> None:
         """Stop expecting another model; its stored vectors are kept.
@@ -265,42 +282,40 @@ class Models:
         :param embedder: Only if this one is expected; None: whichever is.
         """
         with self._changing:
-            if embedder is None or (self._next is not None and self._next.embedder is embedder):
+            if embedder is None or self.expects(embedder):
                 self._forget_next()
 
     def _forget_next(self) -> None:
-        self._database.next_model_id = None
+        self._database.next_model = None
         self._next = None
 
     def add_embeddings(
-        self, model_id: str, embeddings: Mapping[int, Embedding], save: Callable[[Connection], None]
+        self, model_id: str, embeddings: Mapping[int, Embedding], save: Callable[[Connection], None], *, announced: bool
     ) -> None:
-        """Store a model's embeddings by passage id, in one transaction with what `save` writes, and index them."""
+        """Store a model's embeddings by passage id, in one transaction with what `save` writes, and index them.
+
+        :param announced: Whether processes may have indexes of the model, which then catch up by the log.
+        """
 
         def work(connection: Connection) -> list[IndexUpdate]:
             save(connection)
-            return self.insert_embeddings(connection, model_id, embeddings)
+            insert_embeddings(connection, model_id, embeddings)
+            if not announced:
+                return []
+            added: dict[int, list[PassageAdded]] = {}
+            for namespace_id, passage in rows.passages(connection, embeddings):
+                change = PassageAdded(passage, embeddings[passage.id], self._analyser.chunks(passage))
+                added.setdefault(namespace_id, []).append(change)
+            return [
+                IndexUpdate(one, index_changes.append(connection, one, changes, None), (), tuple(changes))
+                for one, changes in added.items()
+            ]
 
-        self._database.write_rows(work, self._apply_all)
+        def apply(updates: list[IndexUpdate]) -> None:
+            for update in updates:
+                self._apply(update)
 
-    def insert_embeddings(
-        self, connection: Connection, model_id: str, embeddings: Mapping[int, Embedding]
-    ) -> list[IndexUpdate]:
-        """Store a model's embeddings by passage id in a transaction; return what the indexes of both models lack then.
-
-        An index of the next model that was loaded before catches up by the log.
-        """
-        insert_embeddings(connection, model_id, embeddings)
-        if self._next is None:
-            return []
-        added: dict[int, list[PassageAdded]] = {}
-        for namespace_id, passage in rows.passages(connection, embeddings):
-            change = PassageAdded(passage, embeddings[passage.id], self._analyser.chunks(passage))
-            added.setdefault(namespace_id, []).append(change)
-        return [
-            IndexUpdate(one, index_changes.append(connection, one, changes, None), (), tuple(changes))
-            for one, changes in added.items()
-        ]
+        self._database.write_rows(work, apply)
 
     def add_tokens(
         self,
@@ -332,50 +347,56 @@ class Models:
 
         self._database.write_rows(work, apply)
 
-    def switch(self, spec: str, ready: Callable[[Connection], Sequence[IndexUpdate] | None]) -> bool:
+    def switch(self, spec: str, ready: Callable[[Connection], bool]) -> bool:
         """Replace the model by the expected one, atomically.
 
         :param spec: The configuration from which the model is created at the next start.
-        :param ready: Returns what the next indexes lack then, or None if vectors are missing; may write, and raise to
-            change nothing. No other read or write runs meanwhile.
+        :param ready: Returns whether nothing is missing; may write, and raise to change nothing. No write runs
+            meanwhile.
         :return: Whether it was ready.
         :raises TimeoutError: If a running read takes too long; try again later.
+        :raises ModelReplaced: If none is expected any more, or the model was replaced and does not serve here yet.
         """
         following = self._next
         if following is None:
-            return False
-
-        last: list[IndexUpdate] = []
-
-        def is_ready(connection: Connection) -> bool:
-            updates = ready(connection)
-            last[:] = updates or ()
-            return updates is not None
-
-        def switched() -> None:
-            for update in last:
-                following.registry.apply(update.namespace_id, update.next_changes, update.change_seq)
-            with self._changing:
-                following.registry.keeps_snapshots = True
-                self.serving = following
-                self._forget_next()
-
-        return self._database.switch_model(following.embedder.model_id, spec, is_ready, switched)
+            raise ModelReplaced
+        done = self._database.switch_model(following.embedder.model_id, spec, ready, partial(self._serve, following))
+        if done:
+            self._settle(following)
+        return done
 
     def adopt(self, embedder: Embedder) -> bool:
-        """Serve with the model that another process changed the database to; return False if it is not that one."""
+        """Serve with the model that another process changed the database to.
+
+        :return: False if it is not that one, or serves already.
+
+        :raises TimeoutError: If a running write takes too long; try again later.
+        """
+        if embedder.model_id == self.serving.embedder.model_id:
+            return False
         following = self._next
         is_expected = following is not None and following.embedder is embedder
         serving = following if following is not None and is_expected else self._serving(embedder)
+        done = self._database.adopt_model(embedder.model_id, partial(self._serve, serving))
+        if done:
+            self._settle(serving)
+        return done
 
-        def adopted() -> None:
-            with self._changing:
-                serving.registry.keeps_snapshots = True
-                self.serving = serving
-                self._forget_next()
+    def _serve(self, serving: Serving) -> None:
+        with self._changing:
+            serving.registry.keeps_snapshots = True
+            self.serving = serving
+            self._forget_next()
 
-        self._database.adopt_model(embedder.model_id, adopted)
-        return self.serving is serving
+    def _settle(self, serving: Serving) -> None:
+        """Add what the indexes lack that were loaded while texts were not embedded by their model yet."""
+
+        def settle(key: IndexKey) -> None:
+            with self._database.reader() as connection:
+                serving.registry.settle(key, self._view(connection, key, serving))
+
+        for key in serving.registry.loaded():
+            self._database.between_writes(partial(settle, key))
 
     def reload(self, embedder: Embedder) -> bool:
         """Replace the embedder by another instance of the same model; return False if it is of another model."""
@@ -407,10 +428,6 @@ class Models:
             self.serving.registry.forget(namespace_id)
             if following is not None:
                 following.registry.forget(namespace_id)
-
-    def _apply_all(self, updates: Sequence[IndexUpdate]) -> None:
-        for update in updates:
-            self._apply(update)
 
     def _apply(self, update: IndexUpdate) -> None:
         self.serving.registry.apply(update.namespace_id, update.changes, update.change_seq)

@@ -18,6 +18,7 @@ from souvenir.store.sqlite.backups import Backup, Backups
 from souvenir.store.sqlite.copies import Copies
 from souvenir.store.transaction import Transaction
 from souvenir.store.unreadable import UnreadableRows
+from souvenir.store.vectors import NextModel
 
 T = TypeVar("T")
 
@@ -35,7 +36,7 @@ class Database(Protocol):
     is_shared: bool
     warnings: ServiceWarnings
     unreadable: UnreadableRows
-    next_model_id: str | None
+    next_model: NextModel | None
     quotas_of: Callable[[str], Quotas]
     on_commit: list[Callable[[], None]]
     on_news: list[Callable[[], None]]
@@ -110,17 +111,19 @@ class Database(Protocol):
     def switch_model(
         self, model_id: str, spec: str, ready: Callable[[Connection], bool], switched: Callable[[], None]
     ) -> bool:
-        """Switch searches to another model's vectors, in one step, while nothing is read or written.
+        """Switch searches to another model's vectors, in one step, while nothing is written.
 
         :param ready: Returns whether all vectors exist; may write, and raise to change nothing.
-        :param switched: Called before any later read or write.
-        :raises TimeoutError: If a long read does not end soon.
+        :param switched: Called before any later write, and before any later read of the vectors; must not fail.
+        :raises TimeoutError: If a long read does not end soon; nothing was changed.
+        :raises ModelReplaced: If the database was changed, and this process does not use the model yet.
         """
 
-    def adopt_model(self, model_id: str, adopted: Callable[[], None]) -> None:
-        """Use the model that another process changed the database to, if it is this one.
+    def adopt_model(self, model_id: str, adopted: Callable[[], None]) -> bool:
+        """Use the model that another process changed the database to; return False if it is not this one.
 
-        :param adopted: Called while nothing is written.
+        :param adopted: Called while nothing is written; must not fail.
+        :raises TimeoutError: If a long write does not end soon.
         """
 
     def require_model(self, connection: Connection, model_id: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from souvenir.core.passages import LATE_PROFILES, Embeddable, Passage, TokenCodes
 from souvenir.store import meta
@@ -22,8 +23,22 @@ absent while some may be missing."""
 OTHER_MODEL = "other_model_id"
 """The key of another model that may have vectors: the next one during re-embedding, the previous one until cleanup."""
 
-NEXT_MODEL, NEXT_MODEL_SPEC = "next_model_id", "next_model_spec"
-"""The keys of the model that is about to replace the current one, while every process should embed with it too."""
+NEXT_MODEL = "next_model"
+"""The key of the announcement of the model that is about to replace the current one, while every process should embed
+with it too."""
+
+ANNOUNCED = "announced_model"
+"""The key of the announcement of the current model, if it replaced another one."""
+
+
+class NextModel(NamedTuple):
+    """A model that may replace the current one.
+
+    :param announcement: What the other processes know of it: a text that no other change has.
+    """
+
+    id: str
+    announcement: str
 
 
 def missing(connection: Connection, model_id: str, *, after: int, limit: int) -> list[tuple[int, Embeddable]]:
@@ -104,6 +119,12 @@ def other_model(connection: Connection) -> str | None:
     return meta.get(connection, OTHER_MODEL)
 
 
+def forget_other(connection: Connection) -> None:
+    """Record that no other model has vectors or is about to have some."""
+    meta.forget(connection, OTHER_MODEL)
+    meta.forget(connection, NEXT_MODEL)
+
+
 def replace_model(connection: Connection, model_id: str, spec: str) -> None:
     """Let searches use the vectors of another model; those of the former one are to be removed.
 
@@ -112,19 +133,13 @@ def replace_model(connection: Connection, model_id: str, spec: str) -> None:
     former = only(connection, str, "SELECT value FROM meta WHERE key = ?", (MODEL,))
     for key, value in ((MODEL, model_id), (MODEL_SPEC, spec), (OTHER_MODEL, former)):
         meta.put(connection, key, value)
-    withdraw_next(connection)
-
-
-def announce_next(connection: Connection, model_id: str, spec: str) -> int:
-    """Let all processes embed what they write with the next model too; return the number of replicas."""
-    meta.put(connection, NEXT_MODEL, model_id)
-    meta.put(connection, NEXT_MODEL_SPEC, spec)
-    return int(connection.execute("SELECT count(*) FROM replicas").get)
-
-
-def withdraw_next(connection: Connection) -> None:
+    meta.put(connection, ANNOUNCED, meta.get(connection, NEXT_MODEL) or "")
     meta.forget(connection, NEXT_MODEL)
-    meta.forget(connection, NEXT_MODEL_SPEC)
+
+
+def replicas(connection: Connection) -> int:
+    """Return the number of processes that share the database; 0 for a file."""
+    return int(connection.execute("SELECT count(*) FROM replicas").get)
 
 
 def last_id(connection: Connection) -> int:
@@ -135,5 +150,4 @@ def last_id(connection: Connection) -> int:
 def remove_all_others(connection: Connection) -> None:
     """Delete the vectors of all other models from a database that is not in use yet."""
     connection.execute(f"DELETE FROM vectors WHERE model_id <> ({_PRESENT})")
-    meta.forget(connection, OTHER_MODEL)
-    withdraw_next(connection)
+    forget_other(connection)

@@ -193,6 +193,6 @@ def test_a_model_that_is_expected_leaves_the_snapshots_of_the_present_one(engine
     engine.snapshot()
     before = {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()}
     assert len(before) == 1
-    engine.models.expect(AnotherEmbedder())
+    engine.models.expect(AnotherEmbedder(), "by a test")
     assert {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()} == before
     engine.models.dismiss()

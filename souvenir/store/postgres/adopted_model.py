@@ -19,6 +19,8 @@ T = TypeVar("T")
 ADOPTION_WAIT_S = 5.0
 """How long a request waits until the model of the database is loaded here; the default one takes some two seconds."""
 
+WRITES_WAIT_S = 2.0
+
 
 class AdoptedModel:
     """Thread-safe."""
@@ -47,16 +49,14 @@ class AdoptedModel:
             except ModelReplaced:
                 self.wait(former)
 
-    def replace(self, model_id: str, is_stored: Callable[[], bool], adopted: Callable[[], None]) -> None:
-        """Adopt a model, if it is that of the database.
+    def replace(self, model_id: str, adopted: Callable[[], None]) -> None:
+        """:param adopted: Called while no write is between its beginning and the end of its index update.
 
-        :param adopted: Called while no write is between its beginning and the end of its index update.
+        :raises TimeoutError: If the writes take long; all later ones wait for them meanwhile.
         """
-        with self._in_use.write():
-            if not is_stored():
-                return
-            self.id = model_id
+        with self._in_use.write(WRITES_WAIT_S):
             adopted()
+            self.id = model_id
         with self._changed:
             self._changed.notify_all()
 

@@ -44,7 +44,7 @@ from souvenir.store import meta
 from souvenir.store.check import broken_rules
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.passages import VectorModels
-from souvenir.store.postgres import start
+from souvenir.store.postgres import locks, start
 from souvenir.store.postgres.adopted_model import AdoptedModel
 from souvenir.store.postgres.connection import PostgresConnection
 from souvenir.store.postgres.failures import LOST, RETRIED, UNCERTAIN, UNREACHABLE, raised_plainly
@@ -56,7 +56,7 @@ from souvenir.store.sqlite.copies import Copies
 from souvenir.store.sqlite.locks import lock_folder
 from souvenir.store.transaction import Transaction, run_write
 from souvenir.store.unreadable import UnreadableRows
-from souvenir.store.vectors import MODEL, NEXT_MODEL, replace_model
+from souvenir.store.vectors import MODEL, NextModel, replace_model
 
 T = TypeVar("T")
 
@@ -64,24 +64,9 @@ NEWS_INTERVAL_S = 3_600.0
 """Between two looks without news, which do not happen: news come every few seconds."""
 
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_LOCKS_OF_ALL, _LOCKS_OF_NAMESPACES = 0x534F5501, 0x534F5502
-"""The first numbers of the advisory locks."""
-
-WRITER_IDLE_S = 5
-"""A replica that stops in the middle of a write loses its connection, and with it its locks, after so long."""
-
-_BEGIN = (
-    f"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '{WRITER_IDLE_S}s'; "
-    "SET LOCAL lock_timeout = {}; SELECT {}; "
-    f"SELECT max(value) FILTER (WHERE key = '{MODEL}'), max(value) FILTER (WHERE key = '{NEXT_MODEL}') FROM meta"
-)
-"""How a write begins, with the milliseconds that it may wait for each lock, and its locks.
-
-The last statement sees what was committed before the write had its locks.
-"""
 
 TURNS = 64
-"""Transactions of a replica that may wait for locks at once: if it stops, it gets each of them, for `WRITER_IDLE_S`."""
+"""Transactions of a replica that may wait for locks at once: if it stops, it gets each, for `locks.WRITER_IDLE_S`."""
 
 GROUP_S = 1.0
 """The works of a group take this long together; those that have not begun by then are in the next one."""
@@ -112,7 +97,7 @@ class PostgresDatabase:
         self.warnings = ServiceWarnings()
         self.unreadable = UnreadableRows(self.warnings)
         self._model = AdoptedModel(model_id)
-        self.next_model_id: str | None = None
+        self.next_model: NextModel | None = None
         self.quotas_of: Callable[[str], Quotas] = lambda _: UNLIMITED_QUOTAS
         self.on_commit: list[Callable[[], None]] = []
         self.on_news: list[Callable[[], None]] = []
@@ -159,7 +144,9 @@ class PostgresDatabase:
                 start.require_usable(connection, self.warnings)
                 migrate(connection)
                 self._configure(connection)
-                start.require_model(PostgresConnection(connection), self.model_id, model_spec)
+                with connection.transaction():
+                    connection.execute(f"SELECT {locks.ALONE}".encode())
+                    start.require_model(PostgresConnection(connection), self.model_id, model_spec)
         except psycopg.Error as error:
             raise StoreUnusable(
                 f"The database cannot be used ({error}); look at DATABASE_URL, the server and its log"
@@ -233,26 +220,22 @@ class PostgresDatabase:
             return run_write(connection, scope, models, now, self.quotas_of(scope.actor), work)
 
         number = zlib.crc32(scope.namespace.encode()) - 2**31
-        locks = (
-            f"pg_advisory_xact_lock_shared({_LOCKS_OF_ALL}, 0), pg_advisory_xact_lock({_LOCKS_OF_NAMESPACES}, {number})"
-        )
         turn = self._turns[1 + number % (TURNS - 1)]
-        return self._write(turn, locks, in_transaction, lambda done: apply(done[1]))[0]
+        return self._write(turn, locks.of_namespace(number), in_transaction, lambda done: apply(done[1]))[0]
 
     def write_rows(
         self, work: Callable[[Any], T], apply: Callable[[T], None] = lambda _: None, *, alone: bool = True
     ) -> T:
-        locks = f"pg_advisory_xact_lock{'' if alone else '_shared'}({_LOCKS_OF_ALL}, 0)"
-        return self._write(self._turns[0] if alone else None, locks, work, apply)
+        return self._write(self._turns[0] if alone else None, locks.ALONE if alone else locks.SHARED, work, apply)
 
     def _write(
         self,
         turn: WriteGroups | None,
-        locks: str,
+        its_locks: str,
         work: Callable[[PostgresConnection], T],
         apply: Callable[[T], None],
     ) -> T:
-        result = self._model.using(lambda: self._write_once(turn, locks, work, apply))
+        result = self._model.using(lambda: self._write_once(turn, its_locks, work, apply))
         self._replicas.tell()
         for notify in tuple(self.on_commit):
             notify()
@@ -261,11 +244,11 @@ class PostgresDatabase:
     def _write_once(
         self,
         turn: WriteGroups | None,
-        locks: str,
+        its_locks: str,
         work: Callable[[PostgresConnection], T],
         apply: Callable[[T], None],
     ) -> T:
-        write = PendingWrite(locks, work)
+        write = PendingWrite(its_locks, work)
         if turn is None:
             self._store([write])
         elif self._waiting_writes() < self._settings.write_queue_max:
@@ -314,7 +297,7 @@ class PostgresDatabase:
     def _commit(self, group: Sequence[PendingWrite]) -> None:
         done: list[PendingWrite] = []
         left_s = max(write.until_s for write in group) - time.perf_counter()
-        begin = _BEGIN.format(max(1, int(1_000 * min(left_s, self._settings.write_timeout_s))), group[0].locks)
+        begin = locks.begin(group[0].locks, max(1, int(1_000 * min(left_s, self._settings.write_timeout_s))))
         with self._transaction(begin) as connection:
             first_s = time.perf_counter()
             for write in group:
@@ -370,9 +353,11 @@ class PostgresDatabase:
             try:
                 opened = PostgresConnection(connection, self.unreadable)
                 if is_write:
-                    present, following = models
+                    present, announced = models
                     self._model.require(present)
-                    opened.next_model_id = following if following == self.next_model_id else None
+                    following = self.next_model
+                    if following is not None and following.announcement == announced:
+                        opened.next_model_id = following.id
                 yield opened
                 try:
                     ended = connection.execute("COMMIT").statusmessage
@@ -430,20 +415,25 @@ class PostgresDatabase:
                 replace_model(connection, model_id, spec)
             return is_ready
 
-        done = self.write_rows(work)
-        if done:
-            self.adopt_model(model_id, switched)
-        return done
+        if not self.write_rows(work):
+            return False
+        try:
+            if self.adopt_model(model_id, switched):
+                return True
+        except TimeoutError:
+            log.warning("model_adopted_late", reason="a write takes long")
+        raise ModelReplaced
 
-    def adopt_model(self, model_id: str, adopted: Callable[[], None]) -> None:
-        def is_stored() -> bool:
-            with self.read_once() as connection:
-                return meta.get(connection, MODEL) == model_id
-
-        self._model.replace(model_id, is_stored, adopted)
+    def adopt_model(self, model_id: str, adopted: Callable[[], None]) -> bool:
+        with self.read_once() as connection:
+            is_stored = meta.get(connection, MODEL) == model_id
+        if is_stored:
+            self._model.replace(model_id, adopted)
+        return is_stored
 
     def require_model(self, connection: Any, model_id: str) -> None:
-        if model_id not in (meta.get(connection, MODEL), self.next_model_id):
+        following = self.next_model
+        if model_id not in (meta.get(connection, MODEL), None if following is None else following.id):
             raise ModelReplaced
 
     def await_model(self, former: str) -> None:

@@ -98,24 +98,23 @@ def require_usable(connection: Raw, warnings: ServiceWarnings) -> None:
 
 
 def require_model(connection: PostgresConnection, model_id: str, spec: str | None) -> None:
-    """Require that the vectors were made by this model, and store it if there are none.
+    """Require that the vectors were made by this model, and store it if there are none. No write may run meanwhile.
 
     :param spec: The configuration from which it is created again, if that is known.
     :raises StoreUnusable: If another one made them.
     """
-    with connection:
-        meta.require_no_migration(connection)
-        connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (MODEL, model_id))
-        stored = meta.get(connection, MODEL)
-        if stored != model_id:
-            if reads.counts(connection).passages:
-                raise StoreUnusable(
-                    f"The vectors in the database were made by {stored} and EMBED_MODEL is {model_id}; "
-                    "set EMBED_MODEL back, or DATABASE_URL to another database"
-                )
-            meta.put(connection, MODEL, model_id)
-        if spec is not None:
-            meta.put(connection, MODEL_SPEC, spec)
+    meta.require_no_migration(connection)
+    connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (MODEL, model_id))
+    stored = meta.get(connection, MODEL)
+    if stored != model_id:
+        if reads.counts(connection).passages:
+            raise StoreUnusable(
+                f"The vectors in the database were made by {stored} and EMBED_MODEL is {model_id}; set EMBED_MODEL "
+                "back, or DATABASE_URL to another database; if the model was changed just now, start again"
+            )
+        meta.put(connection, MODEL, model_id)
+    if spec is not None:
+        meta.put(connection, MODEL_SPEC, spec)
 
 
 def configure(connection: Raw, settings: Settings) -> None:

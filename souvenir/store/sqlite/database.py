@@ -55,7 +55,7 @@ from souvenir.store.sqlite.scrubbing import empty_log, scrub
 from souvenir.store.sqlite.writer import Writer
 from souvenir.store.transaction import Transaction, run_write
 from souvenir.store.unreadable import UnreadableRows
-from souvenir.store.vectors import MODEL, MODEL_SPEC, replace_model
+from souvenir.store.vectors import MODEL, MODEL_SPEC, NextModel, replace_model
 
 T = TypeVar("T")
 READERS = 4
@@ -101,7 +101,7 @@ class SqliteDatabase:
         self.unreadable = UnreadableRows(self.warnings)
         self._reserve = Reserve(self._path, self.warnings)
         self.model_id = model_id
-        self.next_model_id: str | None = None
+        self.next_model: NextModel | None = None
         self.quotas_of: Callable[[str], Quotas] = _unlimited
         self._model_spec = model_spec
         self.on_commit: list[Callable[[], None]] = []
@@ -286,7 +286,7 @@ class SqliteDatabase:
         """
 
         def in_transaction(connection: apsw.Connection) -> tuple[T, IndexUpdate]:
-            models = VectorModels(self.model_id, self.next_model_id, again)
+            models = VectorModels(self.model_id, None if self.next_model is None else self.next_model.id, again)
             return run_write(connection, scope, models, now, self.quotas_of(scope.actor), work)
 
         with self._gate.read():
@@ -334,8 +334,9 @@ class SqliteDatabase:
                 switched()
         return done
 
-    def adopt_model(self, model_id: str, adopted: Callable[[], None]) -> None:
+    def adopt_model(self, model_id: str, adopted: Callable[[], None]) -> bool:
         """Do nothing, as below: no other process changes the model."""
+        return False
 
     def require_model(self, connection: Connection, model_id: str) -> None:
         pass

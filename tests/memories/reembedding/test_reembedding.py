@@ -9,9 +9,11 @@ from threading import Event, Thread
 
 import pytest
 
-from souvenir.core.errors import BackupDamaged, EmbeddingUnavailable, ServiceClosing
+from souvenir.core.errors import BackupDamaged, EmbeddingUnavailable, Overloaded, ServiceClosing
 from souvenir.core.settings import EmbedProvider, Settings
 from souvenir.core.types import FloatVector, MemoryDraft, MemoryPatch, Scope, SearchQuery
+from souvenir.index.index_key import IndexKey
+from souvenir.index.registry import IndexRegistry
 from souvenir.jobs import worker
 from souvenir.jobs.worker import Jobs
 from souvenir.memories import reembedding as reembedding
@@ -19,7 +21,6 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import Reembedding
 from souvenir.models.embedding.specs import ModelSpec
 from souvenir.store.admin.jobs import REEMBED, JobStatus
-from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.sql import Connection
 from souvenir.store.sqlite import database
 from tests.fake_embedder import FakeEmbedder
@@ -173,7 +174,7 @@ def test_a_long_read_delays_only_the_switch(engine: MemoryEngine, open_jobs: Ope
     tried = Event()
     switch = engine.models.switch
 
-    def counted(spec: str, ready: Callable[[Connection], Sequence[IndexUpdate] | None]) -> bool:
+    def counted(spec: str, ready: Callable[[Connection], bool]) -> bool:
         try:
             return switch(spec, ready)
         except TimeoutError:
@@ -315,7 +316,7 @@ def test_a_write_just_before_the_switch_is_included(
     [passages] = engine.prepare([text])
     switch, late = engine.models.switch, list[int]()
 
-    def late_write(spec: str, ready: Callable[[Connection], Sequence[IndexUpdate] | None]) -> bool:
+    def late_write(spec: str, ready: Callable[[Connection], bool]) -> bool:
         if not late:
             late.append(engine.write(DEFAULT, lambda tx: tx.insert(MemoryDraft(text, "s"), passages)).id)
         return switch(spec, ready)
@@ -327,6 +328,50 @@ def test_a_write_just_before_the_switch_is_included(
     assert models_of_vectors(engine) == {"other@1": 11}
     assert engine.search(DEFAULT, SearchQuery(text, hybrid=False)).hits[0].memory.id == late[0]
     assert list(engine.check()) == []
+
+
+def test_indexes_that_were_loaded_before_the_last_passages_were_embedded_are_complete(
+    engine: MemoryEngine, open_jobs: OpenJobs, monkeypatch: pytest.MonkeyPatch
+):
+    fill(engine, 10)
+    engine.search(DEFAULT, SearchQuery("red apple"))
+    text = "red apple written before the next model is expected"
+    [passages] = engine.prepare([text])
+    expect = engine.models.expect
+
+    def late_write(embedder: OtherEmbedder, announcement: str) -> bool:
+        engine.write(DEFAULT, lambda tx: tx.insert(MemoryDraft(text, "s"), passages))
+        return expect(embedder, announcement)
+
+    monkeypatch.setattr(engine.models, "expect", late_write)
+    jobs = open_jobs()
+    job = jobs.submit("reembed", DEFAULT, {"spec": OTHER.to_json()})
+    assert jobs.wait(job.id, PATIENCE_S).status is JobStatus.COMPLETED
+    serving = engine.models.serving.registry
+    engine.models.cross_check()
+    assert [one.code for one in engine.warnings.current()] == []
+    assert engine.models.serving.registry is serving
+    assert len(serving.loaded()) == 1
+    assert engine.search(DEFAULT, SearchQuery(text, hybrid=False)).hits[0].memory.text == text
+    assert list(engine.check()) == []
+
+
+def test_a_next_model_whose_indexes_cannot_be_loaded_is_not_expected(
+    engine: MemoryEngine, open_jobs: OpenJobs, monkeypatch: pytest.MonkeyPatch
+):
+    fill(engine, 10)
+    engine.search(DEFAULT, SearchQuery("red apple"))
+
+    def fail(registry: IndexRegistry, key: IndexKey, change_seq: int) -> None:
+        raise Overloaded("Too many requests are waiting; try again in a moment")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IndexRegistry, "get", fail)
+        with pytest.raises(Overloaded):
+            engine.models.expect(OtherEmbedder(), "by a test")
+    assert not engine.models.expecting
+    engine.add(DEFAULT, MemoryDraft("red apple", "s"))
+    assert models_of_vectors(engine) == {"fake@1": 11}
 
 
 def test_a_search_during_the_switch_is_answered_by_the_new_model(settings: Settings):

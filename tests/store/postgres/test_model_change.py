@@ -16,25 +16,26 @@ from pydantic import SecretStr
 from starlette.testclient import TestClient
 
 from app import create_app
-from souvenir.core.errors import EmbeddingUnavailable, ModelReplaced, ServiceClosing
+from souvenir.core.errors import EmbeddingUnavailable, ModelReplaced, Overloaded, ServiceClosing, StoreUnusable
 from souvenir.core.settings import EmbedProvider, Settings
-from souvenir.core.types import FloatVector, MemoryDraft, Scope, SearchQuery
+from souvenir.core.types import FloatVector, JsonObject, MemoryDraft, Scope, SearchQuery
+from souvenir.jobs.handler import RunningJob
 from souvenir.jobs.worker import Jobs
 from souvenir.memories import model_follower, reembedding
 from souvenir.memories.engine import MemoryEngine
-from souvenir.memories.model_follower import MODEL_NOT_LOADED
+from souvenir.memories.model_follower import MODEL_NOT_LOADED, ModelFollower
 from souvenir.memories.reembedding import Reembedding
 from souvenir.models.embedding.specs import ModelSpec
 from souvenir.retrieval.serving_model import Models
 from souvenir.store.admin.jobs import REEMBED, JobStatus
-from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.postgres import adopted_model
 from souvenir.store.postgres.connection import PostgresConnection
 from souvenir.store.sql import Connection
+from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
 from tests.jobs.handlers import PATIENCE_S
 from tests.memories.reembedding.conftest import answers, answers_of_a_fresh_store, fill, models_of_vectors
-from tests.memories.reembedding.embedders import OTHER, Held, OtherEmbedder, make_any
+from tests.memories.reembedding.embedders import OTHER, Held, NarrowEmbedder, OtherEmbedder, make_any
 
 Start = Callable[..., TestClient]
 Open = Callable[..., MemoryEngine]
@@ -48,6 +49,10 @@ class ClosableEmbedder(OtherEmbedder):
         if self.closed:
             raise ServiceClosing
         return super().embed_documents(texts)
+
+
+class ClosableNarrow(NarrowEmbedder, ClosableEmbedder):
+    pass
 
 
 def make_closable(spec: ModelSpec) -> FakeEmbedder:
@@ -192,7 +197,7 @@ def test_replicas_embed_with_the_next_model_until_its_change_is_cancelled(
     held, tried = Event(), Event()
     switch = Models.switch
 
-    def hold(models: Models, spec: str, ready: Callable[[Connection], Sequence[IndexUpdate] | None]) -> bool:
+    def hold(models: Models, spec: str, ready: Callable[[Connection], bool]) -> bool:
         tried.set()
         assert held.wait(PATIENCE_S)
         return switch(models, spec, ready)
@@ -245,6 +250,163 @@ def test_what_a_late_replica_embedded_with_the_former_model_is_not_stored(
         assert list(replica.check()) == []
 
 
+# --- jobs that change hands ------------------------------------------------------------------------------------------
+
+
+class Lane:
+    """A replica's queue of changes of the model. `ended` is set when a run of the handler has ended."""
+
+    def __init__(self, engine: MemoryEngine, make: Callable[[ModelSpec], FakeEmbedder] = make_closable) -> None:
+        self.handler = Reembedding(engine, make, lambda embedder: None)
+        self.ended = Event()
+        run = self.handler.run
+
+        def run_and_tell(job: RunningJob) -> JsonObject:
+            try:
+                return run(job)
+            finally:
+                self.ended.set()
+
+        self.handler.run = run_and_tell  # type: ignore[method-assign]
+        self.jobs = Jobs(engine, [self.handler], queue_max=10, retention_days=1, lane=REEMBED)
+
+    def __enter__(self) -> Lane:
+        self.jobs.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.jobs.close()
+
+    def submit(self, spec: ModelSpec) -> str:
+        return self.jobs.submit(REEMBED, Scope(), {"spec": spec.to_json()}).id
+
+
+def take_from(engine: MemoryEngine) -> None:
+    """Let the running jobs be those of a replica that has ended."""
+    engine.write_rows(lambda rows: rows.execute("UPDATE jobs SET replica = 'ended' WHERE status = 'running'"))
+
+
+def test_a_replica_that_lost_its_job_leaves_the_vectors_of_the_next_one(engine: Open):
+    one, other = engine("one"), engine("other")
+    fill(one, 20)
+    held, opened, next_held = Event(), Event(), Held(at=3)
+
+    def make(spec: ModelSpec) -> FakeEmbedder:
+        return ClosableNarrow(next_held) if spec.model == "narrow" else make_closable(spec)
+
+    first, second = Lane(one), Lane(other, make)
+    remove_old = first.handler._remove_old_counting
+
+    def remove_late(job: RunningJob, state: Any) -> None:
+        held.set()
+        assert opened.wait(PATIENCE_S)
+        remove_old(job, state)
+
+    first.handler._remove_old_counting = remove_late  # type: ignore[method-assign]
+    with first:
+        job = first.submit(OTHER)
+        assert held.wait(PATIENCE_S)
+        other.models.adopt(ClosableEmbedder())
+        take_from(one)
+        with second:
+            assert second.jobs.wait(job, PATIENCE_S).error is None
+            following = second.submit(ModelSpec(EmbedProvider.ONNX, "narrow"))
+            assert next_held.reached.wait(PATIENCE_S)
+            first.ended.clear()
+            opened.set()
+            assert first.ended.wait(PATIENCE_S)
+            next_held.open.set()
+            assert second.jobs.wait(following, PATIENCE_S).error is None
+    assert models_of_vectors(one) == {"narrow@1": 20}
+    assert list(other.check()) == []
+
+
+def test_a_replica_that_lost_its_job_before_the_switch_ends_it(engine: Open, monkeypatch: pytest.MonkeyPatch):
+    one, other = engine("one"), engine("other")
+    fill(one, 20)
+    held, opened = Event(), Event()
+    switch = one.models.switch
+
+    def switch_late(spec: str, ready: Callable[[Connection], bool]) -> bool:
+        held.set()
+        assert opened.wait(PATIENCE_S)
+        return switch(spec, ready)
+
+    monkeypatch.setattr(one.models, "switch", switch_late)
+    with Lane(one) as first:
+        job = first.submit(OTHER)
+        assert held.wait(PATIENCE_S)
+        take_from(one)
+        with Lane(other) as second:
+            assert second.jobs.wait(job, PATIENCE_S).error is None
+        monkeypatch.setattr(adopted_model, "ADOPTION_WAIT_S", 0.1)
+        opened.set()
+        assert first.ended.wait(PATIENCE_S)
+    assert models_of_vectors(one) == {"other@1": 20}
+    assert list(other.check()) == []
+
+
+@pytest.mark.parametrize("follows_again", [True, False])
+def test_an_index_of_an_earlier_announcement_is_not_served(
+    engine: Open, monkeypatch: pytest.MonkeyPatch, *, follows_again: bool
+):
+    one, other = engine("one"), engine("other")
+    fill(one, 20)
+    other.search(Scope(), SearchQuery("red apple"))
+    follower = ModelFollower(other, make_closable, lambda embedder: None)
+    missed = "a violin that was written while nobody embedded with the next model"
+    switch, tried = one.models.switch, list[int]()
+
+    def fail_first(spec: str, ready: Callable[[Connection], bool]) -> bool:
+        tried.append(1)
+        if len(tried) == 1:
+            follower._follow()
+            assert other.models.expecting
+            one.models.dismiss()
+            one.add(Scope(), MemoryDraft(missed, "notes"))
+            other.add(Scope(), MemoryDraft("a later note", "notes"))
+            raise Overloaded("Too many requests are waiting; try again in a moment")
+        if follows_again:
+            follower._follow()
+        return switch(spec, ready)
+
+    monkeypatch.setattr(one.models, "switch", fail_first)
+    with Lane(one) as lane:
+        job = lane.submit(OTHER)
+        assert lane.jobs.wait(job, PATIENCE_S).error is None
+    assert len(tried) == 2
+    follower._follow()
+    assert other.models.serving.embedder.model_id == "other@1"
+    for replica in (one, other):
+        assert replica.search(Scope(), SearchQuery(missed, hybrid=False)).hits[0].memory.text == missed
+        replica.models.cross_check()
+        assert list(replica.check()) == []
+        assert [warning.code for warning in replica.warnings.current()] == []
+
+
+def test_a_start_with_another_model_waits_for_the_first_write(engine: Open, tmp_path: Path, server_address: str):
+    one = engine("one")
+    held, opened = Event(), Event()
+
+    def write(tx: Transaction) -> None:
+        tx.insert(MemoryDraft("red apple", "notes"), passages)
+        held.set()
+        assert opened.wait(PATIENCE_S)
+
+    [passages] = one.prepare(["red apple"])
+    settings = Settings(data_dir=tmp_path / "late", database_url=SecretStr(server_address))
+    with ThreadPoolExecutor(2) as pool:
+        writing = pool.submit(one.write, Scope(), write)
+        assert held.wait(PATIENCE_S)
+        starting = pool.submit(MemoryEngine.open, settings, OtherEmbedder())
+        time.sleep(0.5)
+        opened.set()
+        writing.result(PATIENCE_S)
+        with pytest.raises(StoreUnusable, match="if the model was changed just now, start again"):
+            starting.result(PATIENCE_S)
+    assert list(one.check()) == []
+
+
 def test_changes_of_two_replicas_run_one_after_another(engine: Open):
     replicas = [engine("one"), engine("other")]
     fill(replicas[0], 10)
@@ -255,23 +417,13 @@ def test_changes_of_two_replicas_run_one_after_another(engine: Open):
         made.append(spec.model)
         return OtherEmbedder(held) if spec.model == "other" else make_any(spec)
 
-    with ExitStack() as opened:
-        lanes = [
-            opened.enter_context(
-                closing(
-                    Jobs(one, [Reembedding(one, make, lambda _: None)], queue_max=10, retention_days=1, lane=REEMBED)
-                )
-            )
-            for one in replicas
-        ]
-        for lane in lanes:
-            lane.start()
-        first = lanes[0].submit(REEMBED, Scope(), {"spec": OTHER.to_json()})
+    with Lane(replicas[0], make) as one, Lane(replicas[1], make) as other:
+        first = one.submit(OTHER)
         assert held.reached.wait(PATIENCE_S)
-        second = lanes[1].submit(REEMBED, Scope(), {"spec": ModelSpec(EmbedProvider.ONNX, "narrow").to_json()})
+        second = other.submit(ModelSpec(EmbedProvider.ONNX, "narrow"))
         time.sleep(0.5)
         assert made == ["other"]
         held.open.set()
-        assert lanes[0].wait(first.id, PATIENCE_S).status is JobStatus.COMPLETED
-        assert lanes[1].wait(second.id, PATIENCE_S).status is JobStatus.COMPLETED
+        assert one.jobs.wait(first, PATIENCE_S).status is JobStatus.COMPLETED
+        assert other.jobs.wait(second, PATIENCE_S).status is JobStatus.COMPLETED
     assert models_of_vectors(replicas[0]) == {"narrow@1": 10}
