@@ -35,7 +35,7 @@ from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
 from tests.jobs.handlers import PATIENCE_S
 from tests.memories.reembedding.conftest import answers, answers_of_a_fresh_store, fill, models_of_vectors
-from tests.memories.reembedding.embedders import OTHER, Held, NarrowEmbedder, OtherEmbedder, make_any
+from tests.memories.reembedding.embedders import OTHER, Held, OtherEmbedder, make_any
 
 Start = Callable[..., TestClient]
 Open = Callable[..., MemoryEngine]
@@ -49,10 +49,6 @@ class ClosableEmbedder(OtherEmbedder):
         if self.closed:
             raise ServiceClosing
         return super().embed_documents(texts)
-
-
-class ClosableNarrow(NarrowEmbedder, ClosableEmbedder):
-    pass
 
 
 def make_closable(spec: ModelSpec) -> FakeEmbedder:
@@ -286,15 +282,19 @@ def take_from(engine: MemoryEngine) -> None:
     engine.write_rows(lambda rows: rows.execute("UPDATE jobs SET replica = 'ended' WHERE status = 'running'"))
 
 
-def test_a_replica_that_lost_its_job_leaves_the_vectors_of_the_next_one(engine: Open):
+def test_a_replica_that_lost_its_job_leaves_the_vectors_of_the_next_one(engine: Open, monkeypatch: pytest.MonkeyPatch):
     one, other = engine("one"), engine("other")
     fill(one, 20)
-    held, opened, next_held = Event(), Event(), Held(at=3)
+    held, opened, next_held, next_opened = Event(), Event(), Event(), Event()
+    first, second = Lane(one), Lane(other)
+    switch = other.models.switch
 
-    def make(spec: ModelSpec) -> FakeEmbedder:
-        return ClosableNarrow(next_held) if spec.model == "narrow" else make_closable(spec)
+    def switch_late(spec: str, ready: Callable[[Connection], bool]) -> bool:
+        next_held.set()
+        assert next_opened.wait(PATIENCE_S)
+        return switch(spec, ready)
 
-    first, second = Lane(one), Lane(other, make)
+    monkeypatch.setattr(other.models, "switch", switch_late)
     remove_old = first.handler._remove_old_counting
 
     def remove_late(job: RunningJob, state: Any) -> None:
@@ -311,11 +311,11 @@ def test_a_replica_that_lost_its_job_leaves_the_vectors_of_the_next_one(engine: 
         with second:
             assert second.jobs.wait(job, PATIENCE_S).error is None
             following = second.submit(ModelSpec(EmbedProvider.ONNX, "narrow"))
-            assert next_held.reached.wait(PATIENCE_S)
+            assert next_held.wait(PATIENCE_S)
             first.ended.clear()
             opened.set()
             assert first.ended.wait(PATIENCE_S)
-            next_held.open.set()
+            next_opened.set()
             assert second.jobs.wait(following, PATIENCE_S).error is None
     assert models_of_vectors(one) == {"narrow@1": 20}
     assert list(other.check()) == []
