@@ -11,11 +11,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 
 import structlog
 
 from souvenir.core.array_file import ArrayFile
-from souvenir.core.errors import Unavailable
+from souvenir.core.errors import DatabaseUnavailable, Unavailable
 from souvenir.core.passages import (
     CommitId,
     Embedding,
@@ -110,6 +111,8 @@ class IndexRegistry:
             entry.loaded.wait()
             index = entry.index
             if index is None:
+                if isinstance(entry.failure, DatabaseUnavailable):
+                    raise copy(entry.failure) from entry.failure
                 raise Unavailable("The namespace's index could not be loaded; try again in a moment") from entry.failure
             if not self._follows or self._has(key, entry, index, change_seq):
                 return index
@@ -221,11 +224,6 @@ class IndexRegistry:
             log.exception("index_update_failed", **key.labels, action="rebuilding on next use")
             self._drop(key, entry)
 
-    def clear(self) -> None:
-        """Drop all indexes, after the database was replaced."""
-        with self._lock:
-            self._entries.clear()
-
     def forget(self, namespace_id: int) -> None:
         """Drop the indexes of a deleted namespace, including those being loaded, and remove their snapshots."""
         keys = [IndexKey(namespace_id, kind) for kind in PassageKind]
@@ -317,25 +315,31 @@ class IndexRegistry:
             self._drop(key, entry)
             self._reject(key, view, wrong)
 
-    def settle(self, key: IndexKey, view: PassageView) -> None:
-        """Add the passages that a loaded index lacks, such as those that were embedded after it was loaded.
+    def settle(self, key: IndexKey, view: PassageView) -> bool:
+        """Add what a loaded index lacks, such as passages that were embedded after it was loaded; on the writer thread.
 
-        On the writer thread only.
+        :return: False if the index has another state than the view.
         """
         with self._lock:
             entry = self._entries.get(key)
-        if entry is None:
-            return
+        if entry is None or entry.index is None:
+            return True
         with self.standing_at(key, view) as index:
             if index is None:
-                return
+                return False
             missing, surplus = differing_ids(index, view)
             if surplus:
-                self._drop(key, entry)
-                return
+                return False
             index.apply(self._added(view.passages(sorted(missing))), view.change_seq)
             entry.changed_rows += len(missing)
             entry.left_out = view.count() - len(index)
+            return True
+
+    def drop(self, *keys: IndexKey) -> None:
+        """Let indexes be loaded again on their next use."""
+        with self._lock:
+            for key in keys:
+                self._entries.pop(key, None)
 
     def _problems(self, entry: IndexEntry, index: NamespaceIndex, ids: Sequence[int], view: PassageView) -> list[str]:
         if entry.damage is not None:

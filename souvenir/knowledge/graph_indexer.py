@@ -156,11 +156,14 @@ class GraphIndexer:
         raise Overloaded("Concepts are being changed concurrently; indexing is retried")
 
     def _match(self, namespace_id: int, scope: Scope, ids: Sequence[int]) -> None:
+        model_id = self._engine.models.serving.embedder.model_id
         found = nearest_concepts(self._engine, namespace_id, ids)
 
         def work(tx: Transaction) -> None:
             _require_same(tx, namespace_id)
-            store_matches(tx.connection, {**{id_: [] for id_ in ids}, **found})
+            # What was found by the vectors of a former model is found again.
+            if meta.get(tx.connection, MODEL) == model_id:
+                store_matches(tx.connection, {**{id_: [] for id_ in ids}, **found})
 
         self._engine.write(scope, work)
 

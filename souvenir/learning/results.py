@@ -22,7 +22,6 @@ from souvenir.learning.questions import AUDN, EXTRACT
 from souvenir.learning.undo import UNDONE_AT
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.similarity import cosine
-from souvenir.store import meta, vectors
 from souvenir.store.learning.extractions import ExtractionRecord
 from souvenir.store.memories import duplicates
 
@@ -189,10 +188,9 @@ def _near_pairs(engine: MemoryEngine, scope: Scope, rows: Sequence[FactRow]) -> 
     if not pairs:
         return []
     ids = np.array(sorted({one for pair in pairs for one in pair}), dtype=np.int64)
-    dim = engine.models.serving.embedder.dim
+    embedder = engine.models.serving.embedder
     with engine.namespace(scope) as (connection, _):
-        model_id = meta.get(connection, vectors.MODEL) or ""
-        found = duplicates.mean_vectors(connection, ids, model_id=model_id, dim=dim)
+        found = duplicates.mean_vectors(connection, ids, model_id=embedder.model_id, dim=embedder.dim)
     by_id = dict(zip(ids.tolist(), found, strict=True))
     near = sorted(((cosine(by_id[one], by_id[other]), one, other) for one, other in pairs), reverse=True)
     return [

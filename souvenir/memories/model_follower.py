@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import monotonic
 
 import structlog
 
@@ -48,6 +49,7 @@ class ModelFollower:
         self._make = make
         self._own = own
         self._expected: _Expected | None = None
+        self._next_look_at = 0.0
         self._thread = Maintenance(self._follow, interval_s=FOLLOWED_EVERY_S)
 
     def start(self) -> None:
@@ -59,6 +61,8 @@ class ModelFollower:
         self._dismiss()
 
     def _follow(self) -> None:
+        if monotonic() < self._next_look_at:
+            return
         stored: Mapping[str, str | None] = {}
         try:
             with self._engine.namespace(Scope()) as (connection, _):
@@ -66,6 +70,7 @@ class ModelFollower:
             self._follow_to(stored)
             self._engine.warnings.clear(MODEL_NOT_LOADED)
         except (EmbeddingUnavailable, InvalidRequest) as error:
+            self._next_look_at = monotonic() + FOLLOWED_EVERY_S / 2
             self._engine.warnings.put(
                 MODEL_NOT_LOADED,
                 f"Another replica changes the embedding model to {_name(stored)}, which cannot be loaded here "
@@ -118,8 +123,12 @@ class ModelFollower:
     def _dismiss(self) -> None:
         """Forget a model that did not become that of the database."""
         expected, self._expected = self._expected, None
-        if expected is not None:
-            self._engine.models.dismiss(expected.embedder)
+        if expected is None:
+            return
+        self._engine.models.dismiss(expected.embedder)
+        if self._engine.models.serving.embedder is expected.embedder:
+            self._own(expected.embedder)
+        else:
             expected.embedder.close()
 
     def _loaded(self, model_id: str | None, spec: JsonObject) -> LoadableEmbedder:

@@ -140,17 +140,16 @@ class Reembedding:
         if not state.switched:
             spec = ModelSpec.from_json(job.parameters["spec"])
             embedder = self._loaded(spec, begun=bool(job.state))
-            taken_over = False
             try:
                 if embedder.model_id == self._engine.models.serving.embedder.model_id:
                     return self._already_serving(job, spec, embedder)
                 state = self._embed_all(job, embedder, spec)
-                taken_over = True
             finally:
-                if not taken_over:
-                    self._engine.models.dismiss()
+                if self._engine.models.serving.embedder is embedder:
+                    self._adopt(embedder)
+                else:
+                    self._engine.models.dismiss(embedder)
                     embedder.close()
-            self._adopt(embedder)
             log.info("model_changed", model_id=embedder.model_id)
         self._remove_old(job, state)
         with self._engine.namespace(Scope()) as (connection, _):
@@ -265,9 +264,11 @@ class Reembedding:
         while True:
             # No other write runs meanwhile, so that all passages up to this id are committed.
             last = self._engine.write_rows(rows.last_id)
-            while missing := self._missing(embedder, after=complete):
+            while (missing := self._missing(embedder, after=complete)) and missing[0][0] <= last:
                 state = self._embed(job, embedder, missing, state, announced=True)
             complete, tried = last, tried + 1
+            if missing:
+                state = self._embed(job, embedder, missing, state, announced=True)
             switched = self._switch(job, embedder, spec, state, after=complete)
             if switched is not None:
                 return switched

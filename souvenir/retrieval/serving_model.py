@@ -18,6 +18,8 @@ from functools import partial
 from threading import Lock
 from typing import TypeVar
 
+import structlog
+
 from souvenir.core.errors import ModelReplaced, SouvenirError
 from souvenir.core.passages import (
     Chunks,
@@ -52,6 +54,11 @@ from souvenir.store.transaction import Transaction
 from souvenir.store.vectors import NextModel
 
 T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+SETTLE_TRIES = 3
+"""Each with a new view of the database, since other processes write meanwhile."""
 
 CHECKED_INDEXES = 64
 """Indexes of which a sample is compared with the database in one run of the maintenance."""
@@ -360,9 +367,10 @@ class Models:
         following = self._next
         if following is None:
             raise ModelReplaced
-        done = self._database.switch_model(following.embedder.model_id, spec, ready, partial(self._serve, following))
+        serve = partial(self._serve, following.embedder)
+        done = self._database.switch_model(following.embedder.model_id, spec, ready, serve)
         if done:
-            self._settle(following)
+            self._settle(self.serving)
         return done
 
     def adopt(self, embedder: Embedder) -> bool:
@@ -374,29 +382,39 @@ class Models:
         """
         if embedder.model_id == self.serving.embedder.model_id:
             return False
-        following = self._next
-        is_expected = following is not None and following.embedder is embedder
-        serving = following if following is not None and is_expected else self._serving(embedder)
-        done = self._database.adopt_model(embedder.model_id, partial(self._serve, serving))
+        done = self._database.adopt_model(embedder.model_id, partial(self._serve, embedder))
         if done:
-            self._settle(serving)
+            self._settle(self.serving)
         return done
 
-    def _serve(self, serving: Serving) -> None:
+    def _serve(self, embedder: Embedder) -> None:
+        """Serve with a model; with the indexes that were loaded for it, unless the database was replaced since."""
         with self._changing:
+            following = self._next
+            is_expected = following is not None and following.embedder is embedder
+            serving = following if following is not None and is_expected else self._serving(embedder)
             serving.registry.keeps_snapshots = True
             self.serving = serving
             self._forget_next()
 
     def _settle(self, serving: Serving) -> None:
-        """Add what the indexes lack that were loaded while texts were not embedded by their model yet."""
+        """Add what the indexes lack that were loaded while texts were not embedded by their model yet.
 
-        def settle(key: IndexKey) -> None:
+        An index for which that fails is loaded again on its next use.
+        """
+
+        def settle(key: IndexKey) -> bool:
             with self._database.reader() as connection:
-                serving.registry.settle(key, self._view(connection, key, serving))
+                return serving.registry.settle(key, self._view(connection, key, serving))
 
         for key in serving.registry.loaded():
-            self._database.between_writes(partial(settle, key))
+            try:
+                is_settled = any(self._database.between_writes(partial(settle, key)) for _ in range(SETTLE_TRIES))
+            except SouvenirError as error:
+                log.warning("index_not_settled", **key.labels, reason=error.message, action="loaded again")
+                is_settled = False
+            if not is_settled:
+                serving.registry.drop(key)
 
     def reload(self, embedder: Embedder) -> bool:
         """Replace the embedder by another instance of the same model; return False if it is of another model."""

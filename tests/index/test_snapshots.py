@@ -92,7 +92,7 @@ def test_the_warnings_of_a_folder_are_cleared_without_a_snapshot_to_write(stored
     with unreadable(stored.index_dir):
         stored.index()
         assert codes(stored) == {"index_unreadable"}
-        stored.registry.clear()
+        stored.registry.drop(*stored.registry.loaded())
         stored.registry.write_snapshots(all_changed=False)
         assert codes(stored) == {"index_unreadable"}
     stored.registry.write_snapshots(all_changed=False)

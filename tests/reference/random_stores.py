@@ -70,7 +70,8 @@ def _compare(engine: MemoryEngine, number: int, mode: str, reference: ReferenceS
         if mode == "from its snapshot":
             engine.search(Scope(name), SearchQuery("loads the index"))
             engine.snapshot()
-            engine.models.serving.registry.clear()
+            registry = engine.models.serving.registry
+            registry.drop(*registry.loaded())
         stored = engine.page(Scope(name), offset=0, limit=1000).memories
         passages = reference.passages.of_memories(stored)
         for _ in range(QUERIES_EACH):

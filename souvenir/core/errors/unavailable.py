@@ -31,7 +31,11 @@ class DatabaseUnavailable(Unavailable):
     """Raised if the database in PostgreSQL cannot be used now, as during a failover."""
 
     code = "database_unavailable"
-    retry_after_s: int = 2
+
+    def __init__(self, message: str, *, retry_after_s: int | None = 2) -> None:
+        """:param retry_after_s: None if the request must not be repeated as it is."""
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class ModelReplaced(DatabaseUnavailable):

@@ -362,7 +362,9 @@ class PostgresDatabase:
                 try:
                     ended = connection.execute("COMMIT").statusmessage
                 except LOST as error:
-                    raise DatabaseUnavailable(UNCERTAIN if is_write else UNREACHABLE) from error
+                    if is_write:
+                        raise DatabaseUnavailable(UNCERTAIN, retry_after_s=None) from error
+                    raise DatabaseUnavailable(UNREACHABLE) from error
                 if ended != "COMMIT" and is_write:
                     raise RuntimeError("A statement of the write failed, and nothing was stored")
             except BaseException:

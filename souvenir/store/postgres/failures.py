@@ -51,7 +51,8 @@ def raised_plainly(is_reachable: Callable[[], bool], statement_timeout_s: float)
     except errors.LockNotAvailable:
         raise Overloaded(WAITED_TOO_LONG) from None
     except errors.QueryCanceled as error:
-        raise DatabaseUnavailable(f"The database needed more than {statement_timeout_s:g} s; ask for less") from error
+        message = f"The database needed more than {statement_timeout_s:g} s; ask for less"
+        raise DatabaseUnavailable(message, retry_after_s=None) from error
     except errors.DiskFull as error:
         raise DiskFull("The disk of the database is full; nothing was written") from error
     except LOST as error:

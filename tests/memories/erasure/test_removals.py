@@ -229,7 +229,8 @@ def test_a_restored_backup_brings_a_deleted_agent_back(engine: MemoryEngine, rem
 def test_an_index_loaded_during_the_removal_of_its_agent_is_discarded(engine: MemoryEngine, removals: Removals):
     conversations = Conversations(engine)
     conversations.add(ANN, [draft(f"apple {n}") for n in range(600)])
-    engine.models.serving.registry.clear()
+    registry = engine.models.serving.registry
+    registry.drop(*registry.loaded())
 
     def search() -> int:
         searched = 0

@@ -21,6 +21,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import Reembedding
 from souvenir.models.embedding.specs import ModelSpec
 from souvenir.store.admin.jobs import REEMBED, JobStatus
+from souvenir.store.namespace_view import NamespaceView
 from souvenir.store.sql import Connection
 from souvenir.store.sqlite import database
 from tests.fake_embedder import FakeEmbedder
@@ -353,6 +354,27 @@ def test_indexes_that_were_loaded_before_the_last_passages_were_embedded_are_com
     assert engine.models.serving.registry is serving
     assert len(serving.loaded()) == 1
     assert engine.search(DEFAULT, SearchQuery(text, hybrid=False)).hits[0].memory.text == text
+    assert list(engine.check()) == []
+
+
+def test_an_index_that_cannot_be_completed_after_the_switch_is_loaded_again(
+    engine: MemoryEngine, open_jobs: OpenJobs, monkeypatch: pytest.MonkeyPatch
+):
+    fill(engine, 10)
+    engine.search(DEFAULT, SearchQuery("red apple"))
+    adopted = list[object]()
+
+    def fail(registry: IndexRegistry, key: IndexKey, view: NamespaceView) -> bool:
+        raise Overloaded("Too many requests are waiting; try again in a moment")
+
+    monkeypatch.setattr(IndexRegistry, "settle", fail)
+    jobs = open_jobs(adopt=adopted.append)
+    job = jobs.submit("reembed", DEFAULT, {"spec": OTHER.to_json()})
+    assert jobs.wait(job.id, PATIENCE_S).status is JobStatus.COMPLETED
+    assert engine.models.serving.registry.loaded() == {}
+    assert adopted == [engine.models.serving.embedder]
+    engine.add(DEFAULT, MemoryDraft("red apple of the new model", "s"))
+    assert engine.search(DEFAULT, SearchQuery("red apple of the new model")).hits[0].memory.id == 11
     assert list(engine.check()) == []
 
 

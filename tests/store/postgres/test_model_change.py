@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -244,6 +244,28 @@ def test_what_a_late_replica_embedded_with_the_former_model_is_not_stored(
     assert late.search(Scope(), SearchQuery(draft.text, hybrid=False)).hits[0].parts.similarity == pytest.approx(1.0)
     for replica in (one, late):
         assert list(replica.check()) == []
+
+
+def test_all_searches_that_wait_for_one_index_wait_for_the_model(engine: Open, monkeypatch: pytest.MonkeyPatch):
+    one, late = engine("one"), engine("late")
+    fill(one, 20)
+    with Lane(one) as lane:
+        assert lane.jobs.wait(lane.submit(OTHER), PATIENCE_S).error is None
+    require, opening = late._database.require_model, Barrier(2)
+
+    def require_late(connection: Connection, model_id: str) -> None:
+        opening.wait(PATIENCE_S)
+        require(connection, model_id)
+
+    monkeypatch.setattr(late._database, "require_model", require_late)
+    with ThreadPoolExecutor(4) as pool:
+        searches = [pool.submit(late.search, Scope(), SearchQuery("red apple")) for _ in range(4)]
+        time.sleep(0.5)
+        opening.wait(PATIENCE_S)
+        monkeypatch.undo()
+        late.models.adopt(OtherEmbedder())
+        found = [one.result(PATIENCE_S).hits for one in searches]
+    assert [len(hits) for hits in found] == [5] * 4
 
 
 # --- jobs that change hands ------------------------------------------------------------------------------------------
