@@ -58,8 +58,8 @@ def make_closable(spec: ModelSpec) -> FakeEmbedder:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_follower, "FOLLOWED_EVERY_S", 0.1)
-    monkeypatch.setattr(reembedding, "PASSAGES_AT_ONCE", 8)
-    monkeypatch.setattr(reembedding, "ANNOUNCED_S", 0.5)
+    monkeypatch.setattr(reembedding, "PASSAGES_AT_ONCE", 16)
+    monkeypatch.setattr(reembedding, "ANNOUNCED_S", 0.3)
 
 
 @pytest.fixture
