@@ -14,6 +14,7 @@ from souvenir.models.embedding.specs import ModelSpec
 class ModelOwner:
     """Owns the serving embedder, and replaces it when the model changes.
 
+    :param make: Creates the embedder of a spec.
     :param own: The engine's embedder if it is loaded and closed here; None if the caller does that.
     :param named: The model of the settings.
     """
@@ -22,7 +23,7 @@ class ModelOwner:
         self, engine: MemoryEngine, make: MakeEmbedder, named: ModelSpec, own: LoadableEmbedder | None
     ) -> None:
         self._engine = engine
-        self._make = make
+        self.make = make
         self._named = named
         self._own = own
         self._changing = Lock()
@@ -63,7 +64,7 @@ class ModelOwner:
 
         :raises Conflict: If the loaded model is not the one that made the vectors.
         """
-        embedder = self._make(self.spec)
+        embedder = self.make(self.spec)
         try:
             embedder.load()
             if not self._engine.models.reload(embedder):

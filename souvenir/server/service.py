@@ -99,7 +99,6 @@ class Service:
     bodies: BodyMemory
     threads: WorkerThreads
     model: ModelOwner
-    follower: ModelFollower
     reranker: Reranker | None
     reembedding: Reembedding
     agents: Agents
@@ -118,6 +117,7 @@ class Service:
     provider: LLMProvider | None
     extraction: Extraction
     model_claims: ModelClaims
+    follower: ModelFollower = field(init=False)
     sync: CloudSync = field(init=False)
     feedback: Feedback = field(init=False)
     searches: SearchStatistics = field(init=False)
@@ -138,6 +138,7 @@ class Service:
     closing: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
+        self.follower = ModelFollower(self.engine, self.model.make, self.model.adopt)
         self.webhooks = _webhooks(self.engine, self.settings, self.authenticator, self.instruments)
         self.feedback = Feedback(self.engine)
         self.searches = SearchStatistics(self.engine, self.usage)
@@ -221,7 +222,6 @@ class Service:
             bodies=bodies,
             threads=WorkerThreads(admission.threads),
             model=model,
-            follower=ModelFollower(engine, make, model.adopt),
             reranker=reranker,
             reembedding=reembedding,
             agents=Agents(engine),
