@@ -56,6 +56,14 @@ FIRST = (
     "memories/erasure/test_canaries.py",
     "api/test_access_table.py",
     "memories/engine/test_state_machine.py",
+    "store/test_restore_kills.py",
+    "page/test_accessibility.py",
+    "page/test_knowledge.py",
+    "page/test_agents.py",
+    "faults/test_damage.py",
+    "faults/test_power_cuts.py",
+    "sync/test_sync.py",
+    "client/mcp/test_embedded.py",
     "api/test_echo.py",
     "api/test_isolation.py",
     "api/test_learned_with.py",
@@ -102,6 +110,11 @@ def can_hold_files(memory: Path) -> bool:
         return False
     runs_programs = not os.statvfs(memory).f_flag & os.ST_NOEXEC
     return runs_programs and disk_usage(memory).free >= MIN_FREE_BYTES
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Tests wait for processes, browsers and disks a third of the time, so one more worker than cores uses them."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(wrapper=True)
