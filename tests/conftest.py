@@ -112,11 +112,6 @@ def can_hold_files(memory: Path) -> bool:
     return runs_programs and disk_usage(memory).free >= MIN_FREE_BYTES
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Tests wait for processes, browsers and disks a third of the time, so one more worker than cores uses them."""
-    return len(os.sched_getaffinity(0)) + 1
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is imported and collected stays until the end, so the garbage collector never has to look at it."""
