@@ -82,7 +82,7 @@ class Serving:
 
 
 class Models:
-    """Thread-safe, but `expect`, `add_vectors`, `switch` and `dismiss` must be called by one thread at a time."""
+    """Thread-safe."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
-from threading import Barrier, Event
+from threading import Event
 from typing import Any
 
 import pytest
@@ -36,9 +36,9 @@ from tests.fake_embedder import FakeEmbedder
 from tests.jobs.handlers import PATIENCE_S
 from tests.memories.reembedding.conftest import answers, answers_of_a_fresh_store, fill, models_of_vectors
 from tests.memories.reembedding.embedders import OTHER, Held, OtherEmbedder, make_any
+from tests.store.postgres.waiting import Open, eventually
 
 Start = Callable[..., TestClient]
-Open = Callable[..., MemoryEngine]
 FAKE = ModelSpec(EmbedProvider.ONNX, "fake")
 
 
@@ -76,25 +76,6 @@ def start(tmp_path: Path, postgres: PostgresConnection, server_address: str) -> 
             return client
 
         yield start_service
-
-
-@pytest.fixture
-def engine(tmp_path: Path, postgres: PostgresConnection, server_address: str) -> Iterator[Open]:
-    """Opens an engine by the name of its folder."""
-    with ExitStack() as opened:
-
-        def open_engine(name: str) -> MemoryEngine:
-            settings = Settings(data_dir=tmp_path / name, database_url=SecretStr(server_address))
-            return opened.enter_context(closing(MemoryEngine.open(settings, FakeEmbedder())))
-
-        yield open_engine
-
-
-def eventually(is_so: Callable[[], bool]) -> bool:
-    until = time.monotonic() + PATIENCE_S
-    while not (found := is_so()) and time.monotonic() < until:
-        time.sleep(0.02)
-    return found
 
 
 def engine_of(client: TestClient) -> MemoryEngine:
@@ -216,10 +197,10 @@ def test_replicas_embed_with_the_next_model_until_its_change_is_cancelled(
 
 
 def test_what_a_late_replica_embedded_with_the_former_model_is_not_stored(
-    engine: Open, monkeypatch: pytest.MonkeyPatch
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(adopted_model, "ADOPTION_WAIT_S", 0.05)
-    one, late = engine("one"), engine("late")
+    one, late = open_engine("one"), open_engine("late")
     fill(one, 10)
     draft = MemoryDraft("written by a replica that was stopped meanwhile", "notes")
     [passages] = late.prepare([draft.text])
@@ -246,23 +227,22 @@ def test_what_a_late_replica_embedded_with_the_former_model_is_not_stored(
         assert list(replica.check()) == []
 
 
-def test_all_searches_that_wait_for_one_index_wait_for_the_model(engine: Open, monkeypatch: pytest.MonkeyPatch):
-    one, late = engine("one"), engine("late")
+def test_all_searches_that_wait_for_one_index_wait_for_the_model(open_engine: Open, monkeypatch: pytest.MonkeyPatch):
+    one, late = open_engine("one"), open_engine("late")
     fill(one, 20)
     with Lane(one) as lane:
         assert lane.jobs.wait(lane.submit(OTHER), PATIENCE_S).error is None
-    require, opening = late._database.require_model, Barrier(2)
+    require, opened = late._database.require_model, Event()
 
     def require_late(connection: Connection, model_id: str) -> None:
-        opening.wait(PATIENCE_S)
+        assert opened.wait(PATIENCE_S)
         require(connection, model_id)
 
     monkeypatch.setattr(late._database, "require_model", require_late)
     with ThreadPoolExecutor(4) as pool:
         searches = [pool.submit(late.search, Scope(), SearchQuery("red apple")) for _ in range(4)]
         time.sleep(0.5)
-        opening.wait(PATIENCE_S)
-        monkeypatch.undo()
+        opened.set()
         late.models.adopt(OtherEmbedder())
         found = [one.result(PATIENCE_S).hits for one in searches]
     assert [len(hits) for hits in found] == [5] * 4
@@ -304,8 +284,10 @@ def take_from(engine: MemoryEngine) -> None:
     engine.write_rows(lambda rows: rows.execute("UPDATE jobs SET replica = 'ended' WHERE status = 'running'"))
 
 
-def test_a_replica_that_lost_its_job_leaves_the_vectors_of_the_next_one(engine: Open, monkeypatch: pytest.MonkeyPatch):
-    one, other = engine("one"), engine("other")
+def test_a_replica_that_lost_its_job_leaves_the_vectors_of_the_next_one(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+):
+    one, other = open_engine("one"), open_engine("other")
     fill(one, 20)
     held, opened, next_held, next_opened = Event(), Event(), Event(), Event()
     first, second = Lane(one), Lane(other)
@@ -343,8 +325,8 @@ def test_a_replica_that_lost_its_job_leaves_the_vectors_of_the_next_one(engine: 
     assert list(other.check()) == []
 
 
-def test_a_replica_that_lost_its_job_before_the_switch_ends_it(engine: Open, monkeypatch: pytest.MonkeyPatch):
-    one, other = engine("one"), engine("other")
+def test_a_replica_that_lost_its_job_before_the_switch_ends_it(open_engine: Open, monkeypatch: pytest.MonkeyPatch):
+    one, other = open_engine("one"), open_engine("other")
     fill(one, 20)
     held, opened = Event(), Event()
     switch = one.models.switch
@@ -370,9 +352,9 @@ def test_a_replica_that_lost_its_job_before_the_switch_ends_it(engine: Open, mon
 
 @pytest.mark.parametrize("follows_again", [True, False])
 def test_an_index_of_an_earlier_announcement_is_not_served(
-    engine: Open, monkeypatch: pytest.MonkeyPatch, *, follows_again: bool
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch, *, follows_again: bool
 ):
-    one, other = engine("one"), engine("other")
+    one, other = open_engine("one"), open_engine("other")
     fill(one, 20)
     other.search(Scope(), SearchQuery("red apple"))
     follower = ModelFollower(other, make_closable, lambda embedder: None)
@@ -406,8 +388,8 @@ def test_an_index_of_an_earlier_announcement_is_not_served(
         assert [warning.code for warning in replica.warnings.current()] == []
 
 
-def test_a_start_with_another_model_waits_for_the_first_write(engine: Open, tmp_path: Path, server_address: str):
-    one = engine("one")
+def test_a_start_with_another_model_waits_for_the_first_write(open_engine: Open, tmp_path: Path, server_address: str):
+    one = open_engine("one")
     held, opened = Event(), Event()
 
     def write(tx: Transaction) -> None:
@@ -429,8 +411,8 @@ def test_a_start_with_another_model_waits_for_the_first_write(engine: Open, tmp_
     assert list(one.check()) == []
 
 
-def test_changes_of_two_replicas_run_one_after_another(engine: Open):
-    replicas = [engine("one"), engine("other")]
+def test_changes_of_two_replicas_run_one_after_another(open_engine: Open):
+    replicas = [open_engine("one"), open_engine("other")]
     fill(replicas[0], 10)
     held = Held(at=2)
     made: list[str] = []

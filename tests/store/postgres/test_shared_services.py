@@ -29,12 +29,12 @@ from souvenir.store.admin.events import Event
 from souvenir.store.postgres.connection import PostgresConnection
 from souvenir.store.postgres.replicas import DATABASE_UNREACHABLE
 from tests.fake_embedder import FakeEmbedder, fake_of
+from tests.store.postgres.waiting import Open, eventually
 
 KEY = "k-4f9c2a7d6b1e"
 ADMIN = {"X-API-Key": KEY}
 WAIT_S = 20.0
 Start = Callable[..., TestClient]
-Open = Callable[..., MemoryEngine]
 
 
 @pytest.fixture
@@ -50,25 +50,6 @@ def start(tmp_path: Path, postgres: PostgresConnection, server_address: str) -> 
             return client
 
         yield start_service
-
-
-@pytest.fixture
-def engine(tmp_path: Path, postgres: PostgresConnection, server_address: str) -> Iterator[Open]:
-    """Opens an engine by the name of its folder."""
-    with ExitStack() as opened:
-
-        def open_engine(name: str, **values: Any) -> MemoryEngine:
-            settings = Settings(data_dir=tmp_path / name, database_url=SecretStr(server_address), **values)
-            return opened.enter_context(closing(MemoryEngine.open(settings, FakeEmbedder())))
-
-        yield open_engine
-
-
-def eventually(is_so: Callable[[], bool]) -> bool:
-    until = time.monotonic() + WAIT_S
-    while not (found := is_so()) and time.monotonic() < until:
-        time.sleep(0.02)
-    return found
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------
@@ -93,8 +74,8 @@ def test_the_first_key_closes_every_open_replica(start: Start):
 # --- events and webhooks ---------------------------------------------------------------------------------------------
 
 
-def test_a_reader_of_the_feed_misses_no_event_of_concurrent_transactions(engine: Open):
-    writers = [engine("one"), engine("other")]
+def test_a_reader_of_the_feed_misses_no_event_of_concurrent_transactions(open_engine: Open):
+    writers = [open_engine("one"), open_engine("other")]
     feed, stop, seen = EventFeed(writers[0]), threading.Event(), list[int]()
     positions = {f"space{number}": 0 for number in range(8)}
 
@@ -163,8 +144,8 @@ def test_each_event_is_delivered_by_one_replica(start: Start):
 # --- memories --------------------------------------------------------------------------------------------------------
 
 
-def test_of_two_equal_texts_on_two_replicas_at_once_one_is_stored(engine: Open):
-    replicas = [engine("one"), engine("other")]
+def test_of_two_equal_texts_on_two_replicas_at_once_one_is_stored(open_engine: Open):
+    replicas = [open_engine("one"), open_engine("other")]
     for text in ("Ann plays the violin", "a shed for bicycles", "Ben bakes bread", "rain in the north of Lisbon"):
         draft = MemoryDraft(text, "notes")
         with ThreadPoolExecutor(4) as pool:
@@ -189,8 +170,8 @@ def test_a_snapshot_of_a_replica_is_removed_when_another_one_erases(start: Start
 # --- jobs ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_replica_that_was_taken_for_ended_cannot_write_for_its_job(engine: Open):
-    one, other = engine("one"), engine("other")
+def test_a_replica_that_was_taken_for_ended_cannot_write_for_its_job(open_engine: Open):
+    one, other = open_engine("one"), open_engine("other")
     now = utc_now()
 
     def begin(connection: Any) -> jobs.Job | None:
@@ -225,10 +206,10 @@ def test_a_replica_that_was_taken_for_ended_cannot_write_for_its_job(engine: Ope
 
 
 def test_an_ended_replica_leaves_its_row_at_once_and_a_dead_one_after_the_lease(
-    engine: Open, postgres: PostgresConnection
+    open_engine: Open, postgres: PostgresConnection
 ):
-    one = engine("one")
-    with closing(engine("other")) as other:
+    one = open_engine("one")
+    with closing(open_engine("other")) as other:
         assert eventually(lambda: one.runs(other.replica))
     assert postgres.execute("SELECT count(*) FROM replicas").get == 1
     postgres.execute("INSERT INTO replicas VALUES ('dead', ?)", (1,))
@@ -238,8 +219,10 @@ def test_an_ended_replica_leaves_its_row_at_once_and_a_dead_one_after_the_lease(
 # --- the database ----------------------------------------------------------------------------------------------------
 
 
-def test_a_new_timeline_begins_a_history_whose_indexes_are_loaded_again(engine: Open, postgres: PostgresConnection):
-    one = engine("one", database_connections=2)
+def test_a_new_timeline_begins_a_history_whose_indexes_are_loaded_again(
+    open_engine: Open, postgres: PostgresConnection
+):
+    one = open_engine("one", database_connections=2)
     one.add(Scope(), MemoryDraft("Ann plays the violin", "notes"))
     one.snapshot()
     replaced: list[str] = []
@@ -264,8 +247,8 @@ def test_a_new_timeline_begins_a_history_whose_indexes_are_loaded_again(engine: 
     assert hit.memory.text == "Ann plays the violin"
 
 
-def test_a_lost_connection_is_replaced_before_a_request_notices(engine: Open, postgres: PostgresConnection):
-    one = engine("one")
+def test_a_lost_connection_is_replaced_before_a_request_notices(open_engine: Open, postgres: PostgresConnection):
+    one = open_engine("one")
     one.add(Scope(), MemoryDraft("Ann plays the violin", "notes"))
     for number in range(5):
         postgres.execute(
@@ -298,10 +281,10 @@ def test_what_cannot_be_used_is_refused_with_a_sentence(tmp_path: Path, server_a
     assert "secret" not in refusal("postgresql://guest:secret@127.0.0.1:1/none?colour=blue")
 
 
-def test_a_folder_is_of_one_replica(engine: Open):
-    engine("one")
+def test_a_folder_is_of_one_replica(open_engine: Open):
+    open_engine("one")
     with pytest.raises(StoreUnusable, match="Another process uses DATA_DIR"):
-        engine("one")
+        open_engine("one")
 
 
 def test_backups_are_left_to_the_database(start: Start):
