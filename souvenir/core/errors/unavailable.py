@@ -41,10 +41,10 @@ class DatabaseUnavailable(Unavailable):
 class ModelReplaced(DatabaseUnavailable):
     """Raised by a replica until it serves with the embedding model that another one changed the database to."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "Another replica changed the embedding model, and this one is loading it; try again in a moment"
-        )
+    def __init__(
+        self, message: str = "Another replica changed the embedding model, and this one loads it; try again in a moment"
+    ) -> None:
+        super().__init__(message)
 
 
 class DiskFull(Unavailable):
