@@ -1,4 +1,4 @@
-"""What the registry keeps of one index."""
+"""The registry's entry for one index."""
 
 from __future__ import annotations
 

@@ -235,37 +235,31 @@ class PostgresDatabase:
         work: Callable[[PostgresConnection], T],
         apply: Callable[[T], None],
     ) -> T:
-        result = self._model.using(lambda: self._write_once(turn, its_locks, work, apply))
+        def store() -> T:
+            write = PendingWrite(its_locks, work)
+            if turn is None:
+                self._store([write])
+            elif self._waiting_writes() < self._settings.write_queue_max:
+                turn.write(write, self._settings.write_timeout_s)
+            else:
+                raise Overloaded("Too many writes are waiting for the database; try again in a moment")
+            if write.error is not None:
+                raise write.error
+            self._instruments.took(Stage.WRITE_QUEUE, write.begun_s - write.asked_s)
+            self._instruments.took(Stage.WRITE_COMMIT, write.committed_s - write.begun_s)
+            result: T = write.result
+            with self._instruments.stage(Stage.WRITE_APPLY):
+                try:
+                    apply(result)
+                except Exception:  # the write is durable; the index catches up when it is used
+                    log.exception("index_update_failed")
+            return result
+
+        stored = self._model.using(store)
         self._replicas.tell()
         for notify in tuple(self.on_commit):
             notify()
-        return result
-
-    def _write_once(
-        self,
-        turn: WriteGroups | None,
-        its_locks: str,
-        work: Callable[[PostgresConnection], T],
-        apply: Callable[[T], None],
-    ) -> T:
-        write = PendingWrite(its_locks, work)
-        if turn is None:
-            self._store([write])
-        elif self._waiting_writes() < self._settings.write_queue_max:
-            turn.write(write, self._settings.write_timeout_s)
-        else:
-            raise Overloaded("Too many writes are waiting for the database; try again in a moment")
-        if write.error is not None:
-            raise write.error
-        self._instruments.took(Stage.WRITE_QUEUE, write.begun_s - write.asked_s)
-        self._instruments.took(Stage.WRITE_COMMIT, write.committed_s - write.begun_s)
-        result: T = write.result
-        with self._instruments.stage(Stage.WRITE_APPLY):
-            try:
-                apply(result)
-            except Exception:  # the write is durable; the index catches up when it is used
-                log.exception("index_update_failed")
-        return result
+        return stored
 
     def _waiting_writes(self) -> int:
         return sum(turn.waiting for turn in self._turns)

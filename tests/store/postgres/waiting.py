@@ -1,4 +1,4 @@
-"""What tests with several replicas share."""
+"""Helpers of tests with several replicas."""
 
 from __future__ import annotations
 
