@@ -132,12 +132,19 @@ class Authenticator:
             caller = self.reauthenticate(sent)
         except Unauthorized:
             if sent:
-                self._attempts.require_few(address)
-                self._attempts.count(address)
+                self.count_failure(address)
             raise
         if caller.key is not None:
             self.keys.use(caller.key)
         return caller
+
+    def count_failure(self, address: str) -> None:
+        """Count a wrong key or access token.
+
+        :raises TooManyAttempts: If the address recently sent too many.
+        """
+        self._attempts.require_few(address)
+        self._attempts.count(address)
 
     def reauthenticate(self, sent: bytes | None) -> Caller:
         """Return the caller of a request that was admitted before: its key may have been changed or revoked since.

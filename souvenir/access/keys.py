@@ -135,6 +135,10 @@ class ApiKeys:
         """Return the key with this secret, unless it was revoked."""
         return self._living.get(_hash(secret))
 
+    def named(self, name: str) -> Sequence[ApiKey]:
+        """Return the keys with this name that were not revoked."""
+        return [key for key in self._living.values() if key.name == name]
+
     def quotas_of(self, actor: str) -> Quotas:
         """Return the quotas of an actor, defaults included; only managed keys have quotas."""
         return self._quotas.get(actor, UNLIMITED_QUOTAS)

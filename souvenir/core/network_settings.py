@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode
 
 
@@ -14,6 +15,17 @@ def parted(value: Any) -> Any:
 
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(parted)]
+
+
+def _web_address(value: str) -> str:
+    """:raises ValueError: If it is no URL of http or https, or has parts that are no part of an address."""
+    url = urlsplit(value)
+    if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
+        raise ValueError("give a URL such as https://memory.example.org, without user, query and fragment")
+    return value
+
+
+WebAddress = Annotated[str, AfterValidator(_web_address)]
 
 
 def is_loopback(host: str) -> bool:
@@ -43,6 +55,25 @@ class NetworkSettings(BaseSettings):
         default=None,
         description="Address under which clients reach the service, if that is not HOST. docker compose sets it from "
         "BIND, since HOST is 0.0.0.0 inside a container; no key is made if it is a loopback address.",
+    )
+    public_url: WebAddress | None = Field(
+        default=None,
+        description="URL under which clients reach the service, such as `https://memory.example.org`: links of the "
+        "tools `search` and `fetch` begin with it, and access tokens are made for it. Unset, links name HOST and PORT.",
+    )
+    oauth_issuer: WebAddress | None = Field(
+        default=None,
+        description="Issuer of the authorization server whose access tokens `/mcp` accepts in addition to keys "
+        "(OAuth 2.1); it requires PUBLIC_URL. Unset accepts none.",
+    )
+    oauth_audience: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Audience of these tokens, if it is not the URL of `/mcp` or `/mcp/{agent}` below PUBLIC_URL.",
+    )
+    oauth_jwks_url: WebAddress | None = Field(
+        default=None,
+        description="URL of the public keys of the authorization server, if its metadata does not name it.",
     )
     api_key: SecretStr | None = Field(
         default=None,
@@ -87,6 +118,17 @@ class NetworkSettings(BaseSettings):
     event_stream_max_s: float = Field(
         default=3600.0, gt=0, description="Seconds after which an event stream ends; its reader connects again."
     )
+
+    @model_validator(mode="after")
+    def _names_itself_to_clients(self) -> Self:
+        if self.oauth_issuer is not None and self.public_url is None:
+            raise ValueError("OAUTH_ISSUER requires PUBLIC_URL, the URL for which access tokens are made; set it too")
+        return self
+
+    @property
+    def public_address(self) -> str:
+        """The beginning of the service's URLs, without a slash at the end."""
+        return (self.public_url or f"http://{self.published_on or self.host}:{self.port}").rstrip("/")
 
     @property
     def serves_network(self) -> bool:

@@ -63,6 +63,7 @@ class McpTier(StrEnum):
     MEMORY = "memory"
     AGENT = "agent"
     GRAPH = "graph"
+    CONNECTOR = "connector"
 
 
 class ExtractProvider(StrEnum):
@@ -341,7 +342,8 @@ class Settings(DatabaseSettings, SyncSettings, LoadSettings):
     mcp_tools: Annotated[tuple[McpTier, ...], NoDecode, BeforeValidator(parted)] = Field(
         default=(McpTier.MEMORY,),
         description="Groups of tools that `/mcp` offers, separated by commas: `memory`, `agent` (context, "
-        "conversations, blocks), `graph` (those of the reference memory server).",
+        "conversations, blocks), `graph` (those of the reference memory server), `connector` (`search` and `fetch`, "
+        "which ChatGPT asks for).",
     )
     mcp_namespace: str = Field(
         default=DEFAULT_NAMESPACE,

@@ -1,8 +1,8 @@
 """`/mcp` and `/mcp/{agent}`: MCP over streamable HTTP, stateless, with the keys, scopes and limits of every route.
 
-A request passes these steps: method, key, namespace, body, admission in the cost class of the called tool, and the
-SDK. The answer is JSON, or an event stream if the client accepts one and requests progress, or accepts nothing
-else. A refusal before the SDK is a JSON-RPC error with the same HTTP status as on other routes; the middleware
+A request passes these steps: method, key or access token, namespace, body, admission in the cost class of the called
+tool, and the SDK. The answer is JSON, or an event stream if the client accepts one and requests progress, or accepts
+nothing else. A refusal before the SDK is a JSON-RPC error with the same HTTP status as on other routes; the middleware
 checks Host and Origin first, as for every route.
 """
 
@@ -23,6 +23,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from souvenir.access.authenticator import Caller
 from souvenir.core.concurrency import deadline
 from souvenir.core.errors import Forbidden, InvalidRequest, SouvenirError, Unauthorized
 from souvenir.core.settings import Settings
@@ -31,11 +32,14 @@ from souvenir.server.admission import Places
 from souvenir.server.errors import CODES, headers_of
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import (
+    address_of,
     admit,
     admit_again,
+    admit_as,
     charged_caller,
     establish_scope,
     namespace_name,
+    sent_key,
     service_of,
     settle_access,
 )
@@ -43,9 +47,11 @@ from souvenir.server.route import JsonRequest
 from souvenir.server.service import Service
 
 if TYPE_CHECKING:
+    from souvenir.access.access_tokens import AccessTokens
     from souvenir.mcp.server import McpServer
 
 PATH = "/mcp"
+RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
 """JSON-RPC error codes."""
 
@@ -65,10 +71,19 @@ class McpEndpoint:
         self._loading = asyncio.Lock()
         self._closing = asyncio.Event()
         self._server: McpServer | None = None
+        self._tokens: AccessTokens | None = None
         self._running: asyncio.Task[None] | None = None
 
     def routes(self) -> Sequence[BaseRoute]:
-        return [_KnownRoute(path, self, include_in_schema=False) for path in (PATH, f"{PATH}/{{agent}}")]
+        """The paths of MCP, and those of their metadata if access tokens are accepted."""
+        paths = (PATH, f"{PATH}/{{agent}}")
+        served: list[BaseRoute] = [_KnownRoute(path, self, include_in_schema=False) for path in paths]
+        if self._settings.oauth_issuer is not None:
+            served += [
+                _KnownRoute(f"{RESOURCE_METADATA}{path}", self._describe, include_in_schema=False)
+                for path in ("", *paths)
+            ]
+        return served
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -85,7 +100,8 @@ class McpEndpoint:
         try:
             response = await self._answer(request)
         except Unauthorized as error:
-            response = _refusal(request, error.status, error.code, f"{error.message}; {SEND_KEY}", headers_of(error))
+            headers = headers_of(error) | self._challenge(request)
+            response = _refusal(request, error.status, error.code, f"{error.message}; {SEND_KEY}", headers)
         except SouvenirError as error:
             response = _refusal(request, error.status, error.code, error.message, headers_of(error))
         except HTTPException as error:
@@ -101,7 +117,7 @@ class McpEndpoint:
                 405, "Send messages with POST; no stream of the server's own is kept", {"Allow": "POST"}
             )
         service = service_of(request)
-        admit(request)
+        await self._admit(request, service)
         request.caller = charged_caller(request)
         self._settle_scope(request)
         accepted = _accepted(request)
@@ -121,12 +137,63 @@ class McpEndpoint:
 
         async def begin() -> asyncio.Future[Response]:
             if service.authenticator.keys.generation != request.state.keys:
-                admit_again(request)
+                self._admit_again(request, service)
                 self._settle_scope(request)
             await settle_access(request)
             return asyncio.ensure_future(self._handled(server, request, service, streams=streams))
 
         return await request.answer_in(places, begin, service)
+
+    def _accepted_tokens(self, service: Service) -> AccessTokens | None:
+        if self._settings.oauth_issuer is not None and self._tokens is None:
+            module = import_module("souvenir.access.access_tokens")
+            self._tokens = module.AccessTokens(self._settings, service.keys, RESOURCE_METADATA)
+        return self._tokens
+
+    async def _admit(self, request: Request, service: Service) -> None:
+        """Establish the caller by the key or the access token that the request carries.
+
+        :raises Unauthorized: If it is wrong or missing. :raises Forbidden: If no key belongs to the token.
+        """
+        tokens, sent = self._accepted_tokens(service), sent_key(request.scope["state"]["headers"])
+        if tokens is None or sent is None or not tokens.is_token(sent):
+            admit(request)
+            return
+        generation = service.keys.generation
+        try:
+            request.state.subject = await tokens.subject(sent, request.url.path)
+        except Unauthorized:
+            service.authenticator.count_failure(address_of(request))
+            raise
+        key = tokens.key_of(request.state.subject)
+        admit_as(request, Caller(key.actor, key.role, key), generation)
+        service.keys.use(key)
+        service.keys.admit(key)
+
+    def _admit_again(self, request: Request, service: Service) -> None:
+        """Establish the caller of a request whose key may have changed since.
+
+        :raises Unauthorized: If the key was revoked or replaced. :raises Forbidden: If it was that of a token.
+        """
+        tokens, subject = self._accepted_tokens(service), getattr(request.state, "subject", None)
+        if tokens is None or subject is None:
+            admit_again(request)
+        else:
+            generation, key = service.keys.generation, tokens.key_of(subject)
+            admit_as(request, Caller(key.actor, key.role, key), generation)
+
+    def _challenge(self, request: Request) -> dict[str, str]:
+        """The header that tells a client without a token where to get one."""
+        if self._tokens is None:
+            return {}
+        return {"WWW-Authenticate": self._tokens.challenge(request.url.path)}
+
+    async def _describe(self, request: Request) -> Response:
+        """Answer with the metadata of the resource that the path names; without one, of MCP."""
+        tokens = self._accepted_tokens(service_of(request))
+        if tokens is None:
+            raise LookupError("These routes are declared only where tokens are accepted")
+        return JSONResponse(tokens.metadata(request.url.path.removeprefix(RESOURCE_METADATA) or PATH))
 
     def _settle_scope(self, request: Request) -> None:
         """:raises Forbidden: If the caller may not see the namespace. :raises InvalidRequest: If it is invalid."""

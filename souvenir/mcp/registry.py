@@ -10,12 +10,17 @@ from souvenir.access.authenticator import Caller
 from souvenir.core.errors import Forbidden
 from souvenir.core.settings import McpTier
 from souvenir.core.types import AccessLevels, Scope
-from souvenir.mcp import agent_tools, graph_tools, memory_tools
+from souvenir.mcp import agent_tools, connector_tools, graph_tools, memory_tools
 from souvenir.mcp.tools import MAX_SHOWN_CHARS, Tool
 from souvenir.server.request_guards import require_levels
 
 TIERS: Mapping[McpTier, tuple[Tool[Any], ...]] = MappingProxyType(
-    {McpTier.MEMORY: memory_tools.TOOLS, McpTier.AGENT: agent_tools.TOOLS, McpTier.GRAPH: graph_tools.TOOLS}
+    {
+        McpTier.MEMORY: memory_tools.TOOLS,
+        McpTier.AGENT: agent_tools.TOOLS,
+        McpTier.GRAPH: graph_tools.TOOLS,
+        McpTier.CONNECTOR: connector_tools.TOOLS,
+    }
 )
 
 

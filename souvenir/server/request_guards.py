@@ -139,6 +139,19 @@ def admit(request: Request) -> Caller:
     return caller
 
 
+def admit_as(request: Request, caller: Caller, generation: int) -> Caller:
+    """Note the caller of a request, which was established otherwise than by `admit`.
+
+    :param generation: That of the keys, from before the caller was established.
+    """
+    state = request.scope["state"]
+    state["keys"] = generation
+    if CLIENT_HEADER in state["headers"]:
+        caller = _with_client(caller, state["headers"])
+    state["caller"] = caller
+    return caller
+
+
 def admit_again(request: Request) -> Caller:
     """Establish the caller of a request whose key may have changed since it was admitted.
 
@@ -146,12 +159,8 @@ def admit_again(request: Request) -> Caller:
     """
     state = request.scope["state"]
     authenticator = state["service"].authenticator
-    state["keys"] = authenticator.keys.generation
-    caller: Caller = authenticator.reauthenticate(sent_key(state["headers"]))
-    if CLIENT_HEADER in state["headers"]:
-        caller = _with_client(caller, state["headers"])
-    state["caller"] = caller
-    return caller
+    generation = authenticator.keys.generation
+    return admit_as(request, authenticator.reauthenticate(sent_key(state["headers"])), generation)
 
 
 def _with_client(caller: Caller, headers: Mapping[bytes, bytes]) -> Caller:

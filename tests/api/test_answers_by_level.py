@@ -23,9 +23,10 @@ from tests.api.conftest import KEY, Start
 from tests.api.operations import AGENT, DOCUMENT, OPERATIONS, Operation
 from tests.api.test_agents import ENV, key_for
 from tests.api.test_isolation import sending
+from tests.thoroughness import sampled
 
 STORED, ASKING = Party("stored", "s", "zqs", agent=AGENT), Party("asking", "a", "zqa", agent=AGENT)
-SEED, STORING_TURNS, TRIES = 22, 8, 30
+SEED, STORING_TURNS, TRIES = 22, 8, sampled(12, 30)
 STORING = (
     "POST /messages",
     "POST /messages/batch",
@@ -35,7 +36,7 @@ STORING = (
 )
 FOR_KEYS = [one for one in OPERATIONS if one.role in (Role.READ_ONLY, Role.READ_WRITE)]
 TOOLS = [tool for tier in TIERS.values() for tool in tier]
-ALL_TIERS = "memory,agent,graph"
+ALL_TIERS = "memory,agent,graph,connector"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ BOTH = "application/json, text/event-stream"
 TIMEOUT_S = 20.0
 GRAPH_TEXT = re.compile(r"\[|[A-Z][a-z]+ deleted successfully$")
 """Texts of the nine tools of the reference memory server that are not the whole structured answer."""
-ALL_TIERS = "memory,agent,graph"
+ALL_TIERS = "memory,agent,graph,connector"
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "read_graph": {},
     "search_nodes": {"query": "Kept"},
     "open_nodes": {"names": ["Kept"]},
+    "search": {"query": "zebraquartz"},
+    "fetch": {},
 }
 OF_A_MEMORY = {"update_memory", "get_memory", "delete_memory"}
 
@@ -81,9 +83,14 @@ def arguments_of(ask: Asking, tool: str, source: str = INSIDE) -> dict[str, Any]
     for graph in ("entities", "team/entities"):
         kept = {"text": "Kept", "source": graph, "key": "Kept"}
         assert ask.http.post("/memory/upsert", json=kept, headers={**ENV, "X-Namespace": AGENT}).status_code == 200
-    if tool in OF_A_MEMORY:
-        arguments["memory_id"] = stored["memory_id"]
-    return arguments
+    return arguments | about(tool, stored["memory_id"])
+
+
+def about(tool: str, memory_id: str) -> dict[str, Any]:
+    """The arguments that name a memory."""
+    if tool == "fetch":
+        return {"id": f"memory-{memory_id}"}
+    return {"memory_id": memory_id} if tool in OF_A_MEMORY else {}
 
 
 def offered(ask: Asking, headers: dict[str, str]) -> set[str]:
@@ -193,8 +200,9 @@ def test_with_quick_access_a_key_is_offered_searches_and_they_find_five_at_most(
     notes = [{"text": f"Blue boat {number} sails.", "source": "s"} for number in range(8)]
     ask.http.post("/memory/add-batch", json={"memories": notes}, headers={**ENV, "X-Namespace": "quick"})
     listed = ask.post(asking("tools/list"), path, headers).json()["result"]["tools"]
-    assert {tool["name"] for tool in listed} == {"search_memory", "get_context"}
+    assert {tool["name"] for tool in listed} == {"search_memory", "get_context", "search"}
     assert ask.call("search_memory", path, headers, query="blue boat", limit=8)["count"] == 5
+    assert len(ask.call("search", path, headers, query="blue boat")["results"]) == 5
     assert ask.call("get_context", path, headers, query="blue boat")["text"].count("Blue boat") == 5
     recalled = ask.post(asking("prompts/get", name="recall", arguments={"query": "blue boat"}), path, headers)
     assert recalled.json()["result"]["messages"][0]["content"]["text"].count("Blue boat") == 5

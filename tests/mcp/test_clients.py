@@ -12,7 +12,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from tests.client.running import RunningService
-from tests.mcp.test_access_table import ARGUMENTS, OF_A_MEMORY
+from tests.mcp.test_access_table import ARGUMENTS, about
 
 ERAS = ["legacy", "auto"]
 """The handshake, and since 2026-07-28 none."""
@@ -46,8 +46,8 @@ def test_every_tool_answers_as_its_schema_says(connected):
                 if "create_entities" in tools:
                     kept = {"name": "Kept", "entityType": "thing", "observations": []}
                     await client.call_tool("create_entities", {"entities": [kept]})
-                more = {"memory_id": stored.structured_content["memory_id"]} if name in OF_A_MEMORY else {}
-                answer = await client.call_tool(name, {**arguments, **more})
+                named = about(name, stored.structured_content["memory_id"])
+                answer = await client.call_tool(name, {**arguments, **named})
                 assert not answer.is_error, answer
                 assert answer.structured_content is not None
 

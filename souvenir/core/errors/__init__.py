@@ -71,6 +71,7 @@
     |  +- ExtractionQuotaExceeded    429  quota_extractions_per_day
     +- ExtractionNotConfigured       501  extraction_not_configured
     +- Unavailable                   503
+       +- AuthorizationServerUnavailable 503  unavailable    carries retry_after_s
        +- DatabaseUnavailable        503  database_unavailable  carries retry_after_s
        |  +- ModelReplaced           503  database_unavailable  another replica changed the embedding model
        +- DiskFull                   503  disk_full           deletions still work
@@ -179,6 +180,7 @@ from souvenir.core.errors.requests import (
     UnsupportedMediaType,
 )
 from souvenir.core.errors.unavailable import (
+    AuthorizationServerUnavailable,
     BackupDamaged,
     DatabaseUnavailable,
     DeadlineExceeded,
@@ -211,6 +213,7 @@ __all__ = [
     "AccessLimited",
     "AddressNotAllowed",
     "AgentNotFound",
+    "AuthorizationServerUnavailable",
     "BackupDamaged",
     "BackupNotFound",
     "BlockChanged",

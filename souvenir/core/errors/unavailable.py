@@ -38,6 +38,14 @@ class DatabaseUnavailable(Unavailable):
         self.retry_after_s = retry_after_s
 
 
+class AuthorizationServerUnavailable(Unavailable):
+    """Raised if the public keys of the authorization server cannot be read, so that no access token can be checked."""
+
+    def __init__(self, *, retry_after_s: int) -> None:
+        super().__init__("The authorization server does not tell its keys; try again later, or send an API key")
+        self.retry_after_s = retry_after_s
+
+
 class ModelReplaced(DatabaseUnavailable):
     """Raised by a replica until it serves with the embedding model that another one changed the database to."""
 

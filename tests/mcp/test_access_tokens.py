@@ -1,0 +1,308 @@
+"""Access tokens of an authorization server at `/mcp`: discovery, checks, and the key that each acts as."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.algorithms import RSAAlgorithm
+from pydantic import ValidationError
+
+from souvenir.access import access_tokens
+from souvenir.core.settings import Settings
+from souvenir.core.types import Role
+from tests.client.running import RunningService
+from tests.mcp.conftest import TIMEOUT_S, Asking, asking, calling
+from tests.mcp.test_access_table import ENV, KEY
+from tests.vendors.server import Reply, Request, Server
+
+PUBLIC = "https://memory.example.org"
+RESOURCE = f"{PUBLIC}/mcp"
+LIST = asking("tools/list")
+
+
+class AuthorizationServer(Server[Request]):
+    """Publishes its metadata and its keys, as RFC 8414 says; its issuer has a path."""
+
+    def __init__(self) -> None:
+        super().__init__(Request)
+        self.keys = {"first": new_key()}
+
+    @property
+    def issuer(self) -> str:
+        return f"{self.url}/tenant"
+
+    def reply(self, request: Request, queued: Any) -> Reply:
+        if queued is not None:
+            reply: Reply = queued
+            return reply
+        if request.path == "/.well-known/oauth-authorization-server/tenant":
+            return Reply(body={"issuer": self.issuer, "jwks_uri": f"{self.url}/keys"})
+        if request.path == "/keys":
+            public = [
+                RSAAlgorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": name} for name, key in self.keys.items()
+            ]
+            return Reply(body={"keys": public})
+        return Reply(404, {"error": "not_found"})
+
+    def token(self, subject: str = "auth0|ann", *, kid: str = "first", key: Any = None, **claims: Any) -> str:
+        now = int(time.time())
+        stated = {"iss": self.issuer, "aud": RESOURCE, "sub": subject, "iat": now, "exp": now + 300, **claims}
+        stated = {name: value for name, value in stated.items() if value is not None}
+        return jwt.encode(stated, key or self.keys[kid], algorithm="RS256", headers={"kid": kid})
+
+
+def new_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[AuthorizationServer]:
+    server = AuthorizationServer()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def service(server: AuthorizationServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    data_dir: Path = tmp_path_factory.mktemp("tokens")
+    service = RunningService(
+        data_dir, api_key=KEY, auth_rate_limit=10**6, public_url=PUBLIC, oauth_issuer=server.issuer
+    )
+    service.start()
+    yield service
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def ask(service: RunningService) -> Iterator[Asking]:
+    with httpx.Client(base_url=service.url, timeout=TIMEOUT_S, trust_env=False) as http:
+        yield Asking(http)
+
+
+@pytest.fixture(scope="module")
+def ann(ask: Asking) -> dict[str, Any]:
+    """The key for the tokens of auth0|ann."""
+    return made(ask, "oauth:auth0|ann", namespace="ann")
+
+
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access_tokens, "MIN_FETCH_INTERVAL_S", 0)
+
+
+def made(ask: Asking, name: str, role: Role = Role.READ_WRITE, **reach: Any) -> dict[str, Any]:
+    answer = ask.http.post("/api/keys", json={"name": name, "role": role.value, **reach}, headers=ENV)
+    assert answer.status_code == 200, answer.text
+    key: dict[str, Any] = answer.json()
+    return key
+
+
+def bearing(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def refusal(ask: Asking, token: str, path: str = "/mcp") -> tuple[int, str]:
+    answer = ask.post(LIST, path, bearing(token))
+    return answer.status_code, answer.json()["error"]["message"] if answer.status_code != 200 else ""
+
+
+def test_a_client_without_a_token_is_led_to_the_authorization_server(ask: Asking, server):
+    answer = ask.post(LIST)
+    assert answer.status_code == 401
+    metadata = f"{PUBLIC}/.well-known/oauth-protected-resource/mcp"
+    assert answer.headers["www-authenticate"] == f'Bearer resource_metadata="{metadata}"'
+    described = ask.http.get(metadata.removeprefix(PUBLIC))
+    assert described.status_code == 200
+    assert described.json() == {
+        "resource": RESOURCE,
+        "authorization_servers": [server.issuer],
+        "bearer_methods_supported": ["header"],
+        "resource_name": "Souvenir",
+    }
+    assert ask.http.get("/.well-known/oauth-protected-resource").json()["resource"] == RESOURCE
+    of_agent = ask.http.get("/.well-known/oauth-protected-resource/mcp/ann").json()
+    assert of_agent["resource"] == f"{RESOURCE}/ann"
+    assert ask.http.post("/.well-known/oauth-protected-resource").status_code == 405
+
+
+def test_a_token_acts_as_the_key_of_its_subject(ask: Asking, server, ann):
+    token = bearing(server.token())
+    added = ask.call("add_memory", "/mcp", token, text="The kettle is in the kitchen.")
+    assert added["memory"] == "The kettle is in the kitchen."
+    listed = ask.http.get("/memories", headers={**ENV, "X-Namespace": "ann"}).json()["memories"]
+    assert [memory["text"] for memory in listed] == ["The kettle is in the kitchen."]
+    used = next(key for key in ask.http.get("/api/keys", headers=ENV).json()["keys"] if key["id"] == ann["id"])
+    assert used["usage_count"] >= 1
+
+
+def test_a_read_only_key_reads_only(ask: Asking, server):
+    made(ask, "oauth:reader", Role.READ_ONLY, namespace="ann")
+    tools = ask.post(LIST, "/mcp", bearing(server.token("reader"))).json()["result"]["tools"]
+    names = {tool["name"] for tool in tools}
+    assert "search_memory" in names
+    assert "add_memory" not in names
+
+
+def test_a_token_sees_no_other_agent(ask: Asking, server, ann):
+    status, sentence = refusal(ask, server.token(aud=f"{RESOURCE}/ben"), "/mcp/ben")
+    assert status == 403
+    assert "'ann'" in sentence
+
+
+def test_a_token_for_the_path_of_an_agent_is_accepted_there_only(ask: Asking, server, ann):
+    token = server.token(aud=f"{RESOURCE}/ann")
+    assert refusal(ask, token, "/mcp/ann") == (200, "")
+    assert refusal(ask, token)[0] == 401
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"exp": 1_700_000_000},
+        {"exp": None},
+        {"nbf": 4_000_000_000},
+        {"aud": "https://other.example.org"},
+        {"aud": None},
+        {"iss": "https://evil.example.org"},
+        {"iss": None},
+        {"subject": None},
+    ],
+    ids=str,
+)
+def test_a_token_with_wrong_claims_is_refused(ask: Asking, server, ann, claims):
+    status, sentence = refusal(ask, server.token(**claims))
+    assert status == 401
+    assert sentence.startswith("The access token is not valid here (")
+
+
+def test_a_token_that_others_signed_is_refused(ask: Asking, server, ann):
+    assert refusal(ask, server.token(key=new_key()))[0] == 401
+    now = int(time.time())
+    claims = {"iss": server.issuer, "aud": RESOURCE, "sub": "auth0|ann", "exp": now + 300}
+    assert refusal(ask, jwt.encode(claims, "", algorithm="none", headers={"kid": "first"}))[0] == 401
+    shared = jwt.encode(claims, "a shared secret of 32 bytes or more", algorithm="HS256", headers={"kid": "first"})
+    assert refusal(ask, shared)[0] == 401
+    assert refusal(ask, "a.b.c")[0] == 401
+
+
+@pytest.mark.parametrize("name", ["stranger", "caller"])
+def test_a_subject_without_a_key_of_its_own_is_refused(ask: Asking, server, name):
+    made(ask, "caller", namespace="ann")
+    status, sentence = refusal(ask, server.token(name))
+    assert status == 403
+    assert sentence == f"No keys are named 'oauth:{name}'; an administrator creates exactly one for this user"
+
+
+def test_a_subject_with_two_keys_is_refused(ask: Asking, server):
+    for namespace in ("one", "two"):
+        made(ask, "oauth:twice", namespace=namespace)
+    status, sentence = refusal(ask, server.token("twice"))
+    assert (status, sentence[:6]) == (403, "2 keys")
+
+
+def test_revoking_the_key_ends_the_access_of_a_valid_token(ask: Asking, server):
+    key = made(ask, "oauth:leaver", namespace="ann")
+    token = server.token("leaver")
+    assert refusal(ask, token)[0] == 200
+    assert ask.http.delete(f"/api/keys/{key['id']}", headers=ENV).status_code == 200
+    assert refusal(ask, token)[0] == 403
+
+
+def test_the_quota_of_the_key_holds_for_tokens(ask: Asking, server):
+    made(ask, "oauth:eager", namespace="ann", quotas={"requests_per_minute": 2})
+    assert [refusal(ask, server.token("eager"))[0] for _ in range(3)] == [200, 200, 429]
+
+
+def test_keys_are_accepted_as_before_and_tokens_at_mcp_only(ask: Asking, server, ann):
+    assert ask.post(LIST, headers=ENV).status_code == 200
+    assert ask.post(LIST, headers=bearing(ann["key"])).status_code == 200
+    assert ask.http.get("/memories", headers=bearing(server.token())).status_code == 401
+
+
+@pytest.mark.usefixtures("no_pause")
+def test_a_new_signing_key_is_read_when_it_is_first_seen(ask: Asking, server, ann):
+    assert refusal(ask, server.token())[0] == 200
+    server.keys["second"] = new_key()
+    assert refusal(ask, server.token(kid="second"))[0] == 200
+    assert refusal(ask, server.token())[0] == 200
+
+
+def test_unknown_signing_keys_are_not_asked_for_each_time(ask: Asking, server, ann):
+    assert refusal(ask, server.token())[0] == 200
+    asked = len(server.requests)
+    for _ in range(5):
+        assert refusal(ask, server.token(kid="unknown", key=new_key()))[0] == 401
+    assert len(server.requests) <= asked + 2
+
+
+def test_an_authorization_server_that_is_down_is_named_and_keys_still_work(tmp_path: Path):
+    server = AuthorizationServer()
+    server.start()
+    server.stop()
+    service = RunningService(tmp_path / "data", api_key=KEY, public_url=PUBLIC, oauth_issuer=server.issuer)
+    service.start()
+    try:
+        with httpx.Client(base_url=service.url, timeout=TIMEOUT_S, trust_env=False) as http:
+            answer = Asking(http).post(LIST, headers=bearing(server.token()))
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "30")
+            assert "send an API key" in answer.json()["error"]["message"]
+            assert Asking(http).post(LIST, headers=ENV).status_code == 200
+    finally:
+        service.stop()
+
+
+def test_the_settings_name_the_audience_and_the_address_of_the_keys(tmp_path: Path):
+    server = AuthorizationServer()
+    server.start()
+    service = RunningService(
+        tmp_path / "data",
+        api_key=KEY,
+        public_url=PUBLIC,
+        oauth_issuer="https://unreachable.example.org/",
+        oauth_audience="souvenir",
+        oauth_jwks_url=f"{server.url}/keys",
+    )
+    service.start()
+    try:
+        with httpx.Client(base_url=service.url, timeout=TIMEOUT_S, trust_env=False) as http:
+            made(Asking(http), "oauth:auth0|ann", namespace="ann")
+            token = server.token(iss="https://unreachable.example.org/", aud=["other", "souvenir"])
+            assert refusal(Asking(http), token) == (200, "")
+        assert [request.path for request in server.requests] == ["/keys"]
+    finally:
+        service.stop()
+        server.stop()
+
+
+def test_without_an_authorization_server_nothing_changes(tmp_path: Path, server):
+    service = RunningService(tmp_path / "data", api_key=KEY)
+    service.start()
+    try:
+        with httpx.Client(base_url=service.url, timeout=TIMEOUT_S, trust_env=False) as http:
+            assert http.get("/.well-known/oauth-protected-resource").status_code == 404
+            answer = Asking(http).post(calling("search_memory", {"query": "a"}), headers=bearing(server.token()))
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+    finally:
+        service.stop()
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"oauth_issuer": "https://login.example.org"}, "OAUTH_ISSUER requires PUBLIC_URL"),
+        ({"public_url": "memory.example.org"}, "give a URL such as"),
+        ({"public_url": "https://memory.example.org/?a=1"}, "give a URL such as"),
+        ({"public_url": PUBLIC, "oauth_issuer": "ftp://login.example.org"}, "give a URL such as"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings, sentence):
+    with pytest.raises(ValidationError, match=sentence):
+        Settings(**settings)
