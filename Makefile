@@ -34,7 +34,7 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --pytho
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-postgres test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-namespaces \
+.PHONY: help setup run test test-thorough test-postgres test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-namespaces \
 	bench-deadlines bench-replicas bench-scaling replica-faults bench-retrieval bench-evidence \
 	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
 	bench-extraction bench-learning bench-client bench-privacy profile isolation random-stores faults seeded-faults model lock audit sbom clean FORCE
@@ -72,10 +72,14 @@ run: $(SERVICE) ## Serve on http://127.0.0.1:8900 with the data in ./data
 
 PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # Tests start the service dozens of times and reuse its compiled modules.
-test test-postgres: export PYTHONDONTWRITEBYTECODE :=
+test test-thorough test-postgres: export PYTHONDONTWRITEBYTECODE :=
 test: $(TOOLS) $(PAGE_TOOLS) ## Run the tests on all cores, then ON_BOTH on PostgreSQL; ARGS goes to pytest, and leaves the latter out
 	@$(PYTEST) $(ARGS)
 	@$(if $(ARGS),,$(PYTEST) --engine postgres $(ON_BOTH))
+
+test-thorough: export THOROUGH_TESTS := 1
+test-thorough: $(TOOLS) $(PAGE_TOOLS) ## Run the tests in full, of which make test runs a sample; ARGS goes to pytest
+	@$(PYTEST) $(ARGS)
 
 test-postgres: $(TOOLS) ## Run the tests of both engines on PostgreSQL; ARGS goes to pytest, TESTS names a part
 	@$(PYTEST) --engine postgres $(or $(TESTS),$(POSTGRES_TESTS)) $(ARGS)

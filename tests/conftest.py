@@ -36,11 +36,12 @@ from tests.forking import ForkedPython
 from tests.page.requirements import CHROMIUM, INSTALL_CHROMIUM
 from tests.postgres_databases import PostgresDatabases, used_databases
 from tests.shared_sql import SharedSql
+from tests.thoroughness import THOROUGH, sampled
 from tests.vendors.embeddings import VendorServer
 from tests.whole_answers import WholeAnswers, send_whole
 
 # Timing on a shared machine says nothing about the code, so no example has a deadline.
-hypothesis_settings.register_profile("souvenir", deadline=None)
+hypothesis_settings.register_profile("souvenir", deadline=None, max_examples=sampled(50, 100))
 hypothesis_settings.load_profile("souvenir")
 
 TESTS = Path(__file__).parent
@@ -131,6 +132,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if (marker := item.get_closest_marker("sqlite_only")) is not None:
                 item.add_marker(pytest.mark.skip(reason=marker.kwargs["reason"]))
+    if not THOROUGH:
+        left_out = [item for item in items if item.get_closest_marker("thorough") is not None]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     places = {TESTS / name: place for place, name in enumerate(FIRST)}
     if missing := [str(path) for path in places if not path.exists()]:
         raise pytest.UsageError(f"Take out of FIRST in tests/conftest.py what is not there: {', '.join(missing)}.")
@@ -174,11 +179,15 @@ def _hermetic_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 @pytest.fixture(scope="session", autouse=True)
 def _known_environments() -> Iterator[None]:
     """Read each environment once: settings are made for almost every test, and most of the time is spent on this."""
+    names = {
+        name.lower() for field_name, field in Settings.model_fields.items() for name in names_of(field_name, field)
+    }
     read: Callable[[EnvSettingsSource], dict[str, Any]] = EnvSettingsSource.__call__
     known: dict[Any, dict[str, Any]] = {}
 
     def remembered(source: EnvSettingsSource) -> dict[str, Any]:
-        environment = type(source), source.settings_cls, frozenset(source.env_vars.items())
+        values = frozenset((name, value) for name, value in source.env_vars.items() if name.lower() in names)
+        environment = type(source), source.settings_cls, values
         if environment not in known:
             known[environment] = read(source)
         return copy.deepcopy(known[environment])

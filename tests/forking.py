@@ -20,7 +20,7 @@ from benchmarks.service import ROOT
 from tests.postgres_databases import follow_environment
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["app", "tests.fake_embedder", "tests.declared_routes"])
+CONTEXT.set_forkserver_preload(["app", "tests.fake_embedder", "tests.started_once"])
 
 
 class ForkedPython:

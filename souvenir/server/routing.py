@@ -10,7 +10,7 @@ application finds it by that name, and the OpenAPI document carries what it decl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from pkgutil import walk_packages
 from types import ModuleType
@@ -129,12 +129,14 @@ class Routes:
         return add
 
 
-def discovered_routes(*packages: ModuleType) -> list[DeclaredRoute]:
+@cache
+def discovered_routes(*packages: ModuleType) -> tuple[DeclaredRoute, ...]:
     """The routes of every module in the packages, in the order in which paths are matched.
 
     Segment by segment, literal text comes before a parameter: `/memory/conflicts` before `/memory/{memory_id}`.
     """
-    return sorted((route for package in packages for route in _routes_in(package)), key=_matching_order)
+    found = (route for package in packages for route in _routes_in(package))
+    return tuple(sorted(found, key=_matching_order))
 
 
 def _routes_in(package: ModuleType) -> Iterator[DeclaredRoute]:

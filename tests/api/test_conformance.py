@@ -35,6 +35,7 @@ from tests.api.conftest import KEY
 from tests.api.learning import takes_everything
 from tests.api.operations import DOCUMENT, OF_AGENTS, OPERATIONS, Operation
 from tests.fake_embedder import FakeEmbedder, fake_of
+from tests.thoroughness import sampled
 from tests.vendors.llm import LLMVendor
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -45,7 +46,7 @@ WITH_MODEL = schemathesis.openapi.from_dict(copy.deepcopy(DOCUMENT))
 
 READY_WITHIN_S = 30.0
 
-EXAMPLES = {schemathesis.GenerationMode.POSITIVE: 6, schemathesis.GenerationMode.NEGATIVE: 5}
+EXAMPLES = {schemathesis.GenerationMode.POSITIVE: sampled(3, 12), schemathesis.GenerationMode.NEGATIVE: sampled(2, 10)}
 """Requests of each operation and role. Drawing wrong ones takes four times as long."""
 
 KEYS: dict[Role, str] = {Role.ADMIN: KEY}

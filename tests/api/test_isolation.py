@@ -11,11 +11,12 @@ from benchmarks.isolation.player import Player, Send, leaks_by_history
 from benchmarks.isolation.requests import Party, Pool, Request
 from tests.api.conftest import KEY, Start
 from tests.api.operations import DOCUMENT
+from tests.thoroughness import sampled
 
 ENV = {"X-API-Key": KEY}
 PARTIES = (Party("a", "proj/a", "zqa"), Party("ab", "proj/ab", "zqb"))
 AGENTS = (Party("a", "proj/a", "zqa", agent="ann"), Party("ab", "proj/ab", "zqb", agent="ann-b"))
-TURNS, REQUESTS_A_TURN = 40, 25
+TURNS, REQUESTS_A_TURN = sampled(12, 40), 25
 
 
 def sending(client: TestClient, key: str) -> Send:

@@ -26,6 +26,7 @@ from souvenir.store.messages.messages import Message, MessageDraft, MessageFilte
 from souvenir.store.transaction import Transaction
 from tests.conversations.talk import at
 from tests.fake_embedder import FakeEmbedder
+from tests.thoroughness import sampled
 
 WORDS = "amber birch cedar delta ember fjord".split()
 ALL = 10_000
@@ -189,7 +190,7 @@ class TwoAgents(RuleBasedStateMachine):
 
 TestTwoAgents = TwoAgents.TestCase
 TestTwoAgents.settings = settings(
-    max_examples=50,
+    max_examples=sampled(20, 50),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -34,6 +34,7 @@ from tests.fake_embedder import FakeTokenEmbedder
 from tests.reference.agreement import TOLERANCE, assert_equals_reference
 from tests.reference.passages import SlowPassage
 from tests.reference.search import ReferenceSearch
+from tests.thoroughness import sampled
 
 ANN, BEN = Scope("ann_agent"), Scope("ben_agent")
 MAY = datetime(2023, 5, 8, 12, tzinfo=UTC)
@@ -301,5 +302,7 @@ class ConversationMachine(RuleBasedStateMachine):
 
 
 pytestmark = pytest.mark.sqlite_only(reason="tests/store/postgres/test_state_machines.py drives the machine there")
-ConversationMachine.TestCase.settings = hypothesis_settings(max_examples=20, stateful_step_count=20, deadline=None)
+ConversationMachine.TestCase.settings = hypothesis_settings(
+    max_examples=sampled(8, 20), stateful_step_count=20, deadline=None
+)
 TestConversation = ConversationMachine.TestCase

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.faults import clock
+import pytest
 
-TRIALS = 2
+from benchmarks.faults import clock
+from tests.thoroughness import sampled
+
+TRIALS = sampled(1, 4)
 
 
 def test_jumps_of_the_clock_lose_nothing_and_leave_times_and_schedules_right(tmp_path):
@@ -14,5 +17,6 @@ def test_jumps_of_the_clock_lose_nothing_and_leave_times_and_schedules_right(tmp
     assert outcome.faults == ()
 
 
+@pytest.mark.thorough
 def test_wrong_times_evictions_and_schedules_are_reported(tmp_path):
     assert all(clock.control(tmp_path).values())

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.faults.databases import DATABASES
 from benchmarks.faults.indexes import INDEXES
+from tests.thoroughness import sampled
 
 SEED = 22
 
 
 def test_damaged_indexes_change_no_answer(tmp_path):
-    outcome = INDEXES.run(12, SEED, tmp_path)
-    assert outcome.trials == 12
+    trials = sampled(6, 12)
+    outcome = INDEXES.run(trials, SEED, tmp_path)
+    assert outcome.trials == trials
     assert outcome.faults == ()
 
 
+@pytest.mark.thorough
 def test_a_service_that_takes_indexes_of_any_history_is_reported(tmp_path):
     [caught] = INDEXES.control(tmp_path).values()
     assert caught
 
 
+@pytest.mark.thorough
 def test_damage_of_a_database_or_its_log_that_nothing_says_is_reported(tmp_path):
     caught = DATABASES.control(tmp_path)
     assert list(caught) == ["no marker", "no checksums"]
@@ -26,6 +32,7 @@ def test_damage_of_a_database_or_its_log_that_nothing_says_is_reported(tmp_path)
 
 
 def test_damage_of_a_database_or_its_log_is_refused_or_said(tmp_path):
-    outcome = DATABASES.run(20, SEED, tmp_path)
-    assert outcome.trials == 20
+    trials = sampled(10, 20)
+    outcome = DATABASES.run(trials, SEED, tmp_path)
+    assert outcome.trials == trials
     assert outcome.faults == ()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.faults.disk import DISK
+import pytest
 
-TRIALS = 14
+from benchmarks.faults.disk import DISK
+from tests.thoroughness import sampled
+
+TRIALS = sampled(7, 14)
 SEED = 22
 
 
@@ -14,6 +17,7 @@ def test_a_disk_that_fails_loses_nothing_and_leaves_a_service_that_works(tmp_pat
     assert outcome.faults == ()
 
 
+@pytest.mark.thorough
 def test_commits_that_fail_and_are_acknowledged_are_reported(tmp_path):
     [caught] = DISK.control(tmp_path).values()
     assert caught

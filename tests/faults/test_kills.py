@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.faults import kills
+import pytest
 
-TRIALS = 2
+from benchmarks.faults import kills
+from tests.thoroughness import sampled
+
+TRIALS = sampled(1, 4)
 
 
 def test_kills_lose_nothing_double_nothing_and_bring_nothing_back(tmp_path):
@@ -14,5 +17,6 @@ def test_kills_lose_nothing_double_nothing_and_bring_nothing_back(tmp_path):
     assert outcome.faults == ()
 
 
+@pytest.mark.thorough
 def test_the_ledgers_report_commits_that_are_removed_without_a_trace(tmp_path):
     assert all(kills.control(tmp_path).values())

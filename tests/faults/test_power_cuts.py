@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.faults.power import POWER
+import pytest
 
-STATES = 40
+from benchmarks.faults.power import POWER
+from tests.thoroughness import sampled
+
+STATES = sampled(16, 40)
 SEED = 22
 
 
@@ -15,6 +18,7 @@ def test_a_power_cut_loses_nothing_and_raises_no_false_alarm(tmp_path):
     assert outcome.faults == ()
 
 
+@pytest.mark.thorough
 def test_a_log_that_is_not_synced_and_a_marker_that_is_written_early_are_reported(tmp_path):
     caught = POWER.control(tmp_path)
     assert list(caught) == ["log not synced", "marker before the sync"]

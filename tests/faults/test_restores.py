@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.faults.restores import Scenario, interruptions, log_first
+from tests.thoroughness import sampled
 
-TRIALS = 2
+TRIALS = sampled(1, 4)
 
 
 @pytest.fixture(scope="module")
@@ -21,5 +22,6 @@ def test_interrupted_restores_leave_one_of_two_whole_states(scenario, tmp_path):
     assert outcome.faults == ()
 
 
+@pytest.mark.thorough
 def test_a_restore_that_moves_the_log_aside_first_is_reported(scenario, tmp_path):
     assert log_first(scenario, tmp_path)

@@ -16,8 +16,9 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MemoryPatch, Scope, SearchQuery
 from souvenir.memories.engine import MemoryEngine
 from tests.fake_embedder import FakeTokenEmbedder
+from tests.thoroughness import sampled
 
-TRIALS = 60
+TRIALS = sampled(20, 60)
 PARTS = 6
 SCOPES = (Scope("default"), Scope("ann"))
 QUERIES = ("garden plan7", "the ferry", "only in ann", "note 3", "harbour at night")

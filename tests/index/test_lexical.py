@@ -24,6 +24,7 @@ from souvenir.index.lexical import LEAST_SIMILARITY, MAX_TF, Bm25Constants, Lexi
 from souvenir.index.trigrams import TrigramIndex
 from tests.index.arrays import partly_in_file, whole
 from tests.index.reference_lexical import ReferenceIndex, trigram_similarity
+from tests.thoroughness import sampled
 
 CONSTANTS = {Profile.FACT: Bm25Constants(0.9, 0.4), Profile.DOC: Bm25Constants(1.2, 0.75)}
 WORDS = [
@@ -190,7 +191,7 @@ class LexicalIndexMachine(RuleBasedStateMachine):
 
 
 TestLexicalIndexMachine = LexicalIndexMachine.TestCase
-TestLexicalIndexMachine.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
+TestLexicalIndexMachine.settings = settings(max_examples=sampled(60, 120), stateful_step_count=25, deadline=None)
 
 
 def test_a_large_index_after_many_changes_equals_a_new_one() -> None:

@@ -15,9 +15,10 @@ from tests.fake_embedder import FakeEmbedder
 from tests.jobs.handlers import PATIENCE_S, Storing
 from tests.jobs.storing_process import UNTIL
 from tests.killing import lines_until_killed
+from tests.thoroughness import sampled
 
 PROCESS = "tests.jobs.storing_process"
-ROUNDS = 3
+ROUNDS = sampled(2, 4)
 
 
 def test_a_job_that_is_killed_again_and_again_stores_each_memory_once(tmp_path: Path):

@@ -37,6 +37,7 @@ from souvenir.store.selection import Chooses
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
+from tests.thoroughness import sampled
 
 
 class SpellingEmbedder(FakeEmbedder):
@@ -209,7 +210,8 @@ class FillingMachine(RuleBasedStateMachine):
 
 def test_the_graph_always_equals_a_rebuild() -> None:
     run_state_machine_as_test(
-        FillingMachine, settings=hypothesis_settings(max_examples=40, stateful_step_count=20, deadline=None)
+        FillingMachine,
+        settings=hypothesis_settings(max_examples=sampled(15, 40), stateful_step_count=20, deadline=None),
     )
 
 

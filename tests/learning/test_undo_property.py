@@ -26,6 +26,7 @@ from tests.fake_embedder import FakeEmbedder
 from tests.learning.dumps import dump
 from tests.learning.ledgers import SOURCE, Applier, applied, ledger, seen
 from tests.memories.engine.verbs import add, stored
+from tests.thoroughness import sampled
 
 WORDS = "garden bread violin harbour winter teacher engine mountain letter river".split()
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
@@ -98,7 +99,7 @@ def lane() -> Iterator[tuple[MemoryEngine, Jobs]]:
                 yield engine, jobs
 
 
-@hypothesis_settings(max_examples=60)
+@hypothesis_settings(max_examples=sampled(20, 60))
 @given(memories=MEMORIES, before=CHANGES, rows=LEDGERS, after=CHANGES)
 def test_a_job_that_was_applied_and_undone_leaves_every_byte_as_it_was(lane, memories, before, rows, after):
     engine, jobs = lane

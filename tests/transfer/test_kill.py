@@ -12,10 +12,11 @@ import pytest
 from souvenir.transfer.import_job import Strategy
 from tests.killing import lines_until_killed
 from tests.memories.engine.verbs import add
+from tests.thoroughness import sampled
 from tests.transfer.stores import PATIENCE_S, Store, lines_of, ndjson, open_store
 
 PROCESS = "tests.transfer.importing_process"
-ROUNDS = 3
+ROUNDS = sampled(2, 4)
 LINES = 800
 AT = "2023-05-08T09:30:00+00:00"
 

@@ -20,6 +20,7 @@ from souvenir.core.types import FactsBy, Link, Memory, MemoryDraft, MemoryPatch,
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import transfers
 from tests.memories.engine.verbs import stored
+from tests.thoroughness import sampled
 from tests.transfer.stores import DEFAULT, lines_of, open_store, without_header
 
 Verb = Callable[[MemoryEngine], object]
@@ -105,7 +106,7 @@ def unmarked(export: bytes) -> bytes:
 
 
 @given(verbs=st.lists(VERBS, min_size=1, max_size=25), history=st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=sampled(20, 60))
 def test_export_import_into_an_empty_store_and_export_are_the_same_bytes(verbs: list[Verb], history: bool):
     with TemporaryDirectory() as folder:
         with open_store(Path(folder) / "one") as one:

@@ -38,12 +38,14 @@ def test_a_fault_loses_nothing_doubles_nothing_and_leaves_no_read_stale(rounds: 
     assert found.operations > found.histories > 0
 
 
+@pytest.mark.thorough
 def test_a_failover_that_loses_commits_is_reported(cluster_folder: Path):
     with running_rounds(cluster_folder, SEED, Standby.ASYNCHRONOUS, clients=CLIENTS) as rounds:
         found = rounds.play(LATE_STANDBY)
     assert found.outcome.lost
 
 
+@pytest.mark.thorough
 def test_indexes_that_do_not_follow_other_replicas_are_reported(cluster_folder: Path):
     with running_rounds(cluster_folder, SEED, Standby.NONE, (*FAKE, "--stale"), clients=CLIENTS) as rounds:
         found = rounds.play("connections ended by the server")

@@ -62,6 +62,7 @@ from tests.memories.engine.model import Model, without_fact_ids
 from tests.reference.agreement import TOLERANCE, assert_equals_reference
 from tests.reference.search import ReferenceSearch
 from tests.reference.tags import all_of, allowed
+from tests.thoroughness import sampled
 
 T = TypeVar("T")
 
@@ -444,5 +445,7 @@ class EngineWithBackups(EngineMachine):
         assert name in [backup.name for backup in self.engine.backups()]
 
 
-EngineWithBackups.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)
+EngineWithBackups.TestCase.settings = hypothesis_settings(
+    max_examples=sampled(12, 60), stateful_step_count=30, deadline=None
+)
 TestEngine = EngineWithBackups.TestCase

@@ -17,9 +17,10 @@ from tests.killing import lines_until_killed
 from tests.memories.reembedding.conftest import models_of_vectors
 from tests.memories.reembedding.embedders import make_any
 from tests.memories.reembedding.reembedding_process import opened
+from tests.thoroughness import sampled
 
 PROCESS = "tests.memories.reembedding.reembedding_process"
-ROUNDS = 4
+ROUNDS = sampled(2, 4)
 
 
 def test_a_repeatedly_killed_reembedding_loses_nothing_and_ends(tmp_path: Path):

@@ -2,7 +2,7 @@
 
 Each step runs on a replica that is chosen at random, so it needs what others stored. The answers must be those of the
 models and of the slow search, which the machines demand of SQLite too. `STATE_MACHINE_EXAMPLES` is the number of
-examples.
+examples, if even the long form (`tests.thoroughness`) has too few.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from pydantic import SecretStr
 from tests.conversations.test_search_machine import ConversationMachine
 from tests.memories.engine.test_state_machine import EngineMachine
 from tests.postgres_databases import PostgresDatabases
+from tests.thoroughness import sampled
 
 REPLICAS = 3
-EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", sampled(2, 20)))
 STEPS = 20
 
 
