@@ -23,8 +23,11 @@ class RunningService:
     """Started, stopped and started again over one data folder, on the same port."""
 
     def __init__(self, data_dir: Path, **settings: Any) -> None:
-        self._settings = {"data_dir": data_dir, "log_level": "ERROR", **settings}
+        """:param settings: A `public_url` of None is that of the service itself."""
         self.port = free_port()
+        self._settings = {"data_dir": data_dir, "log_level": "ERROR", **settings}
+        if "public_url" in settings and settings["public_url"] is None:
+            self._settings["public_url"] = self.url
         self._server: uvicorn.Server | None = None
         self._thread: Thread | None = None
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
+import anyio
 import httpx
+import httpx2
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
-from pydantic import ValidationError
+from mcp import Client
+from mcp.client.auth import OAuthClientProvider, TokenStorage
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from pydantic import AnyUrl, ValidationError
 
 from souvenir.access import access_tokens
 from souvenir.core.settings import Settings
@@ -25,6 +34,12 @@ from tests.vendors.server import Reply, Request, Server
 PUBLIC = "https://memory.example.org"
 RESOURCE = f"{PUBLIC}/mcp"
 LIST = asking("tools/list")
+ENDPOINTS = {
+    "authorization_endpoint": "authorize",
+    "token_endpoint": "token",
+    "registration_endpoint": "register",
+    "jwks_uri": "keys",
+}
 
 
 class AuthorizationServer(Server[Request]):
@@ -43,13 +58,27 @@ class AuthorizationServer(Server[Request]):
             reply: Reply = queued
             return reply
         if request.path == "/.well-known/oauth-authorization-server/tenant":
-            return Reply(body={"issuer": self.issuer, "jwks_uri": f"{self.url}/keys"})
+            endpoints = {name: f"{self.url}/{place}" for name, place in ENDPOINTS.items()}
+            modes = {"response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"]}
+            return Reply(body={"issuer": self.issuer, **endpoints, **modes})
+        if request.path == "/register":
+            return Reply(201, {**request.body, "client_id": "assistant"})
+        if request.path == "/token":
+            return self._token_for(request.body)
         if request.path == "/keys":
             public = [
                 RSAAlgorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": name} for name, key in self.keys.items()
             ]
             return Reply(body={"keys": public})
         return Reply(404, {"error": "not_found"})
+
+    def _token_for(self, asked: dict[str, str]) -> Reply:
+        """With PKCE: the code is the challenge itself, of which the client has to know the origin."""
+        digest = hashlib.sha256(asked["code_verifier"].encode()).digest()
+        if base64.urlsafe_b64encode(digest).decode().rstrip("=") != asked["code"]:
+            return Reply(400, {"error": "invalid_grant"})
+        token = self.token(aud=asked["resource"])
+        return Reply(body={"access_token": token, "token_type": "Bearer", "expires_in": 300})
 
     def token(self, subject: str = "auth0|ann", *, kid: str = "first", key: Any = None, **claims: Any) -> str:
         now = int(time.time())
@@ -131,6 +160,59 @@ def test_a_client_without_a_token_is_led_to_the_authorization_server(ask: Asking
     of_agent = ask.http.get("/.well-known/oauth-protected-resource/mcp/ann").json()
     assert of_agent["resource"] == f"{RESOURCE}/ann"
     assert ask.http.post("/.well-known/oauth-protected-resource").status_code == 405
+
+
+class Kept(TokenStorage):
+    """What a client keeps between two runs."""
+
+    def __init__(self) -> None:
+        self.tokens: OAuthToken | None = None
+        self.client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self.client = client_info
+
+
+def test_the_official_client_signs_in_and_calls_a_tool(tmp_path: Path, server):
+    """From the address of the service alone: discovery, registration, consent with PKCE, token, call."""
+    service = RunningService(tmp_path / "data", api_key=KEY, oauth_issuer=server.issuer, public_url=None)
+    visited: list[dict[str, str]] = []
+
+    async def consent(url: str) -> None:
+        visited.append(dict(parse_qsl(urlsplit(url).query)))
+
+    async def redirected() -> AuthorizationCodeResult:
+        return AuthorizationCodeResult(code=visited[0]["code_challenge"], state=visited[0]["state"])
+
+    async def use() -> None:
+        metadata = OAuthClientMetadata(client_name="Assistant", redirect_uris=[AnyUrl("http://127.0.0.1/callback")])
+        signing_in = OAuthClientProvider(f"{service.url}/mcp", metadata, Kept(), consent, redirected)
+        async with (
+            httpx2.AsyncClient(auth=signing_in, trust_env=False) as http,
+            Client(streamable_http_client(f"{service.url}/mcp", http_client=http)) as client,
+        ):
+            added = await client.call_tool("add_memory", {"text": "The kettle is signed in."})
+            assert not added.is_error
+
+    service.start()
+    try:
+        with httpx.Client(base_url=service.url, timeout=TIMEOUT_S, trust_env=False) as http:
+            made(Asking(http), "oauth:auth0|ann", namespace="ann")
+            anyio.run(use)
+            stored = http.get("/memories", headers={**ENV, "X-Namespace": "ann"}).json()["memories"]
+    finally:
+        service.stop()
+    assert visited[0]["resource"] == f"{service.url}/mcp"
+    assert [memory["text"] for memory in stored] == ["The kettle is signed in."]
 
 
 def test_a_token_acts_as_the_key_of_its_subject(ask: Asking, server, ann):

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qsl
 
 WAIT_S = 30
 """That a reply is held at most; no test waits for that."""
@@ -113,8 +114,12 @@ class Server(Generic[Asked]):
         if self._server is None:
             handler.close_connection = True
             return
-        body = json.loads(handler.rfile.read(int(handler.headers.get("Content-Length", 0))) or b"{}")
+        content = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
         headers = {name.lower(): value for name, value in handler.headers.items()}
+        if headers.get("content-type") == "application/x-www-form-urlencoded":
+            body = dict(parse_qsl(content.decode()))
+        else:
+            body = json.loads(content or b"{}")
         request = self._request(handler.path, headers, body)
         with self._changing:
             self.requests.append(request)
