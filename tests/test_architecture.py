@@ -6,6 +6,7 @@ Reads the sources only; nothing of the service is imported, so one broken module
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import sys
 import tomllib
@@ -74,7 +75,13 @@ def module_name(path: Path) -> str:
 
 
 def parsed(paths: Iterator[Path]) -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in sorted(paths)}
+    # The trees stay until the end, and looking for garbage in them takes twice as long as parsing.
+    gc.disable()
+    try:
+        return {path: ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in sorted(paths)}
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def shipped_paths() -> Iterator[Path]:

@@ -16,7 +16,7 @@ from tests.thoroughness import sampled
 ENV = {"X-API-Key": KEY}
 PARTIES = (Party("a", "proj/a", "zqa"), Party("ab", "proj/ab", "zqb"))
 AGENTS = (Party("a", "proj/a", "zqa", agent="ann"), Party("ab", "proj/ab", "zqb", agent="ann-b"))
-TURNS, REQUESTS_A_TURN = sampled(12, 40), 25
+TURNS, REQUESTS_A_TURN = sampled(20, 40), 25
 
 
 def sending(client: TestClient, key: str) -> Send:
@@ -53,8 +53,8 @@ def test_two_keys_with_disjoint_scopes_see_nothing_of_each_other(start: Start, t
     leaks += leaks_by_history(tmp_path / "data" / "souvenir.db", players, [key["id"] for key in made])
     assert leaks == []
     for player in players:
-        assert len(player.findings.ids_seen) > 100
-        assert player.findings.counts_checked > 100
+        assert len(player.findings.ids_seen) > 2 * TURNS
+        assert player.findings.counts_checked > 2 * TURNS
         assert player.findings.answered["POST /search"] > 0
 
 
@@ -73,7 +73,7 @@ def test_two_agents_with_keys_of_their_own_see_nothing_of_each_other(start: Star
     for player in players:
         assert player.findings.answered["POST /messages/search"] > 0
         assert player.findings.answered["POST /context/{agent_name}"] > 0
-        assert player.findings.tokens_checked > 100
+        assert player.findings.tokens_checked > 2 * TURNS
 
 
 def test_a_caller_who_sees_all_would_be_noticed(start: Start, tmp_path: Path):
