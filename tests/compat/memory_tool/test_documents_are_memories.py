@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from souvenir.learning.guards import PROTECTED
 from tests.compat.memory_tool.conftest import Tool
 
 FILE = "/memories/trips/lisbon.md"
@@ -95,9 +96,9 @@ def test_a_smart_import_of_a_similar_text_does_not_change_a_file(written: Tool):
     assert written.texts() == {"memories/trips/lisbon.md": TEXT, "notes": line["text"]}
 
 
-def test_learning_may_not_change_a_file(written: Tool):
-    [memory] = written.memories()
-    assert memory["metadata"]["protected"] is True if "metadata" in memory else memory["protected"] is True
+def test_a_file_is_protected_from_learning(written: Tool):
+    [found] = written.post("/search", query="Lisbon")["results"]
+    assert found[PROTECTED] is True
 
 
 def test_an_export_carries_files_to_another_agent(written: Tool):
