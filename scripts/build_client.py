@@ -33,6 +33,7 @@ SYNCHRONOUS_NAMES = {
     "aiter_lines": "iter_lines",
     "aread": "read",
     "asyncio": "time",
+    "BetaAsyncAbstractMemoryTool": "BetaAbstractMemoryTool",
 }
 """Names that unasync does not know; classes lose their prefix `Async`."""
 

@@ -57,6 +57,15 @@ def _digest(path: bytes) -> bytes:
     return sha256(path).digest()[:PLACE_DIGEST_BYTES]
 
 
+DOCUMENTS, DOCUMENT_KEY = "memories", "document"
+"""The source below which the documents of an agent are stored, and the key that makes a memory there a document."""
+
+
+def is_document(memory: Memory) -> bool:
+    """Return whether a memory is a document: its author alone changes it, so it is no duplicate of another text."""
+    return memory.key == DOCUMENT_KEY and memory.source.startswith(DOCUMENTS + SEPARATOR)
+
+
 PROJECT, PERSON = "project", "person"
 """Reserved sources, for keys with a principal: `project/...` is shared, `person/NAME/...` is the principal NAME's."""
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from itertools import compress
 
 from souvenir.core.concurrency import frees_space
 from souvenir.core.errors import (
@@ -20,7 +19,7 @@ from souvenir.core.errors import (
     MemoryUnreadable,
     NothingToDo,
 )
-from souvenir.core.labels import without_notes, without_origin
+from souvenir.core.labels import is_document, without_notes, without_origin
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments, MemoryOperation, traced
@@ -450,8 +449,8 @@ class MemoryEngine(IndexedStore):
         insert: Callable[[Transaction], list[int]],
         compared: int,
     ) -> AddOutcome:
-        found = self.nearest_of(scope, passages)
-        if found is None or found[1] < DUPLICATE_SIMILARITY:
+        found = self._duplicate_of(scope, passages)
+        if found is None:
             return AddOutcome(AddAction.ADDED, self._comparisons.write(scope, compared, insert)[0])
         blocker, similarity = found
         identical = similarity >= IDENTICAL_SIMILARITY and same_words(draft.text, blocker.text)
@@ -469,10 +468,12 @@ class MemoryEngine(IndexedStore):
         once: Once | None,
         compared: int,
     ) -> list[int]:
-        nearest = [self.nearest_of(scope, passages) for _, passages in prepared]
-        is_new = [found is None or found[1] < DUPLICATE_SIMILARITY for found in nearest]
-        fresh = list(compress(prepared, is_new))
+        fresh = [one for one in prepared if self._duplicate_of(scope, one[1]) is None]
         return self._comparisons.write(scope, compared, partial(insert_once, prepared=fresh, once=once))
+
+    def _duplicate_of(self, scope: Scope, passages: Sequence[PreparedPassage]) -> tuple[Memory, float] | None:
+        found = self.nearest_of(scope, passages)
+        return None if found is None or found[1] < DUPLICATE_SIMILARITY or is_document(found[0]) else found
 
     def _wake_queue(self, drafts: Sequence[MemoryDraft]) -> None:
         if any(draft.split_later for draft in drafts):

@@ -260,6 +260,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/agents/{agent_name}/memory-tool": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["run_memory_tool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/agents/{agent_name}/policy": {
         parameters: {
             query?: never;
@@ -4418,6 +4434,22 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        MemoryToolRequest: {
+            command: string;
+            path?: string | null;
+            view_range?: number[] | null;
+            file_text?: string | null;
+            old_str?: string | null;
+            new_str?: string | null;
+            insert_line?: number | null;
+            insert_text?: string | null;
+            old_path?: string | null;
+            new_path?: string | null;
+        };
+        MemoryToolResponse: {
+            content: string;
+            is_error: boolean;
+        };
         MemoryTrend: {
             window_size: number;
             delta: number;
@@ -6330,6 +6362,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["InsightsRecord"];
+                };
+            };
+        };
+    };
+    run_memory_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MemoryToolRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryToolResponse"];
                 };
             };
         };

@@ -19,6 +19,7 @@ from souvenir.conversations.agent_search import AgentSearch
 from souvenir.conversations.agents import Agents
 from souvenir.conversations.blocks import Blocks
 from souvenir.conversations.context import Contexts
+from souvenir.conversations.documents import Documents
 from souvenir.conversations.messages import Conversations
 from souvenir.conversations.pending_index import index_all_pending
 from souvenir.conversations.privacy_rescan import PrivacyRescan
@@ -120,6 +121,7 @@ class Service:
     follower: ModelFollower = field(init=False)
     sync: CloudSync = field(init=False)
     feedback: Feedback = field(init=False)
+    documents: Documents = field(init=False)
     searches: SearchStatistics = field(init=False)
     verification: Verification = field(init=False)
     events: EventFeed = field(init=False)
@@ -141,6 +143,7 @@ class Service:
         self.follower = ModelFollower(self.engine, self.model.make, self.model.adopt)
         self.webhooks = _webhooks(self.engine, self.settings, self.authenticator, self.instruments)
         self.feedback = Feedback(self.engine)
+        self.documents = Documents(self.engine)
         self.searches = SearchStatistics(self.engine, self.usage)
         candidates = self.settings.rerank_candidates
         self.verification = Verification(self.engine, self.provider, self.reranker, candidates=candidates)

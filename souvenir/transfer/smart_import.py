@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from souvenir.core.labels import joined
+from souvenir.core.labels import is_document, joined
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.stored_json import same_json
 from souvenir.core.types import Memory, Scope
@@ -85,7 +85,9 @@ def decide(
     if nearest is None:
         return Verdict(Decision.ADD)
     memory, similarity = nearest
-    if similarity < OTHER_SIMILARITY or (archived and not (memory.archived and similarity >= SAME_SIMILARITY)):
+    if similarity < OTHER_SIMILARITY or is_document(memory):
+        return Verdict(Decision.ADD)
+    if archived and not (memory.archived and similarity >= SAME_SIMILARITY):
         return Verdict(Decision.ADD)
     if similarity >= SAME_SIMILARITY:
         return Verdict(Decision.SKIP, memory.id)

@@ -48,13 +48,15 @@ def test_two_keys_with_disjoint_scopes_see_nothing_of_each_other(start: Start, t
     made = [client.post("/api/keys", json=body, headers=ENV).json() for body in bodies]
     players = players_of(client, [key["key"] for key in made])
     take_turns(players, TURNS)
+    for player in players:
+        player.reach("POST /search")
     client.__exit__(None, None, None)
     leaks = [leak for player in players for leak in player.findings.leaks]
     leaks += leaks_by_history(tmp_path / "data" / "souvenir.db", players, [key["id"] for key in made])
     assert leaks == []
     for player in players:
-        assert len(player.findings.ids_seen) > 2 * TURNS
-        assert player.findings.counts_checked > 2 * TURNS
+        assert len(player.findings.ids_seen) > sampled(50, 100)
+        assert player.findings.counts_checked > sampled(25, 100)
         assert player.findings.answered["POST /search"] > 0
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         GraphNode,
         GraphRelation,
         InsightsRecord,
+        MemoryToolResponse,
         NamedConcept,
         NeighbourRecord,
         NeighbourShift,
@@ -324,9 +325,9 @@ __all__ = [
     "LocritMessageAnswer", "LocritRelated", "LocritRelatedConcepts", "LocritResult", "LocritSearchResponse",
     "LocritSession", "LocritSessionAnswer", "LocritSessions", "LocritStatistics", "LocritStats", "LocritSummary",
     "LongTermHit", "MemoryBlock", "MemoryChange", "MemoryFigures", "MemoryMetrics", "MemoryPage", "MemoryRecord",
-    "MemoryTrend", "MergeResponse", "MergedRecord", "MessageBatch", "MessageRecord", "MetricsResponse",
-    "MissedMemoryResponse", "ModelClaim", "ModelUsage", "NamedConcept", "NearMemory", "NeighbourRecord",
-    "NeighbourShift", "NetworkRecord", "NewKeyResponse", "OperationUsage", "OwnKeyResponse",
+    "MemoryToolResponse", "MemoryTrend", "MergeResponse", "MergedRecord", "MessageBatch", "MessageRecord",
+    "MetricsResponse", "MissedMemoryResponse", "ModelClaim", "ModelUsage", "NamedConcept", "NearMemory",
+    "NeighbourRecord", "NeighbourShift", "NetworkRecord", "NewKeyResponse", "OperationUsage", "OwnKeyResponse",
     "PatchMemoryResponse", "PolicyAction", "PolicyCounts", "PolicyRecord", "PolicyResponse", "PolicySummary",
     "PreferencePage", "PreferenceRecord", "ProblemQueriesResponse", "ProblemQueryRecord", "ProcessMemory",
     "ProfileDeleted", "ProfileRecord", "ProvenanceResponse", "PruneResponse", "PurgeResponse",
@@ -354,9 +355,10 @@ _RECORDS = {
     "agents": (
         "AccessRecord AgentPage AgentRecord AgentSearchItem AgentSearchResponse AgentStatsResponse "
         "ChangedNeighbours ConceptHistory ConceptMonth ConceptPair ConnectedConcept GraphDocument GraphNode "
-        "GraphRelation InsightsRecord NamedConcept NeighbourRecord NeighbourShift NetworkRecord "
-        "RemovedResponse SaidInTime SessionLengths SpreadRecord StateConceptsResponse TopicDetailsRecord "
-        "TopicMessage TopicPage TopicRecord TopicSession TopicTerm UsageRecord UserPage UserRecord"
+        "GraphRelation InsightsRecord MemoryToolResponse NamedConcept NeighbourRecord NeighbourShift "
+        "NetworkRecord RemovedResponse SaidInTime SessionLengths SpreadRecord StateConceptsResponse "
+        "TopicDetailsRecord TopicMessage TopicPage TopicRecord TopicSession TopicTerm UsageRecord UserPage "
+        "UserRecord"
     ),
     "audit": ("AuditRecord AuditResponse PurgeResponse"),
     "backup": (

@@ -158,6 +158,14 @@ class InsightsRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryToolResponse:
+    """The content of the tool result, to be sent to the model."""
+
+    content: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NamedConcept:
     concept_id: int
     name: str

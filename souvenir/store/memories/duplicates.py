@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from souvenir.core.labels import DOCUMENT_KEY, DOCUMENTS, SEPARATOR
 from souvenir.core.types import FloatVector
 from souvenir.store.memories.reads import CONFLICTS_WITH
 from souvenir.store.namespaces import Namespace, visible_condition
@@ -52,6 +53,10 @@ _MERGEABLE = (
     f"AND NOT EXISTS (SELECT 1 FROM links WHERE to_id = m.id AND type = '{CONFLICTS_WITH}')"
 )
 
+_PLACE = DOCUMENTS + SEPARATOR
+_NO_DOCUMENT = f"NOT (coalesce(m.key, '') = '{DOCUMENT_KEY}' AND substr(m.source, 1, {len(_PLACE)}) = '{_PLACE}')"
+"""As `souvenir.core.labels.is_document`: a document is no duplicate of another text."""
+
 
 def candidates(
     connection: Connection, namespace_id: int, source: str, *, mergeable_only: bool = False
@@ -65,7 +70,8 @@ def candidates(
             "SELECT m.id, m.updated_at, m.pinned, count(*), max(length(v.vector)) FROM memories m "
             "JOIN passages p ON p.kind = 'memory' AND p.owner_id = m.id AND p.fact_id IS NULL "
             "JOIN vectors v ON v.passage_id = p.id AND v.model_id = ? "
-            f"WHERE m.namespace_id = ? AND m.source = ? AND m.archived = 0 {_MERGEABLE if mergeable_only else ''} "
+            f"WHERE m.namespace_id = ? AND m.source = ? AND m.archived = 0 AND {_NO_DOCUMENT} "
+            f"{_MERGEABLE if mergeable_only else ''} "
             "GROUP BY m.id ORDER BY m.id",
             (model_id, namespace_id, source),
         )

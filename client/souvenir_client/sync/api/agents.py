@@ -16,6 +16,7 @@ from souvenir_client.records.agents import (
     AgentStatsResponse,
     ConceptHistory,
     InsightsRecord,
+    MemoryToolResponse,
     RemovedResponse,
     StateConceptsResponse,
     TopicDetailsRecord,
@@ -192,6 +193,48 @@ class AgentsOperations:
                 {200: InsightsRecord},
                 query={"since": since, "until": until},
                 repeat=Repeat.SAFE,
+            )
+        )
+
+    def memory_tool(
+        self,
+        agent_name: str,
+        *,
+        command: str,
+        idempotency_key: str | NotSent = NOT_SENT,
+        path: str | NotSent | None = NOT_SENT,
+        view_range: Sequence[int] | NotSent | None = NOT_SENT,
+        file_text: str | NotSent | None = NOT_SENT,
+        old_str: str | NotSent | None = NOT_SENT,
+        new_str: str | NotSent | None = NOT_SENT,
+        insert_line: int | NotSent | None = NOT_SENT,
+        insert_text: str | NotSent | None = NOT_SENT,
+        old_path: str | NotSent | None = NOT_SENT,
+        new_path: str | NotSent | None = NOT_SENT,
+    ) -> MemoryToolResponse:
+        """Run a command of Claude's memory tool on an agent's documents; changes of them need a key with write access.
+
+        `POST /agents/{agent_name}/memory-tool`.
+        """
+        return self._transport.send(
+            Call(
+                "POST",
+                f"/agents/{segment(agent_name)}/memory-tool",
+                {200: MemoryToolResponse},
+                headers={"Idempotency-Key": idempotency_key},
+                body={
+                    "command": command,
+                    "path": path,
+                    "view_range": view_range,
+                    "file_text": file_text,
+                    "old_str": old_str,
+                    "new_str": new_str,
+                    "insert_line": insert_line,
+                    "insert_text": insert_text,
+                    "old_path": old_path,
+                    "new_path": new_path,
+                },
+                repeat=Repeat.KEYED,
             )
         )
 
