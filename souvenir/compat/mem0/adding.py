@@ -26,7 +26,7 @@ def add_messages(service: Service, scope: Scope, body: AddRequest, once: Once | 
     """
     said = [message for message in body.messages if message.role is not MessageRole.SYSTEM]
     if named:
-        service.agents.create(scope)
+        _create_agent(service, scope)
     if not said:
         return Mem0Added(results=[])
     more = _metadata(body)
@@ -37,6 +37,12 @@ def add_messages(service: Service, scope: Scope, body: AddRequest, once: Once | 
     found = service.engine.get(scope, ids)
     results = [Mem0Memory.of(scope.namespace, found[id_], event="ADD") for id_ in ids if id_ in found]
     return Mem0Added(results=results)
+
+
+def _create_agent(service: Service, scope: Scope) -> None:
+    """Create the scope's agent if it is new; a key for some sources only has no conversations."""
+    if scope.sources is None:
+        service.agents.create(scope)
 
 
 def _metadata(body: AddRequest) -> dict[str, Any]:
@@ -62,7 +68,7 @@ def _draft(body: AddRequest, message: SentMessage, metadata: dict[str, Any]) -> 
 def _extracted(
     service: Service, scope: Scope, body: AddRequest, said: Sequence[SentMessage], once: Once | None
 ) -> Mem0Added:
-    service.agents.create(scope)  # so that deleting the user also ends what is still queued
+    _create_agent(service, scope)  # so that deleting the user also ends what is still queued
     user = body.entity(USER_ID)
     transcript = json.dumps([{"role": one.role.value, "content": one.text} for one in said], ensure_ascii=False)
     wanted = ExtractRequest(

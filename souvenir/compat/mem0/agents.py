@@ -101,7 +101,7 @@ def every_agent(request: Request, scope: Scope, needed: Role) -> list[Scope]:
 def located(request: Request, scope: Scope, memory_id: str, needed: Role) -> tuple[Scope, int]:
     """Return the scope and number of a memory by its id alone; an admin's key reaches every agent.
 
-    :raises MemoryNotFound: If it is no id. The engine raises it for a memory that the scope does not see.
+    :raises MemoryNotFound: If there is no such id. The engine raises it for a memory that the scope does not see.
     """
     if not (memory_id.isascii() and memory_id.isdigit()) or len(memory_id) > len(str(MAX_ID)):
         raise MemoryNotFound(memory_id[:_SHOWN_ID_CHARS])
@@ -111,7 +111,9 @@ def located(request: Request, scope: Scope, memory_id: str, needed: Role) -> tup
         return scope, number
     with service_of(request).engine.namespace(scope) as (connection, _):
         name = namespace_of(connection, number)
-    return (scope if name is None else caller.scope(needed, name)), number
+    if name is None:
+        raise MemoryNotFound(number)
+    return caller.scope(needed, name), number
 
 
 def of_each_agent(found: Sequence[tuple[Scope, int]]) -> dict[Scope, list[int]]:

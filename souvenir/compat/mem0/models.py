@@ -45,6 +45,7 @@ def time_of(value: Any) -> datetime:
 
 Day = Annotated[str, AfterValidator(_day)]
 Timestamp = Annotated[datetime, BeforeValidator(time_of)]
+QueryText = Annotated[str, StringConstraints(min_length=1, max_length=10_000), Clean]
 AgentId = Annotated[str, AfterValidator(namespace_name)]
 
 
@@ -108,7 +109,7 @@ class ListRequest(Strict):
 
 
 class SearchMem0(Strict):
-    query: Annotated[str, StringConstraints(min_length=1, max_length=10_000), Clean]
+    query: QueryText
     filters: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
     categories: list[str] | None = None

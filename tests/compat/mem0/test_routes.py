@@ -1,4 +1,4 @@
-"""Keys, roles and access levels on every route of Mem0, and extraction by a model, without Mem0's package."""
+"""Mem0's routes without Mem0's package: keys, roles, levels, extraction by a model, and those of its own server."""
 
 from __future__ import annotations
 
@@ -121,6 +121,61 @@ def test_a_repeated_add_with_an_idempotency_key_adds_once(client):
     headers = {**ENV, "Idempotency-Key": "mem0-once"}
     first, second = (client.post("/v3/memories/add/", json=body, headers=headers).json() for _ in range(2))
     assert first["results"][0]["id"] == second["results"][0]["id"]
+
+
+class Server:
+    """The routes of Mem0's open-source server, with a key of an agent."""
+
+    def __init__(self, client: TestClient, agent: str) -> None:
+        self._client, self._headers = client, key_for(client, namespace=agent)
+
+    def __getattr__(self, method: str) -> Any:
+        send = getattr(self._client, method)
+        return lambda path, **more: send(f"/mem0{path}", headers=self._headers, **more)
+
+    def add(self, text: str, **more: Any) -> str:
+        answer = self.post("/memories", json={"messages": [{"role": "user", "content": text}], **more})
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["results"][0]["id"])
+
+
+def test_a_memory_goes_through_its_life(client):
+    server = Server(client, "server")
+    id_ = server.add("I drink green tea", user_id="ann", run_id="r", metadata={"n": 1})
+    server.add("I drink coffee", user_id="ben")
+    assert server.get(f"/memories/{id_}").json()["memory"] == "I drink green tea"
+    listed = server.get("/memories", params={"user_id": "ann", "run_id": "r"}).json()["results"]
+    assert [one["id"] for one in listed] == [id_]
+    found = server.post("/search", json={"query": "drink", "user_id": "ann", "filters": {"metadata": {"n": 1}}}).json()
+    assert [one["id"] for one in found["results"]] == [id_]
+    assert server.put(f"/memories/{id_}", json={"text": "I drink black tea"}).status_code == 200
+    events = [row["event"] for row in server.get(f"/memories/{id_}/history").json()]
+    assert events == ["ADD", "UPDATE"]
+    assert server.delete(f"/memories/{id_}").status_code == 200
+    assert server.get(f"/memories/{id_}").status_code == 404
+
+
+def test_all_of_a_user_or_of_the_key_are_deleted_and_no_others(client):
+    server, other = Server(client, "server"), Server(client, "other-server")
+    server.add("one", user_id="cat")
+    server.add("two", user_id="dan")
+    kept = other.add("three", user_id="dan")
+    assert server.delete("/memories").status_code == 400
+    server.delete("/memories", params={"user_id": "cat"})
+    assert server.get("/memories", params={"user_id": "cat"}).json()["results"] == []
+    assert server.post("/reset").json() == {"message": "All memories reset"}
+    assert server.get("/memories").json()["results"] == []
+    assert other.get(f"/memories/{kept}").json()["memory"] == "three"
+
+
+def test_a_field_that_is_too_large_or_empty_is_refused_with_one_sentence(client):
+    server = Server(client, "server")
+    for answer in (
+        server.post("/search", json={"query": "tea", "top_k": 10**6}),
+        server.get("/memories", params={"top_k": 0}),
+        server.post("/memories", json={"messages": [], "user_id": "ann"}),
+    ):
+        assert (answer.status_code, isinstance(answer.json()["detail"], str)) == (422, True)
 
 
 @pytest.fixture
