@@ -59,7 +59,7 @@ $(SERVICE): $(if $(USABLE),,FORCE)
 
 $(TOOLS): $(SERVICE)
 	@echo "Installing the tools into $(VENV) from requirements-dev.txt; this takes about a minute, once."
-	@$(INSTALL) -r requirements-dev.txt
+	@$(INSTALL) --no-deps -r requirements-dev.txt
 	@touch $@
 
 $(PAGE_TOOLS):

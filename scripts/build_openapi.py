@@ -78,10 +78,10 @@ never more than `MAX_BODY_BYTES`. Exports and imports are NDJSON; the maximum si
 `IMPORT_MAX_BYTES`.
 
 **Keys.** If the setting `API_KEY` is set, or after a key was created with `POST /api/keys`, every route needs a key, as
-`X-API-Key: KEY` or `Authorization: Bearer KEY`; `/health`, `/health/ready`, `/docs` and `/openapi.json` are open.
-`API_KEY` is an admin key. A created key has a role, source paths and a namespace, and data outside of them does not
-exist for it. Before that, requests without a key have full access, but a request with a key is rejected, because its
-sender expects a protected service.
+`X-API-Key: KEY`, `Authorization: Bearer KEY` or `Authorization: Token KEY`; `/health`, `/health/ready`, `/docs` and
+`/openapi.json` are open. `API_KEY` is an admin key. A created key has a role, source paths and a namespace, and data
+outside of them does not exist for it. Before that, requests without a key have full access, but a request with a key is
+rejected, because its sender expects a protected service.
 
 **Namespaces.** `X-Namespace: NAME` selects the namespace of a request (1 to 200 printable characters without `/`, in
 UTF-8); the default is the namespace of the key, or else `default`. Namespaces are isolated from each other. Backups

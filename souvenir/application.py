@@ -44,7 +44,8 @@ log = structlog.get_logger(__name__)
 
 DESCRIPTION = (
     "A memory service for agents: it searches by meaning and by words, and every acknowledged write is durable. "
-    "Send the key as `X-API-Key` or `Authorization: Bearer KEY`, and select a namespace with `X-Namespace`."
+    "Send the key as `X-API-Key`, `Authorization: Bearer KEY` or `Authorization: Token KEY`, and select a namespace "
+    "with `X-Namespace`."
 )
 
 

@@ -74,6 +74,8 @@ def _then(store: IndexedStore, scope: Scope, query: SearchQuery, at: datetime) -
         if query.filters.tags:
             tagged = Listing(tags=query.filters.tags, all_tags=query.filters.all_tags)
             may = sorted({*may} & {*reads.memory_ids(connection, namespace, tagged)})
+        if query.filters.within is not None:
+            may = sorted({*may} & {*query.filters.within})
         chosen = frozenset(may)
         others = sorted((one.id for one in stood if not one.same), key=lambda id_: (id_ in chosen, id_))
         read = others[-MAX_FORMER_TEXTS:]

@@ -148,12 +148,20 @@ def handled(state: dict[str, Any], error: HandledError) -> JSONResponse:
         status, code, detail, headers = error.status, error.code, error.detail, headers_of(error)
     elif isinstance(error, RequestValidationError):
         status, code = 422, "invalid_request"
-        detail = [_field_error(field) for field in error.errors()[:MAX_FIELD_ERRORS]]
+        fields = error.errors()[:MAX_FIELD_ERRORS]
+        detail = _sentence(fields[0]) if state.get("plain_errors") else [_field_error(field) for field in fields]
     else:
         status, code = error.status_code, CODES.get(error.status_code, "http_error")
         detail, headers = _SENTENCES.get(status, error.detail), error.headers
     state["error_code"] = code
     return error_response(state, status, code, detail, headers)
+
+
+def _sentence(field: Mapping[str, Any]) -> str:
+    """The error of a field as one sentence."""
+    names = [] if field["type"] == "json_invalid" else field["loc"][1:]
+    place = ".".join(map(str, names)) or "The body"
+    return f"{place} cannot be used: {str(field['msg']).removeprefix('Value error, ')}"
 
 
 def _field_error(field: Mapping[str, Any]) -> dict[str, Any]:

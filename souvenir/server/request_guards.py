@@ -68,7 +68,10 @@ _key_header = APIKeyHeader(
     auto_error=False,
     description="A key created with `POST /api/keys`, or the value of the setting API_KEY.",
 )
-_bearer = HTTPBearer(auto_error=False, description="The same key as `Authorization: Bearer KEY`.")
+_bearer = HTTPBearer(
+    auto_error=False, description="The same key as `Authorization: Bearer KEY` or `Authorization: Token KEY`."
+)
+_SCHEMES = frozenset({"bearer", "token"})
 
 _NamespaceHeader = Annotated[
     str | None,
@@ -111,7 +114,7 @@ def sent_key(headers: Mapping[bytes, bytes]) -> bytes | None:
     if (authorization := headers.get(b"authorization")) is None:
         return None
     scheme, credentials = get_authorization_scheme_param(authorization.decode("latin-1"))
-    return credentials.encode("latin-1") if credentials and scheme.lower() == "bearer" else None
+    return credentials.encode("latin-1") if credentials and scheme.lower() in _SCHEMES else None
 
 
 def address_of(request: Request) -> str:

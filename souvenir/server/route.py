@@ -200,6 +200,7 @@ class JsonRoute(APIRoute):
     routes that read, and none for routes that write, since an agent may store any text.
     :param errors: The statuses of its errors in addition to those that every guarded route has.
     :param sdk: The client's method; None for a route that is not part of the API.
+    :param plain_errors: Whether the `detail` of invalid fields is one sentence, instead of a list.
     :param idempotent: Whether it can be repeated safely; by default for GET and PUT.
     """
 
@@ -210,12 +211,13 @@ class JsonRoute(APIRoute):
         access: Needs | None = None,
         sdk: str | None = None,
         idempotent: bool | None = None,
+        plain_errors: bool = False,
         errors: Sequence[int] = (),
         responses: Responses | None = None,
         **options: Any,
     ) -> None:
         self.cost = cost
-        self._access, self._idempotent = access, idempotent
+        self._access, self._idempotent, self._plain_errors = access, idempotent, plain_errors
         options["response_model_exclude_unset"] = True
         super().__init__(*args, generate_unique_id_function=lambda route: route.name, **options)
         self._describe_responses(error_responses(*errors) if self.role else {}, responses or {})
@@ -289,6 +291,7 @@ class JsonRoute(APIRoute):
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route"] = self
+        scope["state"]["plain_errors"] = self._plain_errors
         request = JsonRequest(scope, receive)
         if self._guard is not None:
             establish_scope(request, admit(request), self._guard)

@@ -46,6 +46,8 @@ class Declaration(TypedDict, total=False):
     """True if a request can be repeated safely; the default for GET and PUT."""
     large_body: bool
     """True if its body may have MAX_BODY_BYTES, as in the class LONG."""
+    plain_errors: bool
+    """True if the `detail` of invalid fields is one sentence, as the clients of another system expect."""
     summary: str
     status_code: int
     errors: Sequence[int]

@@ -104,6 +104,12 @@ def test_an_open_service_answers_without_a_key_and_refuses_a_wrong_one(shared_cl
     assert send(shared_client, operation, {"X-API-Key": "stale"}) == 401
 
 
+@pytest.mark.parametrize("scheme", ["Bearer", "Token", "token"])
+def test_a_key_is_taken_under_either_scheme(guarded, scheme):
+    assert guarded.get("/memories", headers={"Authorization": f"{scheme} {KEY}"}).status_code == 200
+    assert guarded.get("/memories", headers={"Authorization": f"{scheme} {KEY}x"}).status_code == 401
+
+
 def test_a_refusal_has_the_reference_message_and_names_the_scheme(start: Start):
     response = start(api_key=KEY).post("/search", json={"query": "anything"})
     assert response.json() == {

@@ -7,6 +7,7 @@
     |  +- BlockUnreadable            500  block_unreadable
     +- InvalidRequest                422  invalid_request     a value that cannot be used
     |  +- NothingToDo                400  nothing_to_do       a request that asks for no change
+    |  +- InvalidFilter              400  invalid_filter
     |  +- SyncNotConfigured          400  sync_not_configured
     |  +- ConfirmationMissing        400  confirmation_missing  for a request that replaces data
     |  +- KeyNotUsable               400  key_not_usable      an API key whose role and reach do not fit
@@ -70,6 +71,7 @@
     |  +- JobQuotaExceeded           429  quota_jobs_per_day
     |  +- ExtractionQuotaExceeded    429  quota_extractions_per_day
     +- ExtractionNotConfigured       501  extraction_not_configured
+    +- NotOffered                    501  not_offered         clients of another system ask for it
     +- Unavailable                   503
        +- AuthorizationServerUnavailable 503  unavailable    carries retry_after_s
        +- DatabaseUnavailable        503  database_unavailable  carries retry_after_s
@@ -154,6 +156,7 @@ from souvenir.core.errors.requests import (
     Forbidden,
     HostNotAllowed,
     IdempotencyKeyReused,
+    InvalidFilter,
     InvalidRequest,
     JobQuotaExceeded,
     JobRefused,
@@ -196,6 +199,7 @@ from souvenir.core.errors.unavailable import (
     LLMUnavailable,
     ModelReplaced,
     NotOfDatabase,
+    NotOffered,
     PrivacyRulesUnusable,
     RemoteBackupUnusable,
     RerankingUnavailable,
@@ -240,6 +244,7 @@ __all__ = [
     "Forbidden",
     "HostNotAllowed",
     "IdempotencyKeyReused",
+    "InvalidFilter",
     "InvalidRequest",
     "JobFailed",
     "JobNotFound",
@@ -266,6 +271,7 @@ __all__ = [
     "ModelReplaced",
     "NotFound",
     "NotOfDatabase",
+    "NotOffered",
     "NothingToDo",
     "OriginNotAllowed",
     "OutsideWorkspace",

@@ -37,6 +37,11 @@ class SyncNotConfigured(InvalidRequest):
         super().__init__("Cloud sync not configured. Set SYNC_BUCKET.")
 
 
+class InvalidFilter(InvalidRequest):
+    code = "invalid_filter"
+    status = 400
+
+
 class ConfirmationMissing(InvalidRequest):
     code = "confirmation_missing"
     status = 400

@@ -15,6 +15,13 @@ class ExtractionNotConfigured(SouvenirError):
         super().__init__("Extraction not configured. Set EXTRACT_PROVIDER env var.")
 
 
+class NotOffered(SouvenirError):
+    """Raised for what clients of another system ask for and this service does not have."""
+
+    code = "not_offered"
+    status = 501
+
+
 class NotOfDatabase(SouvenirError):
     """Raised for what a database in PostgreSQL leaves to its own tools."""
 

@@ -44,7 +44,8 @@ class Filters:
 
     `sources` is a union; empty means any source. `metadata` holds keys and the exact JSON values they must have.
     `tags` are matched ignoring case: any of them, or with `all_tags` all. `turn` is for messages, `without` holds ids
-    of excluded owners. `visible` holds the paths visible to the scope, and only the engine sets it.
+    of excluded owners, and `within` those of the only memories to search. `visible` holds the paths visible to the
+    scope, and only the engine sets it.
     """
 
     sources: tuple[SourceFilter, ...] = ()
@@ -54,6 +55,7 @@ class Filters:
     include_archived: bool = False
     turn: TurnFilter | None = None
     without: tuple[int, ...] = ()
+    within: tuple[int, ...] | None = None
     visible: tuple[str, ...] | None = None
     tags: tuple[str, ...] = ()
     all_tags: bool = False

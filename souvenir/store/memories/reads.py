@@ -335,17 +335,16 @@ def require_filter(namespace: Namespace, wanted: JsonObject) -> None:
 
 
 def owners_matching(connection: Connection, namespace: Namespace, filters: Filters) -> list[int] | None:
-    """Return the ids of memories that match the tag and metadata filters; None if there are no such filters.
+    """Return the ids of memories that match the filters by ids, tags and metadata; None if there are none of these.
 
     :raises InvalidRequest: If a caller with limited visibility filters by ids that may be invisible to it.
     """
-    if not filters.tags and not filters.metadata:
-        return None
-    found = owners_with_metadata(connection, namespace, filters.metadata) if filters.metadata else None
-    if not filters.tags:
-        return found
-    having = memory_ids(connection, namespace, Listing(tags=filters.tags, all_tags=filters.all_tags))
-    return having if found is None else sorted({*found} & {*having})
+    found: list[Iterable[int]] = [] if filters.within is None else [filters.within]
+    if filters.metadata:
+        found.append(owners_with_metadata(connection, namespace, filters.metadata))
+    if filters.tags:
+        found.append(memory_ids(connection, namespace, Listing(tags=filters.tags, all_tags=filters.all_tags)))
+    return sorted(set.intersection(*map(set, found))) if found else None
 
 
 class Searched(NamedTuple):

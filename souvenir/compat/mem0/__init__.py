@@ -1,0 +1,1 @@
+"""The routes of Mem0, for its unmodified clients."""

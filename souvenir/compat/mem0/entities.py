@@ -1,0 +1,122 @@
+"""Routes of Mem0's entities: the users, apps and runs that memories name, and the agents, which are namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from enum import StrEnum
+from itertools import chain
+from typing import Annotated
+from urllib.parse import unquote
+
+from fastapi import Path, Request
+from pydantic import BaseModel
+
+from souvenir.api.fields import MAX_NAME_CHARS, wire_time
+from souvenir.compat.mem0.agents import every_agent, parts_of
+from souvenir.compat.mem0.models import Mem0Done
+from souvenir.compat.mem0.routes import Mem0Routes
+from souvenir.compat.mem0.stored import APP_ID, RUN_ID, USER_ID, USERS
+from souvenir.core.errors import NotFound
+from souvenir.core.timestamps import from_us
+from souvenir.core.types import Role, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import OF_MEMORY, REMEMBERED, Reader, RunningService, Writer, caller_of
+from souvenir.server.service import Service
+from souvenir.store.memories.conditions import Held, memories_held, sources_held, texts_held
+from souvenir.store.selection import Chooses
+
+routes = Mem0Routes("mem0")
+
+
+class EntityType(StrEnum):
+    USER = "user"
+    AGENT = "agent"
+    APP = "app"
+    RUN = "run"
+
+
+class Mem0Entity(BaseModel):
+    id: Annotated[str, OF_MEMORY]
+    name: Annotated[str, OF_MEMORY]
+    type: EntityType
+    total_memories: int
+    created_at: str
+    updated_at: str
+
+
+class Mem0Entities(BaseModel):
+    count: int
+    results: list[Mem0Entity]
+
+
+@routes.get("/v1/entities/", cost=CostClass.SEARCH, access=REMEMBERED)
+def entities(scope: Reader, service: RunningService, request: Request) -> Mem0Entities:
+    """List the agents that the key is for, and the users, apps and runs of their memories."""
+    found: dict[tuple[EntityType, str], Held] = {}
+    for agent in every_agent(request, scope, Role.READ_ONLY):
+        for kind, held in _held(service.engine, agent):
+            found[kind, held.value] = _together(found.get((kind, held.value)), held)
+    results = [_shown(kind, held) for (kind, _), held in sorted(found.items())]
+    return Mem0Entities(count=len(results), results=results)
+
+
+@routes.delete("/v2/entities/{kind}/{name}/", cost=CostClass.LONG)
+def delete_entity(
+    kind: EntityType,
+    name: Annotated[str, Path(max_length=MAX_NAME_CHARS)],
+    scope: Writer,
+    service: RunningService,
+    request: Request,
+) -> Mem0Done:
+    """Delete the memories of an entity, except pinned ones; of a user also the messages. Without any it is done too."""
+    if kind is EntityType.AGENT:
+        scopes = [caller_of(request).scope(Role.READ_WRITE, name)]
+    else:
+        scopes = every_agent(request, scope, Role.READ_WRITE)
+    for agent in scopes:
+        filters = {f"{kind}_id": name}
+        for part in parts_of(request, agent, filters, Role.READ_WRITE):
+            service.engine.delete_many(part.scope, part.ids(service.engine))
+        if kind is EntityType.USER:
+            _remove_user(service, agent, name)
+    return Mem0Done(message="Entity deleted successfully!")
+
+
+def _remove_user(service: Service, scope: Scope, name: str) -> None:
+    """Remove a user's messages, and what was learned from them or still is; a key of some sources has none of these."""
+    if scope.sources is None:
+        with suppress(NotFound):
+            service.removals.remove(scope, Chooses.USER, name)
+
+
+def _held(engine: MemoryEngine, scope: Scope) -> Iterator[tuple[EntityType, Held]]:
+    with engine.namespace(scope) as (connection, namespace):
+        if namespace is None:
+            return
+        named = [(EntityType.AGENT, memories_held(connection, namespace))]
+        for kind, name in ((EntityType.USER, USER_ID), (EntityType.APP, APP_ID), (EntityType.RUN, RUN_ID)):
+            named.append((kind, texts_held(connection, namespace, name)))
+        extracted = sources_held(connection, namespace, USERS)
+    yield from chain.from_iterable(((kind, one) for one in held) for kind, held in named)
+    for one in extracted:
+        name = unquote(one.value.removeprefix(USERS))
+        yield EntityType.USER, Held(name, one.count, one.since, one.until)
+
+
+def _together(one: Held | None, other: Held) -> Held:
+    if one is None:
+        return other
+    return Held(one.value, one.count + other.count, min(one.since, other.since), max(one.until, other.until))
+
+
+def _shown(kind: EntityType, held: Held) -> Mem0Entity:
+    return Mem0Entity(
+        id=held.value,
+        name=held.value,
+        type=kind,
+        total_memories=held.count,
+        created_at=wire_time(from_us(held.since)),
+        updated_at=wire_time(from_us(held.until)),
+    )
