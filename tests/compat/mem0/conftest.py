@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import httpx
@@ -49,11 +50,12 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="session")
-def mem0(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def mem0(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """The package, which keeps a configuration in the home folder and reports to its maker unless it is told not to."""
-    os.environ["MEM0_TELEMETRY"] = "False"
-    os.environ["MEM0_DIR"] = str(tmp_path_factory.mktemp("mem0_home"))
-    return pytest.importorskip("mem0", reason="pip install mem0ai==2.2.1 (docs/mem0.md says why it is not locked)")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEM0_TELEMETRY", "False")
+        patch.setenv("MEM0_DIR", str(tmp_path_factory.mktemp("mem0_home")))
+        yield import_module("mem0")
 
 
 Connect = Callable[..., Any]
