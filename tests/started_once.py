@@ -1,4 +1,4 @@
-"""What every service does first, done once before services of tests are forked (`tests.forking`)."""
+"""Start-up work that all services share, done once before the services of tests are forked (`tests.forking`)."""
 
 from __future__ import annotations
 

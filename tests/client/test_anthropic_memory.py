@@ -84,7 +84,7 @@ def script(vendor: LLMVendor, commands: list[Any]) -> None:
 
 
 def results(vendor: LLMVendor) -> list[tuple[str, bool]]:
-    """What the model read of each call in the request after it."""
+    """Return the tool result of each call, as sent to the model in the next request."""
     assert vendor.requests[0].body["tools"] == [
         {"type": "memory_20250818", "name": "memory", "cache_control": {"type": "ephemeral"}}
     ]

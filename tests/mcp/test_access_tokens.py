@@ -163,7 +163,7 @@ def test_a_client_without_a_token_is_led_to_the_authorization_server(ask: Asking
 
 
 class Kept(TokenStorage):
-    """What a client keeps between two runs."""
+    """Token storage of a client, in memory."""
 
     def __init__(self) -> None:
         self.tokens: OAuthToken | None = None

@@ -112,7 +112,7 @@ def test_a_record_of_another_agent_is_not_fetched(ask: Asking, agent):
     say(ask, agent, "The kettle is secret, I said.")
     ids = [found["id"] for found in ask.call("search", f"/mcp/{agent}", ENV, query="kettle")["results"]]
     assert len(ids) == 2
-    other = key(ask, Role.READ_ONLY, namespace="somebody-else")
+    other = key(ask, Role.READ_ONLY, namespace="another-agent")
     assert ask.call("search", "/mcp", other, query="kettle")["results"] == []
     for id_ in ids:
         assert ask.call("fetch", "/mcp", other, id=id_).startswith("There is no record")

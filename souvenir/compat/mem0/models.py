@@ -92,7 +92,7 @@ class AddRequest(Entities):
     version: Any = None
 
     def entity(self, name: str) -> str | None:
-        """An entity is named beside the messages or, as the client's options ask for, in `filters`."""
+        """Return an entity of the request, from its own field or from `filters`, where the client's options put it."""
         own: str | None = getattr(self, name)
         return own if own is not None or self.filters is None else getattr(self.filters, name)
 
@@ -171,7 +171,7 @@ class Mem0Memory(BaseModel):
 
     @classmethod
     def of(cls, agent: str, memory: Memory, fields: Sequence[str] | None = None, **more: Any) -> Self:
-        """:param fields: The names to show, beside the id; None for all."""
+        """:param fields: The names of the fields to show in addition to the id; None for all."""
         shown = {
             "memory": memory.text,
             "user_id": user_of(memory),

@@ -35,7 +35,7 @@ class Command(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolInput:
-    """What the model wrote; None for what it left out."""
+    """The input of a tool call; fields that the model omitted are None."""
 
     command: str
     path: str | None = None

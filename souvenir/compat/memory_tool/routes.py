@@ -17,7 +17,7 @@ from souvenir.server.routing import Routes
 routes = Routes("agents")
 
 MAX_INPUT_CHARS = 1_000_000
-"""Of one text: more than any file has, so that a text that is too long is refused with a sentence for the model."""
+"""Maximum length of a field. It exceeds that of a file, so that a longer file gets an error that the model can read."""
 
 _Text = Annotated[str | None, Field(default=None, max_length=MAX_INPUT_CHARS)]
 

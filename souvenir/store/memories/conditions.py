@@ -53,7 +53,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class SourceBelow:
-    """What follows a prefix in the source; a memory of another source does not have it."""
+    """The rest of the source after a prefix; memories whose source has another prefix have no value."""
 
     prefix: str
 

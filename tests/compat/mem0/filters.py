@@ -1,4 +1,4 @@
-"""What a filter means, slowly and obviously, and random filters."""
+"""A reference evaluator of filters in Python, and a generator of random filters."""
 
 from __future__ import annotations
 
