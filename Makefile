@@ -38,7 +38,7 @@ export ORT_DISABLE_TELEMETRY := 1
 .PHONY: help setup run test test-thorough test-postgres test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-namespaces \
 	bench-deadlines bench-replicas bench-scaling replica-faults bench-retrieval bench-evidence \
 	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
-	bench-extraction bench-learning bench-client bench-privacy profile isolation random-stores faults seeded-faults model lock audit sbom clean FORCE
+	bench-extraction bench-learning bench-client bench-proxy bench-privacy profile isolation random-stores faults seeded-faults model lock audit sbom clean FORCE
 
 help: ## List all tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -124,6 +124,9 @@ bench-learning: $(TOOLS) ## Measure searches during 20 extractions; ARGS goes to
 
 bench-client: $(TOOLS) ## Measure the overhead of learning() on a call of a model; ARGS goes to benchmarks.interception
 	@PYTHONPATH=client $(PY) -m benchmarks.interception $(ARGS)
+
+bench-proxy: $(TOOLS) ## Measure the overhead of the proxy on a call of a model; ARGS goes to benchmarks.proxy
+	@PYTHONPATH=client $(PY) -m benchmarks.proxy $(ARGS)
 
 bench-load: $(TOOLS) ## Measure the service with eight searchers and a writer; ARGS goes to benchmarks.load
 	@$(PY) -m benchmarks.load $(ARGS)

@@ -26,6 +26,7 @@ from souvenir.api import message_search, transfer
 from souvenir.api.parameters import TOTAL_COUNT_HEADER
 from souvenir.api.transfer_lines import ReadAs
 from souvenir.api.verification import ANSWERED_HEADER, QUOTE_HEADER, REASON_HEADER
+from souvenir.compat.proxy import close_proxy
 from souvenir.core.files import PRIVATE_UMASK
 from souvenir.core.settings import Settings
 from souvenir.core.types import Embedder
@@ -70,6 +71,7 @@ class Application(FastAPI):
                 async with mcp.running():
                     yield
             finally:
+                await close_proxy(app.state)
                 await asyncio.to_thread(app.state.service.close)
 
         super().__init__(

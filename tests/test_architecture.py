@@ -42,7 +42,7 @@ ARROWS: Mapping[str, str] = {
     "souvenir.server": "access conversations core events jobs knowledge learning memories models store sync transfer",
     "souvenir.api": "access conversations core events jobs knowledge learning memories models privacy retrieval server "
     "store transfer",
-    "souvenir.compat": "api conversations core events jobs knowledge memories server store sync",
+    "souvenir.compat": "api conversations core events jobs knowledge memories models server store sync",
     "souvenir.mcp": "access api conversations core knowledge memories retrieval server store",
     "souvenir.application": "api compat core mcp memories server",
     "souvenir.command_line": "api application core memories server store sync transfer",

@@ -103,6 +103,12 @@ class NetworkSettings(BaseSettings):
         description="Names, addresses and networks that webhooks may be sent to although they are not public, "
         "separated by commas, such as `hooks.internal,10.1.0.0/16`.",
     )
+    proxy_openai_api_key: SecretStr | None = Field(
+        default=None,
+        description="Key that the proxy sends to OPENAI_BASE_URL for every key with write access. Unset passes on the "
+        "vendor's key that a caller sends.",
+    )
+    proxy_anthropic_api_key: SecretStr | None = Field(default=None, description="Likewise for ANTHROPIC_BASE_URL.")
     cors_origins: Names = Field(
         default=(),
         description="Origins whose pages may call the service from a browser, separated by commas; `*` for all. Other "

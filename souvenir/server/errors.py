@@ -127,6 +127,8 @@ def error_response(
 ) -> JSONResponse:
     """:param state: The request's state, which contains its id."""
     body = {"detail": detail, "code": code, "request_id": state.get("request_id", "")}
+    if state.get("vendor_api"):
+        body |= {"type": "error", "error": {"message": detail, "type": code, "param": None, "code": code}}
     return JSONResponse(body, status_code=status, headers=headers)
 
 

@@ -51,6 +51,7 @@ class CostClass(StrEnum):
     SEARCH = "search"  # uses the model and the arrays
     WRITE = "write"  # uses the model, the disk and the arrays
     LONG = "long"  # processes whole tables or files
+    PROXY = "proxy"  # waits for a vendor's model; its own parts are searches and writes
 
 
 MAX_BODY_BYTES_OF: Mapping[CostClass, int] = MappingProxyType(

@@ -115,8 +115,9 @@ class RequestMiddleware:
                 own = list(message.get("headers", ()))
                 added = [(name, value) for name, value in SECURITY_HEADERS if all(name != one for one, _ in own)]
                 timing = server_timing(time.perf_counter() - started)
-                observed = ((_ID_HEADER, request_id.encode()), (TIMING_HEADER, timing))
-                message = {**message, "headers": [*own, *added, *observed]}
+                if all(name != _ID_HEADER for name, _ in own):
+                    added.append((_ID_HEADER, request_id.encode()))
+                message = {**message, "headers": [*own, *added, (TIMING_HEADER, timing)]}
             await send(message)
 
         started = time.perf_counter()

@@ -63,6 +63,9 @@ MAX_NAMESPACE_CHARS = 200
 CLIENT_HEADER = b"x-memories-client"
 """Names the program that sends a request; it is noted as `origin_client` with the memories that the request writes."""
 
+OWN_KEY_HEADER = b"x-souvenir-key"
+"""Carries the key of this service where Authorization and X-API-Key carry those of a vendor."""
+
 _key_header = APIKeyHeader(
     name="X-API-Key",
     auto_error=False,
@@ -115,6 +118,21 @@ def sent_key(headers: Mapping[bytes, bytes]) -> bytes | None:
         return None
     scheme, credentials = get_authorization_scheme_param(authorization.decode("latin-1"))
     return credentials.encode("latin-1") if credentials and scheme.lower() in _SCHEMES else None
+
+
+def part_credentials(request: Request) -> None:
+    """Take the credentials of a vendor out of the headers that `sent_key` reads.
+
+    They are a vendor's if `OWN_KEY_HEADER` carries the key of this service, or if the service needs none.
+    """
+    state = request.scope["state"]
+    headers, own = state["headers"], state["headers"].pop(OWN_KEY_HEADER, None)
+    state["vendor_credentials"] = own is not None or state["service"].authenticator.is_open
+    if state["vendor_credentials"]:
+        headers.pop(b"authorization", None)
+        headers.pop(b"x-api-key", None)
+    if own:
+        headers[b"x-api-key"] = own
 
 
 def address_of(request: Request) -> str:

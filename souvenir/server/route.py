@@ -54,6 +54,7 @@ from souvenir.server.request_guards import (
     charged_caller,
     establish_scope,
     once_of,
+    part_credentials,
     require_access,
     settle_access,
     shown,
@@ -201,6 +202,8 @@ class JsonRoute(APIRoute):
     :param errors: The statuses of its errors in addition to those that every guarded route has.
     :param sdk: The client's method; None for a route that is not part of the API.
     :param plain_errors: Whether the `detail` of invalid fields is one sentence, instead of a list.
+    :param vendor_api: Whether it is part of the API of a model's vendor: Authorization and X-API-Key may be for the
+    vendor (`part_credentials`), and errors have the form that its clients read.
     :param idempotent: Whether it can be repeated safely; by default for GET and PUT.
     """
 
@@ -212,12 +215,14 @@ class JsonRoute(APIRoute):
         sdk: str | None = None,
         idempotent: bool | None = None,
         plain_errors: bool = False,
+        vendor_api: bool = False,
         errors: Sequence[int] = (),
         responses: Responses | None = None,
         **options: Any,
     ) -> None:
         self.cost = cost
         self._access, self._idempotent, self._plain_errors = access, idempotent, plain_errors
+        self._vendor_api = vendor_api
         options["response_model_exclude_unset"] = True
         super().__init__(*args, generate_unique_id_function=lambda route: route.name, **options)
         self._describe_responses(error_responses(*errors) if self.role else {}, responses or {})
@@ -291,8 +296,10 @@ class JsonRoute(APIRoute):
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route"] = self
-        scope["state"]["plain_errors"] = self._plain_errors
+        scope["state"]["plain_errors"], scope["state"]["vendor_api"] = self._plain_errors, self._vendor_api
         request = JsonRequest(scope, receive)
+        if self._vendor_api:
+            part_credentials(request)
         if self._guard is not None:
             establish_scope(request, admit(request), self._guard)
         service: Service = scope["state"]["service"]

@@ -48,6 +48,8 @@ class Declaration(TypedDict, total=False):
     """True if its body may have MAX_BODY_BYTES, as in the class LONG."""
     plain_errors: bool
     """True if the `detail` of invalid fields is one sentence, as the clients of another system expect."""
+    vendor_api: bool
+    """True if it is part of a vendor's API: its credentials may be the vendor's, and its errors have their form."""
     summary: str
     status_code: int
     errors: Sequence[int]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from typing import Any
 
 import pytest
 
-from souvenir_client.interception.response_tap import Tapped, events_of, payload_of, turns_of
+from souvenir_client.interception.answers import events_in, json_object
+from souvenir_client.interception.response_tap import Tapped, text_of, turns_of
 from souvenir_client.interception.wires import Turn
 from tests.client.conversations import CHAT, wire_for
 
@@ -20,6 +22,14 @@ CHUNK = {"choices": [{"index": 0, "delta": {"content": "Olá"}, "finish_reason":
 
 def heard(*chunks: bytes, encoding: str = "", content_type: str = "") -> Tapped:
     return Tapped(chunks, encoding, content_type, complete=True)
+
+
+def events_of(tapped: Tapped) -> list[dict[str, Any]]:
+    return events_in(text_of(tapped))
+
+
+def payload_of(tapped: Tapped) -> dict[str, Any] | None:
+    return json_object(text_of(tapped))
 
 
 @pytest.mark.parametrize(

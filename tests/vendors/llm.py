@@ -106,6 +106,7 @@ class Says:
     :param calls: The tools that it calls, each with `id`, `name` and `arguments`.
     :param thinking: What it thinks to itself, on the wires that show it.
     :param stream_error: What a stream breaks off with.
+    :param response_id: Of an answer in OpenAI's Responses.
     :param transport: How it comes.
     """
 
@@ -117,6 +118,7 @@ class Says:
     thinking: str = ""
     stream_error: str | None = None
     gzip: bool = False
+    response_id: str = "resp_1"
     transport: Reply = field(default_factory=Reply)
 
 
@@ -138,6 +140,7 @@ def says(
     thinking: str = "",
     stream_error: str | None = None,
     gzip: bool = False,
+    response_id: str = "resp_1",
     **transport: Any,
 ) -> Says:
     """:param value: A string is what the model writes, anything else its JSON.
@@ -147,7 +150,7 @@ def says(
     """
     text = value if isinstance(value, str) else json.dumps(value)
     reply = Reply(**transport)
-    return Says(text, ending, input_tokens, output_tokens, calls, thinking, stream_error, gzip, reply)
+    return Says(text, ending, input_tokens, output_tokens, calls, thinking, stream_error, gzip, response_id, reply)
 
 
 def call(name: str, call_id: str = "call_1", **arguments: Any) -> dict[str, Any]:
@@ -304,7 +307,7 @@ def _responses(request: LLMRequest, said: Says) -> dict[str, Any]:
         output.append({**opened, **arguments})
     cut = said.ending == "length"
     return {
-        "id": "resp_1",
+        "id": said.response_id,
         "object": "response",
         "created_at": 1767225600,
         "status": "incomplete" if cut else "completed",

@@ -10,9 +10,7 @@ its public name. Bytes are kept unchanged; decompressing and parsing are done by
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
@@ -20,12 +18,11 @@ from typing import Any
 
 import httpx
 
+from souvenir_client.interception.answers import turns_in
 from souvenir_client.interception.wires import Turn, Wire
 
 MAX_KEPT_BYTES = 16 * 2**20
 """Limit of a captured body. Answers in text are far smaller; the rest is passed on without being captured."""
-
-_LINE_END = re.compile(r"\r\n|\r|\n")
 
 _log = logging.getLogger("souvenir_client")
 
@@ -186,47 +183,12 @@ class _Tee:
 
 
 def turns_of(wire: Wire, tapped: Tapped) -> list[Turn]:
-    """The messages of a captured answer.
-
-    The format is detected from the content, not from its type. None for streams in another framing, such as Bedrock's.
-    """
-    payload = None if tapped.content_type.startswith("text/event-stream") else payload_of(tapped)
-    return wire.answer(payload) if payload is not None else wire.streamed(events_of(tapped))
+    """The messages of a captured answer. None for streams in another framing, such as Bedrock's."""
+    return turns_in(wire, text_of(tapped), tapped.content_type)
 
 
-def payload_of(tapped: Tapped) -> dict[str, Any] | None:
-    """Return the JSON object of an unstreamed answer; None if it is none, or incomplete."""
-    return _json_object(_text_of(tapped))
-
-
-def events_of(tapped: Tapped) -> list[dict[str, Any]]:
-    """Return the JSON objects of a stream's events received so far."""
-    return [event for data in _data_of(_text_of(tapped)) if (event := _json_object(data)) is not None]
-
-
-def _json_object(text: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _data_of(text: str) -> Iterator[str]:
-    """The data of server-sent events; the last one may lack its end."""
-    lines: list[str] = []
-    for line in _LINE_END.split(text.removeprefix("\ufeff")):
-        name, _, value = line.partition(":")
-        if name == "data":
-            lines.append(value.removeprefix(" "))
-        elif not line and lines:
-            yield "\n".join(lines)
-            lines = []
-    if lines:
-        yield "\n".join(lines)
-
-
-def _text_of(tapped: Tapped) -> str:
+def text_of(tapped: Tapped) -> str:
+    """Return the decompressed text of a captured body, as far as it was received."""
     return _unpacked(tapped).decode("utf-8", errors="replace")
 
 

@@ -11,6 +11,7 @@
     |  +- SyncNotConfigured          400  sync_not_configured
     |  +- ConfirmationMissing        400  confirmation_missing  for a request that replaces data
     |  +- KeyNotUsable               400  key_not_usable      an API key whose role and reach do not fit
+    |  +- VendorKeyMissing          400  vendor_key_missing  of a proxied call
     |  +- UnknownStrategy            400  unknown_strategy    of an import
     |  +- LinkNotUsable             400  link_not_usable     of two memories
     |  +- IdempotencyKeyReused       422  idempotency_key_reused  for another request than before
@@ -72,6 +73,7 @@
     |  +- ExtractionQuotaExceeded    429  quota_extractions_per_day
     +- ExtractionNotConfigured       501  extraction_not_configured
     +- NotOffered                    501  not_offered         clients of another system ask for it
+    +- ModelUnreachable              502  model_unreachable   a vendor does not answer the proxy
     +- Unavailable                   503
        +- AuthorizationServerUnavailable 503  unavailable    carries retry_after_s
        +- DatabaseUnavailable        503  database_unavailable  carries retry_after_s
@@ -181,6 +183,7 @@ from souvenir.core.errors.requests import (
     Unauthorized,
     UnknownStrategy,
     UnsupportedMediaType,
+    VendorKeyMissing,
 )
 from souvenir.core.errors.unavailable import (
     AuthorizationServerUnavailable,
@@ -198,6 +201,7 @@ from souvenir.core.errors.unavailable import (
     LLMRejected,
     LLMUnavailable,
     ModelReplaced,
+    ModelUnreachable,
     NotOfDatabase,
     NotOffered,
     PrivacyRulesUnusable,
@@ -269,6 +273,7 @@ __all__ = [
     "MessageNotFound",
     "MessageUnreadable",
     "ModelReplaced",
+    "ModelUnreachable",
     "NotFound",
     "NotOfDatabase",
     "NotOffered",
@@ -311,5 +316,6 @@ __all__ = [
     "UnknownStrategy",
     "UnsupportedMediaType",
     "UserNotFound",
+    "VendorKeyMissing",
     "WebhookNotFound",
 ]

@@ -55,6 +55,17 @@ class KeyNotUsable(InvalidRequest):
     status = 400
 
 
+class VendorKeyMissing(InvalidRequest):
+    code = "vendor_key_missing"
+    status = 400
+
+    def __init__(self, vendor: str) -> None:
+        super().__init__(
+            f"There is no key for {vendor}; set PROXY_{vendor.upper()}_API_KEY, or send the vendor's key as its client "
+            "does and the key of this service as X-Souvenir-Key"
+        )
+
+
 class UnknownStrategy(InvalidRequest):
     code = "unknown_strategy"
     status = 400

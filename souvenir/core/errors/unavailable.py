@@ -29,6 +29,16 @@ class NotOfDatabase(SouvenirError):
     status = 501
 
 
+class ModelUnreachable(SouvenirError):
+    """Raised by the proxy if it gets no answer from a vendor."""
+
+    code = "model_unreachable"
+    status = 502
+
+    def __init__(self, vendor: str, reason: str) -> None:
+        super().__init__(f"{vendor} did not answer ({reason}); check {vendor.upper()}_BASE_URL, and try again")
+
+
 class Unavailable(SouvenirError):
     code = "unavailable"
     status = 503

@@ -1,0 +1,186 @@
+"""A call of a model: what is new in it, its context, and its answer.
+
+Nothing here may fail the call: whatever happens, it goes on without memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import httpx2
+import structlog
+
+from souvenir.compat.proxy.kept_contexts import KeptContexts, Shown
+from souvenir.compat.proxy.places import Place
+from souvenir.compat.proxy.wires import Turn, Wire
+from souvenir.compat.proxy.wires.answers import turns_in
+from souvenir.compat.proxy.wires.messages import MAX_CONTENT_CHARS, cut, shortened, storable
+from souvenir.compat.proxy.wires.prefixes import KnownPrefixes, RequestState
+from souvenir.conversations.context import Context, ContextQuery
+from souvenir.core.concurrency import deadline
+from souvenir.core.errors import AccessLimited, SouvenirError
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.service import Service
+
+CONTEXT_TIMEOUT_S = 1.0
+"""Maximum delay of a call by its context."""
+DEADLINE_SHARE = 0.9
+"""Share of it that the search gets."""
+MAX_KEPT_ANSWERS = 10_000
+"""Maximum number of answers whose session is known."""
+
+_RESPONSE_ID = re.compile(r'"id"\s*:\s*"(resp[^"\\]{1,200})"')
+"""The id of an answer, in its JSON and in each event of its stream that brings it whole."""
+
+log = structlog.get_logger(__name__)
+
+
+class AnsweredSessions:
+    """The sessions of answers that the vendor stores, by the id that the next request continues. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[str, str] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, answer_id: object) -> str | None:
+        with self._lock:
+            return self._sessions.get(answer_id) if isinstance(answer_id, str) else None
+
+    def keep(self, answer_id: str, session_id: str) -> None:
+        with self._lock:
+            self._sessions[answer_id] = session_id
+            self._sessions.move_to_end(answer_id)
+            while len(self._sessions) > MAX_KEPT_ANSWERS:
+                self._sessions.popitem(last=False)
+
+
+class ModelCall:
+    """:param body: The request, with the name that the vendor gave the model.
+
+    :param max_results: Returns the maximum number of messages and memories in the context, None for no limit, or
+        raises `AccessLimited`; called on a thread.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        body: Mapping[str, Any],
+        place: Place,
+        turns: Sequence[Turn],
+        prefixes: KnownPrefixes,
+        max_results: Callable[[], int | None],
+    ) -> None:
+        self.place = place
+        self._wire = wire
+        self._body = body
+        self._max_results = max_results
+        said = (turn.content for turn in reversed(turns) if turn.role == "user" and turn.content.strip())
+        self._query = storable(cut(next(said, ""), MAX_CONTENT_CHARS))
+        self.news = prefixes.take(place.conversation, turns)
+        self.new_turns = tuple(shortened(turn) for turn in self.news.turns)
+
+    async def shown(self, service: Service, caller: str, kept: KeptContexts) -> Shown | None:
+        """Return the context; None if there is none in time."""
+        before = kept.of(self.news)
+        if before is not None and await service.threads.run(self._is_current, before, service):
+            return before
+        if self.news.question is None or not self._query:
+            return Shown()
+        with deadline(CONTEXT_TIMEOUT_S, caller=caller, max_tokens=service.settings.max_request_tokens):
+            asked = asyncio.ensure_future(self._ask(service, caller))
+        # Not wait_for: the search ends at its own deadline, and keeps its place until then.
+        await asyncio.wait((asked,), timeout=CONTEXT_TIMEOUT_S)
+        if not asked.done():
+            log.warning("proxied_call_without_context", agent=self.place.scope.namespace, reason="late")
+            return None
+        if (found := asked.result()) is not None:
+            kept.keep(self.news, found)
+        return found
+
+    def placed(self, shown: Shown) -> bytes:
+        """Return the request with the context in it."""
+        return written(self._wire.placed(self._body, shown.stable, shown.tail))
+
+    def begin_answer(self) -> None:
+        self.news.note(RequestState.ANSWERING)
+
+    def answer(self, heard: HeardAnswer, sessions: AnsweredSessions) -> Sequence[Turn]:
+        """Return the turns of the answer, and note that it was given."""
+        text = heard.text()
+        turns = tuple(shortened(turn) for turn in turns_in(self._wire, text, heard.content_type))
+        if self._wire.name == "openai.responses" and (found := _RESPONSE_ID.search(text)) is not None:
+            sessions.keep(found[1], self.place.session_id)
+        broken = not turns or any(turn.metadata.get("incomplete") for turn in turns)
+        self.news.note(RequestState.ANSWERING if broken else RequestState.ANSWERED)
+        return turns
+
+    def _is_current(self, shown: Shown, service: Service) -> bool:
+        try:
+            return shown.is_current(service, self.place.scope)
+        except SouvenirError:
+            # What cannot be checked may have been deleted.
+            return False
+
+    async def _ask(self, service: Service, caller: str) -> Shown | None:
+        query = ContextQuery(
+            self._query,
+            session_id=self.place.session_id,
+            user=self.place.user,
+            deadline_s=CONTEXT_TIMEOUT_S * DEADLINE_SHARE,
+            agent_may_be_new=True,
+            explain=True,
+        )
+
+        def build() -> Context:
+            return service.contexts.build(self.place.scope, replace(query, max_results=self._max_results()))
+
+        try:
+            places = service.admission.places[CostClass.SEARCH]
+            return Shown.of(await places.run_part(caller, partial(service.threads.run, build)))
+        except AccessLimited:
+            return Shown()
+        except SouvenirError as error:
+            log.warning("proxied_call_without_context", agent=self.place.scope.namespace, reason=error.code)
+        except Exception as error:  # the boundary to the call, which goes on without memory
+            log.error("proxied_context_failed", agent=self.place.scope.namespace, exc_info=error)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class HeardAnswer:
+    """The received bytes of an answer, compressed as `content_encoding` says."""
+
+    chunks: Sequence[bytes]
+    content_encoding: str
+    content_type: str
+
+    def text(self) -> str:
+        return self._unpacked().decode("utf-8", errors="replace")
+
+    def _unpacked(self) -> bytes:
+        if not self.content_encoding:
+            return b"".join(self.chunks)
+        packed = httpx2.Response(200, headers={"Content-Encoding": self.content_encoding}, content=iter(self.chunks))
+        unpacked = bytearray()
+        try:
+            for chunk in packed.iter_bytes():
+                unpacked += chunk
+        except httpx2.DecodingError:
+            log.debug("proxied_answer_cut", size=len(unpacked))
+        return bytes(unpacked)
+
+
+def written(body: Mapping[str, Any]) -> bytes:
+    """The JSON of a body, in ASCII: a string may hold half of a character.
+
+    :raises ValueError: If it holds a number that JSON has no form for.
+    """
+    return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()

@@ -1,0 +1,94 @@
+"""The context of a call, which its tool loop keeps, so that vendors can cache the prompt.
+
+It is built anew as soon as something that it shows was changed or deleted: what was forgotten is not shown again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from threading import Lock
+
+from souvenir.compat.proxy.wires.prefixes import News
+from souvenir.compat.proxy.wires.wording import prefaced
+from souvenir.conversations.context import Context
+from souvenir.core.types import EvidenceLevel, Memory, Scope
+from souvenir.server.service import Service
+from souvenir.store.memories import reads
+from souvenir.store.messages import blocks
+from souvenir.store.messages import messages as rows
+
+MAX_KEPT = 1_000
+"""Maximum number of questions whose context is kept for their tool loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The context of a call: `stable` changes only with the blocks, `tail` with each question; "" means none.
+
+    :param blocks: The values of the blocks in it, by label. :param messages: The contents of messages, by UUID.
+    :param memories: The texts of memories, by id.
+    """
+
+    stable: str = ""
+    tail: str = ""
+    blocks: Mapping[str, str] = field(default_factory=dict)
+    messages: Mapping[str, str] = field(default_factory=dict)
+    memories: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, context: Context) -> Shown:
+        """:param context: With the lines of its results, of which each has its record."""
+        records = [lines.record for lines in context.lines or ()]
+        return cls(
+            prefaced(context.stable_prefix),
+            prefaced(context.volatile_tail, doubtful=context.evidence is EvidenceLevel.NONE),
+            {block.label: block.value for block in context.blocks},
+            {record.uid: record.content for record in records if not isinstance(record, Memory)},
+            {record.id: record.text for record in records if isinstance(record, Memory)},
+        )
+
+    def is_current(self, service: Service, scope: Scope) -> bool:
+        """Return whether all that it shows is stored as it is shown."""
+        with service.engine.namespace(scope) as (connection, namespace):
+            if namespace is None:
+                return not (self.blocks or self.messages or self.memories)
+            of_agent, _ = blocks.page(connection, namespace.id, offset=0, limit=len(self.blocks) + 1)
+            held = {block.label: block.value for block in of_agent}
+            messages = rows.by_uid(connection, namespace.id, list(self.messages))
+            memories = reads.memories(connection, namespace, self.memories)
+        return (
+            held == self.blocks
+            and {uid: message.content for uid, message in messages.items()} == self.messages
+            and {number: memory.text for number, memory in memories.items()} == self.memories
+        )
+
+
+class KeptContexts:
+    """Thread-safe."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[bytes, Shown] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, news: News) -> Shown | None:
+        """The context that was added for the question of a tool loop; None outside of a loop.
+
+        If the vendor stores the conversation, the requests of a loop contain no question. The vendor then has the tail,
+        but not the instructions, which are sent with each request.
+        """
+        with self._lock:
+            if news.question is None:
+                last = self._kept.get(news.conversation)
+                return None if last is None else replace(last, tail="", messages={}, memories={})
+            return self._kept.get(news.question) if news.in_loop else None
+
+    def keep(self, news: News, shown: Shown) -> None:
+        with self._lock:
+            for key in (news.conversation, news.question):
+                if key is not None:
+                    self._kept[key] = shown
+                    self._kept.move_to_end(key)
+            while len(self._kept) > MAX_KEPT:
+                self._kept.popitem(last=False)
