@@ -9,6 +9,8 @@
     souvenir-server import-memories FOLDER   import the data folder of a Memories service, while no service runs
     souvenir-server migrate --from PLACE --to PLACE  move a store between a data folder and PostgreSQL, while no service
                                     runs on either; a PLACE is a folder or a URL of postgresql://
+    souvenir-server export-archive FILE    write the whole store to a signed file, while no service runs
+    souvenir-server import-archive FILE    fill an empty store with such a file
     souvenir-server sync-list       list the backups in the bucket
     souvenir-server sync-download [NAME]  copy a backup from the bucket, by default the newest upload, for `restore`
 
@@ -21,9 +23,10 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from types import MappingProxyType
 
 from pydantic import ValidationError
 
@@ -166,6 +169,22 @@ def migrate(settings: Settings, source: str, target: str, searches: int) -> int:
     return 0
 
 
+def export_store(settings: Settings, path: Path) -> int:
+    """Write the archive of the store, and print what it holds and the key that signed it."""
+    from souvenir.transfer.archive import export_archive
+
+    export_archive(settings, path, _say)
+    return 0
+
+
+def import_store(settings: Settings, path: Path, public_key: str | None, *, unsigned: bool) -> int:
+    """Fill an empty store with an archive, and print what was copied and compared."""
+    from souvenir.transfer.archive import import_archive
+
+    import_archive(settings, path, _say, public_key=public_key, unsigned=unsigned)
+    return 0
+
+
 def sync_list(settings: Settings) -> int:
     """Print the backups in the bucket, the newest upload first."""
     for backup in _bucket(settings).backups():
@@ -191,7 +210,46 @@ def _bucket(settings: Settings) -> Bucket:
     return Bucket(settings)
 
 
+_COMMANDS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = MappingProxyType(
+    {
+        "check": lambda settings, given: check(settings, repairs=given.repair),
+        "accept-loss": lambda settings, _: accept_loss(settings),
+        "repair-ids": lambda settings, _: repair(settings),
+        "restore": lambda settings, given: restore(settings, given.name),
+        "import-memories": lambda settings, given: import_memories(
+            settings, FolderOrder(given.path, given.namespace, given.embed, given.dry_run, back_up=not given.no_backup)
+        ),
+        "migrate": lambda settings, given: migrate(settings, given.source, given.target, given.searches),
+        "export-archive": lambda settings, given: export_store(settings, given.path),
+        "import-archive": lambda settings, given: import_store(
+            settings, given.path, given.public_key, unsigned=given.unsigned
+        ),
+        "sync-list": lambda settings, _: sync_list(settings),
+        "sync-download": lambda settings, given: sync_download(
+            settings, given.name, allow_unencrypted=given.allow_unencrypted
+        ),
+    }
+)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
+    given = _parser().parse_args(arguments)
+    os.umask(PRIVATE_UMASK)
+    try:
+        settings = Settings()
+        command = _COMMANDS.get(given.command)
+        return serve(settings) if command is None else command(settings, given)
+    except ValidationError as error:
+        for field in error.errors(include_input=False, include_url=False):
+            name = "_".join(map(str, field["loc"])).upper()
+            _complain(f"The setting{f' {name}' if name else 's'} cannot be used: {field['msg']}")
+        return 2
+    except SouvenirError as error:
+        _complain(error.message)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="souvenir-server", description="Souvenir, a memory service for agents.")
     commands = parser.add_subparsers(dest="command", metavar="command")
     commands.add_parser("serve", help="answer requests on HOST:PORT (the default)")
@@ -216,6 +274,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     moving.add_argument(
         "--searches", type=int, default=SAMPLED_SEARCHES, help="searches to compare; default %(default)s"
     )
+    exporting = commands.add_parser("export-archive", help="write the whole store to a signed file; no service may run")
+    exporting.add_argument("path", type=Path, help="a new file; its signature is beside it, with .sig")
+    filling = commands.add_parser("import-archive", help="fill an empty store with a file of export-archive")
+    filling.add_argument("path", type=Path)
+    filling.add_argument("--public-key", help="the key that must have signed it, as export-archive prints it")
+    filling.add_argument("--unsigned", action="store_true", help="accept a file without a signature")
     commands.add_parser("sync-list", help="list the backups in the bucket")
     downloading = commands.add_parser("sync-download", help="copy a backup from the bucket, by default the newest")
     downloading.add_argument("name", nargs="?")
@@ -224,40 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="accept one that is not encrypted although SYNC_PASSPHRASE is set",
     )
-    command = parser.parse_args(arguments)
-    os.umask(PRIVATE_UMASK)
-    try:
-        settings = Settings()
-        match command.command:
-            case "check":
-                return check(settings, repairs=command.repair)
-            case "accept-loss":
-                return accept_loss(settings)
-            case "repair-ids":
-                return repair(settings)
-            case "restore":
-                return restore(settings, command.name)
-            case "import-memories":
-                order = FolderOrder(
-                    command.path, command.namespace, command.embed, command.dry_run, back_up=not command.no_backup
-                )
-                return import_memories(settings, order)
-            case "migrate":
-                return migrate(settings, command.source, command.target, command.searches)
-            case "sync-list":
-                return sync_list(settings)
-            case "sync-download":
-                return sync_download(settings, command.name, allow_unencrypted=command.allow_unencrypted)
-            case _:
-                return serve(settings)
-    except ValidationError as error:
-        for field in error.errors(include_input=False, include_url=False):
-            name = "_".join(map(str, field["loc"])).upper()
-            _complain(f"The setting{f' {name}' if name else 's'} cannot be used: {field['msg']}")
-        return 2
-    except SouvenirError as error:
-        _complain(error.message)
-        return 1
+    return parser
 
 
 def _say(line: str) -> None:

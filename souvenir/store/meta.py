@@ -27,6 +27,6 @@ def require_no_migration(connection: Connection) -> None:
     """:raises StoreUnusable: If the store was not moved here completely."""
     if get(connection, MIGRATION) is not None:
         raise StoreUnusable(
-            "This database is the unfinished target of a migration; stop whatever uses the source, and run the same "
-            "`python app.py migrate` again to finish it"
+            "This database is the unfinished target of a migration or an import; stop whatever uses the source, and "
+            "run the same `python app.py migrate` again to finish it, or delete all of it and import the archive again"
         )

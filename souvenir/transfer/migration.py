@@ -28,8 +28,10 @@ from souvenir.memories.reembedding import MakeEmbedder, chosen_model
 from souvenir.store import meta, vectors
 from souvenir.transfer.migration_rows import Table, compare, copy, tables
 from souvenir.transfer.migration_stores import (
+    MIGRATION,
     MovedStore,
     SqliteStore,
+    Work,
     begin_or_go_on,
     require_finished_jobs,
     state_of,
@@ -83,7 +85,7 @@ def migrate_store(settings: Settings, order: Migration, say: Say, make: MakeEmbe
             "data folder with a backup and a restore, and a database with pg_dump and pg_restore"
         )
     at_source, at_target = (_settings_of(settings, place) for place in (order.source, order.target))
-    with _opened(at_source, is_target=False) as source, _opened(at_target, is_target=True) as target:
+    with opened(at_source, is_target=False) as source, opened(at_target, is_target=True) as target:
         _move(source, target, say)
         samples = _samples(source, order.searches)
         model_id = meta.get(source.connection, vectors.MODEL) or ""
@@ -104,22 +106,27 @@ def _settings_of(settings: Settings, place: str) -> Settings:
 
 
 @contextmanager
-def _opened(settings: Settings, *, is_target: bool) -> Iterator[MovedStore]:
-    opened: AbstractContextManager[MovedStore]
+def opened(settings: Settings, *, is_target: bool, work: Work = MIGRATION) -> Iterator[MovedStore]:
+    """Open the store of the settings for this process alone.
+
+    :raises StoreUnusable: If it cannot be used, or another process uses it.
+    """
+    chosen: AbstractContextManager[MovedStore]
     if settings.database_url is None:
-        opened = SqliteStore.open(settings, is_target=is_target)
+        chosen = SqliteStore.open(settings, is_target=is_target, work=work)
     else:
         # Its libraries are not installed everywhere.
         from souvenir.transfer.migration_postgres import PostgresStore
 
-        opened = PostgresStore.open(settings)
-    with opened as store:
+        chosen = PostgresStore.open(settings, work)
+    with chosen as store:
         yield store
 
 
 def _move(source: MovedStore, target: MovedStore, say: Say) -> None:
     meta.require_no_migration(source.connection)
     require_finished_jobs(source)
+    source.require_sound()
     source.require_movable()
     state = state_of(source)
     if begin_or_go_on(target, state):

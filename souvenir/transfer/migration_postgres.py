@@ -17,6 +17,7 @@ from souvenir.store.postgres.connection import PostgresConnection
 from souvenir.store.postgres.replicas import LEASE_S
 from souvenir.store.postgres.schema import SCHEMA, migrate
 from souvenir.transfer.migration_rows import Row, Table
+from souvenir.transfer.migration_stores import MIGRATION, Work
 
 _LOCK = 0x534F5557
 """The advisory lock of a migration, from or to the database."""
@@ -46,7 +47,7 @@ class PostgresStore:
 
     @classmethod
     @contextmanager
-    def open(cls, settings: Settings) -> Iterator[PostgresStore]:
+    def open(cls, settings: Settings, work: Work = MIGRATION) -> Iterator[PostgresStore]:
         """:raises StoreUnusable: If it cannot be used, or another migration or a service uses it."""
         try:
             with psycopg.connect(start.address_of(settings), autocommit=True) as raw:
@@ -65,9 +66,9 @@ class PostgresStore:
                 store.require_alone()
                 yield store
         except psycopg.Error as error:
+            name, following = work
             raise StoreUnusable(
-                f"The migration stopped because of the database in PostgreSQL ({error}); look at it, and run the same "
-                "command again to go on"
+                f"{name} stopped because of the database in PostgreSQL ({error}); {following}"
             ) from error
 
     @contextmanager
@@ -75,6 +76,9 @@ class PostgresStore:
         with self.connection:
             self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield
+
+    def require_sound(self) -> None:
+        """Do nothing: the rows have no checksums of ours."""
 
     def require_movable(self) -> None:
         """Do nothing: SQLite stores every value of PostgreSQL."""

@@ -7,7 +7,7 @@ that was killed goes on after the last of them; nothing else records how far it 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
@@ -60,6 +60,10 @@ class Table:
 
     def key_of(self, row: Sequence[Any]) -> Row:
         return tuple(row[self.columns.index(name)] for name in self.key)
+
+    def refers_to_itself(self, row: Sequence[Any]) -> bool:
+        """Return whether a row refers to another one of the table."""
+        return any(row[self.columns.index(name)] is not None for name in self.to_itself)
 
     def named(self, row: Sequence[Any]) -> str:
         """Return the table and the key of a row, for a sentence."""
@@ -139,22 +143,31 @@ def copy(
 
     :param insert: Inserts rows into the target.
     """
-    hidden = [table.columns.index(name) for name in table.to_itself]
     for page in table.pages(source, table.last_key(target)):
         with target:
-            insert(table, [_without(row, hidden) for row in page] if hidden else page)
+            insert(table, without_references(table, page))
         yield len(page)
+    if table.to_itself:
+        for page in table.pages(source):
+            with target:
+                set_references(table, target, page)
+
+
+def without_references(table: Table, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the rows without references to rows of their own table, which may come later."""
+    places = [table.columns.index(name) for name in table.to_itself]
+    if not places:
+        return rows
+    return [tuple(None if place in places else value for place, value in enumerate(row)) for row in rows]
+
+
+def set_references(table: Table, target: Connection, rows: Iterable[Row]) -> None:
+    """Set what `without_references` left out; the caller has a transaction."""
+    rows = list(rows)
     for name in table.to_itself:
         at = table.columns.index(name)
         change = f"UPDATE {table.name} SET {name} = ? WHERE {' AND '.join(f'{key} = ?' for key in table.key)}"
-        for page in table.pages(source):
-            with target:
-                target.executemany(change, [(row[at], *table.key_of(row)) for row in page if row[at] is not None])
-
-
-def _without(row: Row, places: Sequence[int]) -> Row:
-    """Return the row without references to rows that may come later."""
-    return tuple(None if place in places else value for place, value in enumerate(row))
+        target.executemany(change, [(row[at], *table.key_of(row)) for row in rows if row[at] is not None])
 
 
 def compare(table: Table, source: Connection, target: Connection) -> int:

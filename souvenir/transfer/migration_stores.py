@@ -24,6 +24,11 @@ from souvenir.store.sqlite.restore import lock_store, migrate_and_record_loss, r
 from souvenir.store.sqlite.schema import migrate
 from souvenir.transfer.migration_rows import Row, Table, tables
 
+Work = tuple[str, str]
+"""What is done with a store, and what to do if it stops."""
+
+MIGRATION: Work = ("The migration", "look at it, and run the same command again to go on")
+
 NAMED = 5
 """Rows that a refusal names."""
 
@@ -50,8 +55,11 @@ class MovedStore(Protocol):
     def reading(self) -> AbstractContextManager[object]:
         """Return a context in which the rows stay the same."""
 
+    def require_sound(self) -> None:
+        """:raises StoreUnusable: If rows are damaged or missing."""
+
     def require_movable(self) -> None:
-        """:raises StoreUnusable: If the rows must not or cannot be copied to the other engine."""
+        """:raises StoreUnusable: If the rows cannot be copied to the other engine."""
 
     def require_alone(self) -> None:
         """:raises StoreUnusable: If a service uses the store."""
@@ -85,7 +93,7 @@ def require_finished_jobs(store: MovedStore) -> None:
     if waiting := store.connection.execute(_WAITING_IMPORTS).get:
         raise StoreUnusable(
             f"{waiting} unfinished imports of {store.name} cannot be moved with their files; start its service, let "
-            "them finish or cancel them, and migrate again"
+            "them finish or cancel them, and run the same command again"
         )
 
 
@@ -102,14 +110,21 @@ def begin_or_go_on(target: MovedStore, source_state: str) -> bool:
             f"{target.name} is the unfinished target of another store, or the source was used since; delete all of the "
             "target, and migrate again"
         )
+    require_empty(target)
+    target.begin(source_state)
+    return False
+
+
+def require_empty(target: MovedStore) -> None:
+    """:raises StoreUnusable: If the store has rows, or is the unfinished target of another move."""
+    if meta.get(target.connection, meta.MIGRATION) is not None:
+        raise StoreUnusable(f"{target.name} is an unfinished target; delete all of it, and run the same command again")
     for table in tables():
         if table.name != "meta" and table.last_key(target.connection) is not None:
             raise StoreUnusable(
                 f"{target.name} is not empty: there are rows in {table.name}; name an empty folder or database as the "
                 "target"
             )
-    target.begin(source_state)
-    return False
 
 
 class SqliteStore:
@@ -122,14 +137,14 @@ class SqliteStore:
 
     @classmethod
     @contextmanager
-    def open(cls, settings: Settings, *, is_target: bool) -> Iterator[SqliteStore]:
+    def open(cls, settings: Settings, *, is_target: bool, work: Work = MIGRATION) -> Iterator[SqliteStore]:
         """:raises StoreUnusable: If it must not be opened, or another process uses it."""
         path = settings.database_path
         if not is_target:
             require_store(settings)
         with ExitStack() as held:
             lock = held.enter_context(lock_store(settings))
-            held.enter_context(_file_errors(path))
+            held.enter_context(_file_errors(path, work))
             if is_target and not path.exists():
                 _require_empty_folder(settings)
             lock.lock_database()
@@ -147,7 +162,7 @@ class SqliteStore:
     def reading(self) -> AbstractContextManager[object]:
         return nullcontext()
 
-    def require_movable(self) -> None:
+    def require_sound(self) -> None:
         damaged = [
             difference.sentence
             for covered in checksums.COVERED
@@ -161,6 +176,8 @@ class SqliteStore:
             )
         if renumbering.is_affected(self.connection):
             raise StoreUnusable(f"The ids in {self.name} need a repair; run `python app.py repair-ids` first")
+
+    def require_movable(self) -> None:
         if found := list(_with_nul(self.connection)):
             more = f", and {len(found) - NAMED} more" if len(found) > NAMED else ""
             raise StoreUnusable(
@@ -197,13 +214,13 @@ class SqliteStore:
 
 
 @contextmanager
-def _file_errors(path: Path) -> Iterator[None]:
+def _file_errors(path: Path, work: Work) -> Iterator[None]:
     try:
         yield
     except (OSError, apsw.Error) as error:
+        name, following = work
         raise StoreUnusable(
-            f"The migration stopped because {path} could not be read or written ({error}); look at its disk, and run "
-            "the same command again to go on"
+            f"{name} stopped because {path} could not be read or written ({error}); {following}"
         ) from error
 
 
