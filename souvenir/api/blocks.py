@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, StringConstraints
 
-from souvenir.api.fields import Clean, wire_time
+from souvenir.api.fields import AsOf, Clean, wire_time
 from souvenir.api.parameters import (
     COUNTED,
     AgentName,
@@ -53,6 +53,13 @@ Label = Annotated[
 
 _Value = Annotated[str, StringConstraints(max_length=MOST_MAX_CHARS), Clean]
 _Description = Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION_CHARS), Clean]
+_AsOf = Annotated[
+    AsOf | None,
+    Query(
+        description="Read the blocks as they were at this time: ISO-8601, UTC without an offset; a future time means "
+        "now. Blocks deleted since then are not included."
+    ),
+]
 _MaxChars = Annotated[int, Field(ge=1, le=MOST_MAX_CHARS)]
 
 
@@ -212,10 +219,15 @@ def create_block(
     responses=COUNTED,
 )
 def list_blocks(
-    scope: AgentReader, service: RunningService, response: Response, offset: Offset = 0, limit: Limit = 100
+    scope: AgentReader,
+    service: RunningService,
+    response: Response,
+    offset: Offset = 0,
+    limit: Limit = 100,
+    as_of: _AsOf = None,
 ) -> MemoryBlockList:
-    """List an agent's blocks in order of creation."""
-    found, total = service.blocks.page(scope, offset=offset, limit=limit)
+    """List an agent's blocks in order of creation, as they are now or as they were at a point in time."""
+    found, total = service.blocks.page(scope, as_of, offset=offset, limit=limit)
     set_total(response, total)
     return MemoryBlockList([MemoryBlock.of(block) for block in found])
 
@@ -229,9 +241,11 @@ def list_blocks(
     errors=[404],
     responses=_ETAG,
 )
-def get_block(label: Label, scope: AgentReader, service: RunningService, response: Response) -> MemoryBlock:
-    """Get a block by its label."""
-    return _tagged(service.blocks.get(scope, label), response)
+def get_block(
+    label: Label, scope: AgentReader, service: RunningService, response: Response, as_of: _AsOf = None
+) -> MemoryBlock:
+    """Get a block by its label, as it is now or as it was at a point in time."""
+    return _tagged(service.blocks.get(scope, label, as_of), response)
 
 
 @routes.put(

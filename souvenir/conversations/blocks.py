@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from souvenir.conversations.agents import ensure_agent
 from souvenir.core.concurrency import frees_space
@@ -68,18 +69,24 @@ class Blocks:
 
         return self._engine.write(scope, work)
 
-    def get(self, scope: Scope, label: str) -> Block:
-        """:raises AgentNotFound: If there is no such agent. :raises BlockNotFound: If it has no such block."""
-        with self._engine.namespace(scope) as (connection, _):
-            return _require_block(connection, require_agent(connection, scope).namespace_id, label)
+    def get(self, scope: Scope, label: str, as_of: datetime | None = None) -> Block:
+        """Return a block, as it was at a time if one is given.
 
-    def page(self, scope: Scope, *, offset: int, limit: int) -> tuple[Sequence[Block], int]:
-        """Return a page in order of creation, which is the order in the context, and the total number.
-
-        :raises AgentNotFound: If there is no such agent.
+        :raises AgentNotFound: If there is no such agent. :raises BlockNotFound: If it has, or had, no such block.
         """
         with self._engine.namespace(scope) as (connection, _):
-            return rows.page(connection, require_agent(connection, scope).namespace_id, offset=offset, limit=limit)
+            return _require_block(connection, require_agent(connection, scope).namespace_id, label, as_of)
+
+    def page(
+        self, scope: Scope, as_of: datetime | None = None, *, offset: int, limit: int
+    ) -> tuple[Sequence[Block], int]:
+        """Return a page in order of creation, which is the order in the context, and the total number.
+
+        :param as_of: As they were then; None for now. :raises AgentNotFound: If there is no such agent.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            agent = require_agent(connection, scope)
+            return rows.page(connection, agent.namespace_id, offset=offset, limit=limit, as_of=as_of)
 
     def history(self, scope: Scope, label: str, *, offset: int, limit: int) -> tuple[Sequence[BlockVersion], int]:
         """Return the versions of a block, newest first, and their total number.
@@ -166,8 +173,9 @@ class Blocks:
         return self._engine.write(scope, work)
 
 
-def _require_block(connection: Connection, namespace_id: int, label: str) -> Block:
-    block = rows.find(connection, namespace_id, label)
+def _require_block(connection: Connection, namespace_id: int, label: str, as_of: datetime | None = None) -> Block:
+    """:raises BlockNotFound: If there is no such block, or was none at that time."""
+    block = rows.find(connection, namespace_id, label, as_of)
     if block is None:
         raise BlockNotFound(label)
     return block

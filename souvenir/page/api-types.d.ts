@@ -9148,6 +9148,7 @@ export interface operations {
             query?: {
                 offset?: number;
                 limit?: number;
+                as_of?: string | null;
             };
             header?: never;
             path: {
@@ -9170,7 +9171,9 @@ export interface operations {
     };
     get_block: {
         parameters: {
-            query?: never;
+            query?: {
+                as_of?: string | null;
+            };
             header?: never;
             path: {
                 agent_name: string;

@@ -20,6 +20,12 @@ _COLUMNS = (
     "b.updated_at"
 )
 _FROM = f"SELECT {_COLUMNS} FROM blocks b JOIN agents a ON a.namespace_id = b.namespace_id"
+_FROM_THEN = (
+    "SELECT b.id, b.uid, a.uid, b.label, h.value, h.description, h.max_chars, h.read_only, h.version, b.created_at, "
+    "h.at FROM blocks b JOIN agents a ON a.namespace_id = b.namespace_id JOIN block_history h ON h.block_id = b.id "
+    "AND h.version = (SELECT max(version) FROM block_history WHERE block_id = b.id AND at <= ?)"
+)
+"""The blocks as they were at a time; the rest of the query follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +69,16 @@ class BlockVersion:
     at: datetime
 
 
-def find(connection: Connection, namespace_id: int, label: str) -> Block | None:
-    """:raises BlockUnreadable: If it is damaged."""
+def find(connection: Connection, namespace_id: int, label: str, as_of: datetime | None = None) -> Block | None:
+    """Return the block, as it was at a time if one is given.
+
+    :raises BlockUnreadable: If it is damaged.
+    """
+    chosen, given = _at(as_of)
     try:
-        return first(connection, Block, f"{_FROM} WHERE b.namespace_id = ? AND b.label = ?", (namespace_id, label))
+        return first(
+            connection, Block, f"{chosen} WHERE b.namespace_id = ? AND b.label = ?", (*given, namespace_id, label)
+        )
     except UNREADABLE as error:
         raise BlockUnreadable(label) from error
 
@@ -79,20 +91,35 @@ def key_of(connection: Connection, namespace_id: int, label: str) -> tuple[int, 
 
 
 def page(
-    connection: Connection, namespace_id: int, *, offset: int = 0, limit: int = NO_LIMIT
+    connection: Connection,
+    namespace_id: int,
+    *,
+    offset: int = 0,
+    limit: int = NO_LIMIT,
+    as_of: datetime | None = None,
 ) -> tuple[list[Block], int]:
-    """Return blocks in the order of their creation, and the total; a negative limit means no limit."""
+    """Return blocks in the order of their creation, and the total; a negative limit means no limit.
+
+    :param as_of: As they were then; None for now.
+    """
+    chosen, given = _at(as_of)
     rows = list(
         readable(
             connection,
             Block,
-            f"{_FROM} WHERE b.namespace_id = ? ORDER BY b.id LIMIT ? OFFSET ?",
-            (namespace_id, limit, offset),
+            f"{chosen} WHERE b.namespace_id = ? ORDER BY b.id LIMIT ? OFFSET ?",
+            (*given, namespace_id, limit, offset),
             table="blocks",
         )
     )
-    total = connection.execute("SELECT count(*) FROM blocks WHERE namespace_id = ?", (namespace_id,)).get
+    until = "" if as_of is None else " AND created_at <= ?"
+    total = connection.execute(f"SELECT count(*) FROM blocks WHERE namespace_id = ?{until}", (namespace_id, *given)).get
     return list(rows), int(total)
+
+
+def _at(as_of: datetime | None) -> tuple[str, tuple[int, ...]]:
+    """Return the query of the blocks at a time, and its parameters."""
+    return (_FROM, ()) if as_of is None else (_FROM_THEN, (to_us(as_of),))
 
 
 def versions(connection: Connection, block_id: int, *, offset: int, limit: int) -> tuple[list[BlockVersion], int]:

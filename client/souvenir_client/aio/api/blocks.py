@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from souvenir_client.aio.transport import AsyncTransport
 from souvenir_client.calls import NOT_SENT, Call, Listing, NotSent, Repeat, segment
 from souvenir_client.records.blocks import BlockHistoryPage, DeletedBlock
@@ -47,24 +49,41 @@ class AsyncBlocksOperations:
         )
 
     async def list(
-        self, agent_name: str, *, offset: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT
+        self,
+        agent_name: str,
+        *,
+        offset: int | NotSent = NOT_SENT,
+        limit: int | NotSent = NOT_SENT,
+        as_of: str | datetime | NotSent | None = NOT_SENT,
     ) -> Listing[MemoryBlock]:
-        """List an agent's blocks in order of creation. `GET /memory-blocks/{agent_name}`."""
+        """List an agent's blocks in order of creation, as they are now or as they were at a point in time.
+
+        `GET /memory-blocks/{agent_name}`.
+        """
         return await self._transport.send(
             Call(
                 "GET",
                 f"/memory-blocks/{segment(agent_name)}",
                 {200: list[MemoryBlock]},
-                query={"offset": offset, "limit": limit},
+                query={"offset": offset, "limit": limit, "as_of": as_of},
                 repeat=Repeat.SAFE,
             )
         )
 
-    async def get(self, agent_name: str, label: str) -> MemoryBlock:
-        """Get a block by its label. `GET /memory-blocks/{agent_name}/{label}`."""
+    async def get(
+        self, agent_name: str, label: str, *, as_of: str | datetime | NotSent | None = NOT_SENT
+    ) -> MemoryBlock:
+        """Get a block by its label, as it is now or as it was at a point in time.
+
+        `GET /memory-blocks/{agent_name}/{label}`.
+        """
         return await self._transport.send(
             Call(
-                "GET", f"/memory-blocks/{segment(agent_name)}/{segment(label)}", {200: MemoryBlock}, repeat=Repeat.SAFE
+                "GET",
+                f"/memory-blocks/{segment(agent_name)}/{segment(label)}",
+                {200: MemoryBlock},
+                query={"as_of": as_of},
+                repeat=Repeat.SAFE,
             )
         )
 
