@@ -35,6 +35,8 @@ MAX_WAITING = 1_000
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 GIVE_UP_S = 120.0
 CLOSE_S = 10.0
+INDEX_DELAY_S = 0.2
+"""Both sides of a call are usually stored by then, and embedded in one run of the model."""
 
 ROUTE = "proxy"
 """Of the idempotency keys."""
@@ -149,6 +151,7 @@ class Storing:
         try:
             self._indexing[place] = True
             while self._indexing[place]:
+                await asyncio.sleep(INDEX_DELAY_S)
                 self._indexing[place] = False
                 await self._repeated(said, index)
         except Exception as error:  # the boundary of a task: they are stored, and indexed with the next ones
