@@ -24,9 +24,10 @@ from souvenir.store.sqlite.schema import migrate
 from tests.fake_embedder import FakeEmbedder
 from tests.store.damage import behind_the_back, overwrite, overwrite_bytes
 from tests.store.make_database import DATABASES
+from tests.thoroughness import sampled
 
 AGENT = Scope("ann")
-FLIPS = 30
+FLIPS = sampled(10, 30)
 
 
 @pytest.fixture
