@@ -1,7 +1,7 @@
 """Starts Python programs of tests by forking a process that has imported the application.
 
 `python app.py` takes seconds to import it and to declare its routes, and the tests start it some hundred times. Tests
-of the start itself (tests/api/test_app.py, tests/access/test_first_key.py) run the command.
+of the start itself (some in tests/api/test_app.py and tests/access/test_first_key.py) run the command.
 """
 
 from __future__ import annotations

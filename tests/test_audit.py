@@ -138,6 +138,7 @@ def test_an_index_without_advisories_is_skipped_after_one_request(index, checkou
     assert index.asked == ["packaging/24.0"]
 
 
+@pytest.mark.thorough
 def test_a_pypi_that_fails_during_the_audit_is_skipped_with_one_line(index, checkout):
     index.failing.add("beta/2.0")
     done = audited(checkout, index.environment)
@@ -145,6 +146,7 @@ def test_a_pypi_that_fails_during_the_audit_is_skipped_with_one_line(index, chec
     assert done.stdout == f"{SKIPPED}PyPI's advisories cannot be reached.\n"
 
 
+@pytest.mark.thorough
 def test_a_silent_pypi_is_skipped_with_one_line(index, checkout):
     index.silent = True
     done = audited(checkout, index.environment)
@@ -152,12 +154,14 @@ def test_a_silent_pypi_is_skipped_with_one_line(index, checkout):
     assert done.stdout.startswith(SKIPPED)
 
 
+@pytest.mark.thorough
 def test_a_network_without_pypi_is_skipped_with_one_line(checkout):
     done = audited(checkout, {"HTTPS_PROXY": "http://127.0.0.1:9"})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{SKIPPED}PyPI's advisories cannot be reached.\n"
 
 
+@pytest.mark.thorough
 def test_a_lock_that_cannot_be_read_fails_and_is_not_skipped(index, checkout):
     (checkout / "requirements-dev.txt").write_text("alpha==1.0\n")
     done = audited(checkout, index.environment)

@@ -76,9 +76,9 @@ class Player:
                 self.ask(self._requests.refill(LEAST_HELD))
             self.ask(self._requests.draw())
 
-    def reach(self, operation: str) -> None:
+    def reach(self, operation: str, tries: int = MOST_TRIES) -> None:
         """Ask one operation until it answers, so that no game misses it by chance."""
-        for _ in range(MOST_TRIES):
+        for _ in range(tries):
             status, _answer = self.ask(self._requests.draw_of(operation))
             if status < 300:
                 return

@@ -19,6 +19,7 @@ from souvenir.core.settings import Settings
 from souvenir.store.sqlite.restore import restore_offline
 from tests.api.conftest import KEY, Start, start
 from tests.api.test_app import ROOT, START_TIMEOUT_S, served, stop
+from tests.forking import ForkedPython
 
 __all__ = ["start"]
 
@@ -46,7 +47,7 @@ def admin_keys(client: Any, secret: str) -> list[dict[str, Any]]:
 
 def test_the_first_start_on_a_network_logs_an_admin_key_once_and_keeps_it_in_a_private_file(tmp_path: Path):
     data_dir = tmp_path / "data"
-    with served(data_dir, **NETWORK) as (client, process, written):
+    with served(data_dir, ForkedPython, **NETWORK) as (client, process, written):
         [secret] = logged_keys(written)
         path = data_dir / "initial_admin_key"
         assert (path.read_text(), path.stat().st_mode & 0o777) == (f"{secret}\n", 0o600)
@@ -55,7 +56,7 @@ def test_the_first_start_on_a_network_logs_an_admin_key_once_and_keeps_it_in_a_p
         assert client.get("/api/keys/me", headers=with_key(secret)).json()["role"] == "admin"
         stop(process)
     path.unlink()
-    with served(data_dir, **NETWORK) as (client, _, written):
+    with served(data_dir, ForkedPython, **NETWORK) as (client, _, written):
         assert client.get("/memories").status_code == 401
         assert client.get("/memories", headers=with_key(secret)).status_code == 200
         assert logged_keys(written) == []
@@ -234,7 +235,7 @@ def composed(**variables: str) -> dict[str, str]:
 
 
 def test_docker_compose_up_needs_no_key_on_loopback_and_answers_no_page_that_rebinds_its_name(tmp_path: Path):
-    with served(tmp_path / "data", **composed()) as (client, _, written):
+    with served(tmp_path / "data", ForkedPython, **composed()) as (client, _, written):
         assert client.post("/memory/add", json={"text": "x", "source": "s"}).status_code == 200
         rebound = {"Host": "evil.example:8900", "Origin": "http://evil.example:8900", "Sec-Fetch-Site": "same-origin"}
         for path in ("/api/keys", "/memory/add", "/mcp"):
@@ -244,7 +245,7 @@ def test_docker_compose_up_needs_no_key_on_loopback_and_answers_no_page_that_reb
 
 
 def test_docker_compose_up_on_a_network_makes_a_key(tmp_path: Path):
-    with served(tmp_path / "data", **composed(BIND="0.0.0.0")) as (client, _, written):
+    with served(tmp_path / "data", ForkedPython, **composed(BIND="0.0.0.0")) as (client, _, written):
         [secret] = logged_keys(written)
         assert client.get("/memories").status_code == 401
         assert client.get("/memories", headers={**with_key(secret), "Host": "souvenir.lan"}).status_code == 200

@@ -203,7 +203,9 @@ def test_a_key_for_the_path_can_do_what_the_route_does(seeded: TestClient, opera
     assert fits(answer.json()), answer.text
 
 
-@pytest.mark.parametrize("prefixes", [OUTSIDE, BESIDE], ids=["outside", "beside"])
+@pytest.mark.parametrize(
+    "prefixes", [pytest.param(OUTSIDE, id="outside", marks=pytest.mark.thorough), pytest.param(BESIDE, id="beside")]
+)
 @pytest.mark.parametrize("operation", [one for one in FOR_WRITERS if str(one) not in BELOW_ITS_OWN_PATH], ids=str)
 def test_a_key_for_another_path_sees_and_changes_nothing(
     untouched: TestClient, operation: Operation, prefixes: list[str]

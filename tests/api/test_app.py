@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +17,10 @@ import httpx
 import pytest
 
 import app as program
+from benchmarks.service import Process, StartProcess, start_python
 from souvenir import VERSION
 from souvenir.store.sqlite.locks import lock_folder
+from tests.forking import ForkedPython
 
 pytestmark = pytest.mark.sqlite_only(reason="starts the program on the file of a folder")
 
@@ -33,38 +36,38 @@ def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def served(data_dir: Path, **settings: str) -> Iterator[tuple[httpx.Client, subprocess.Popen[str], list[str]]]:
-    """A client of `python app.py` on a free port, the process, and what it has written to standard error so far."""
+def served(
+    data_dir: Path, start: StartProcess = start_python, **settings: str
+) -> Iterator[tuple[httpx.Client, Process, list[str]]]:
+    """A client of `python app.py` on a free port, the process, and what it has written so far.
+
+    :param start: `ForkedPython` where the start of Python is not what a test is about: it takes seconds.
+    """
     environment = {**os.environ, "DATA_DIR": str(data_dir), "PORT": "0", "LOG_FORMAT": "json", **settings}
-    process = subprocess.Popen(
-        [sys.executable, "app.py"],
-        cwd=ROOT,
-        env=environment,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stderr is not None
+    log_path = data_dir.parent / f"{data_dir.name}.log"
+    log_path.touch()
     written: list[str] = []
-    try:
-        for line in process.stderr:
-            written.append(line)
-            if port := re.search(r"running on http://\S+?:(\d+) ", line):
-                loopback = "[::1]" if settings.get("HOST") == "::" else "127.0.0.1"
-                address = f"http://{loopback}:{port[1]}"
-                with httpx.Client(base_url=address, timeout=START_TIMEOUT_S, trust_env=False) as client:
-                    yield client, process, written
-                break
-        else:
-            pytest.fail("".join(written))
-    finally:
-        process.kill()
-        written += process.stderr.readlines()
-        process.stderr.close()
-        process.wait()
+    with log_path.open(encoding="utf-8") as log:
+        log.seek(0, os.SEEK_END)
+        process = start(["app.py"], environment, log_path)
+        try:
+            while not (port := re.search(r"running on http://\S+?:(\d+) .*\n", "".join(written))):
+                if process.poll() is not None:
+                    pytest.fail("".join([*written, *log]))
+                time.sleep(0.02)
+                written += log.readlines()
+            loopback = "[::1]" if settings.get("HOST") == "::" else "127.0.0.1"
+            address = f"http://{loopback}:{port[1]}"
+            with httpx.Client(base_url=address, timeout=START_TIMEOUT_S, trust_env=False) as client:
+                yield client, process, written
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+            process.wait()
+            written += log.readlines()
 
 
-def stop(process: subprocess.Popen[str]) -> int:
+def stop(process: Process) -> int:
     process.send_signal(signal.SIGTERM)
     return process.wait(timeout=START_TIMEOUT_S)
 
@@ -110,7 +113,7 @@ def test_a_setting_that_cannot_be_used_is_named_and_not_shown(data_dir: Path, ca
 
 
 def test_check_and_restore_work_on_a_stopped_service(data_dir: Path, capsys):
-    with served(data_dir) as (client, process, _):
+    with served(data_dir, ForkedPython) as (client, process, _):
         client.post("/memory/add", json={"text": "red apple", "source": "s"}).raise_for_status()
         name = client.post("/snapshots").json()["snapshot"]
         stop(process)
@@ -121,7 +124,7 @@ def test_check_and_restore_work_on_a_stopped_service(data_dir: Path, capsys):
     assert "no-such-backup" in capsys.readouterr().err
     assert program.main(["restore", name]) == 0
     assert capsys.readouterr().out.splitlines()[0].startswith(f"Restored {name}")
-    with served(data_dir) as (client, _, _):
+    with served(data_dir, ForkedPython) as (client, _, _):
         assert client.get("/memory/1").json()["text"] == "red apple"
         found = client.post("/search", json={"query": "fruit"})
         assert found.status_code == 200, found.text

@@ -46,7 +46,7 @@ WITH_MODEL = schemathesis.openapi.from_dict(copy.deepcopy(DOCUMENT))
 
 READY_WITHIN_S = 30.0
 
-EXAMPLES = {schemathesis.GenerationMode.POSITIVE: sampled(3, 12), schemathesis.GenerationMode.NEGATIVE: sampled(2, 10)}
+EXAMPLES = {schemathesis.GenerationMode.POSITIVE: sampled(2, 12), schemathesis.GenerationMode.NEGATIVE: sampled(1, 10)}
 """Requests of each operation and role. Drawing wrong ones takes four times as long."""
 
 KEYS: dict[Role, str] = {Role.ADMIN: KEY}

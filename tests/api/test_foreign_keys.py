@@ -26,12 +26,13 @@ from tests.api.conftest import BASE_URL, KEY
 from tests.api.operations import AGENT, DOCUMENT, OPERATIONS, Operation
 from tests.api.test_agents import ENV, key_for
 from tests.fake_embedder import FakeEmbedder, fake_of
+from tests.thoroughness import sampled
 
 OWN = "tenant-b"
 ME, OTHER = Party("me", "mine", "zqm", agent=OWN), Party("other", "theirs", "zqo", agent=AGENT)
 FOR_KEYS = [one for one in OPERATIONS if one.role in (Role.READ_ONLY, Role.READ_WRITE)]
 TOOLS = [tool for tier in TIERS.values() for tool in tier]
-TURNS = 6
+TURNS = sampled(2, 6)
 SECRET = "zqo0123456789abcdef"
 STORED = 5
 

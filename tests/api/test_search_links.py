@@ -45,7 +45,14 @@ def hit(client: TestClient, add: Add) -> int:
     return found
 
 
-@pytest.mark.parametrize("type_", ["related_to", "blocked_by", "caused_by", "reinforces"])
+@pytest.mark.parametrize(
+    "type_",
+    [
+        "related_to",
+        "caused_by",
+        *(pytest.param(one, marks=pytest.mark.thorough) for one in ("blocked_by", "reinforces")),
+    ],
+)
 @pytest.mark.parametrize("outgoing", [True, False])
 def test_a_memory_that_a_user_linked_with_a_hit_is_a_result(
     client: TestClient, add: Add, hit: int, type_: str, outgoing: bool

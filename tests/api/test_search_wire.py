@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from tests.api.conftest import Add, Start
 from tests.models.reranking.models import write_cross_encoder
+from tests.thoroughness import sampled
 
 COLOURS = ("red", "green", "blue", "cyan", "teal", "pink", "grey", "fox", "violin", "harbour")
 NEVER_RISING = ("score", "rrf_score", "base_rrf_score", "relative_score")
@@ -62,7 +63,7 @@ def answers(client: TestClient, options: dict[str, Any]) -> Iterator[list[dict[s
         yield part["results"]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", range(1, 1 + sampled(1, 2)))
 @pytest.mark.parametrize("service", ["sum", "rrf", "rerank"])
 def test_no_score_rises_from_one_result_to_the_next(start: Start, folder: Path, service: str, seed: int):
     settings = {"rerank_model": str(folder), "rerank_deadline_ms": 60_000} if service == "rerank" else {}

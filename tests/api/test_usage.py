@@ -16,6 +16,7 @@ from souvenir.core.types import MemoryDraft, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.server.usage import Usage
 from souvenir.store.admin.usage import KEPT_DAYS, MAX_ROWS, OTHER
+from souvenir.store.sqlite import connections
 from tests.api.conftest import KEY, Start
 from tests.fake_embedder import FakeEmbedder
 
@@ -215,7 +216,14 @@ def test_sources_and_sessions_of_an_unknown_namespace_are_not_stored(engine: Mem
     counted.close()
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let connections wait for a lock for a moment only."""
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 50)
+
+
 @pytest.mark.sqlite_only(reason="locks the file")
+@pytest.mark.usefixtures("impatient")
 def test_calls_that_could_not_be_written_are_written_later(engine: MemoryEngine):
     counted = Usage(engine, clock=lambda: NOW)
     with engine.namespace(Scope()) as (connection, _):

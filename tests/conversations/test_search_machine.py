@@ -303,6 +303,6 @@ class ConversationMachine(RuleBasedStateMachine):
 
 pytestmark = pytest.mark.sqlite_only(reason="tests/store/postgres/test_state_machines.py drives the machine there")
 ConversationMachine.TestCase.settings = hypothesis_settings(
-    max_examples=sampled(8, 20), stateful_step_count=20, deadline=None
+    max_examples=sampled(5, 20), stateful_step_count=20, deadline=None
 )
 TestConversation = ConversationMachine.TestCase

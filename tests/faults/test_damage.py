@@ -12,7 +12,7 @@ SEED = 22
 
 
 def test_damaged_indexes_change_no_answer(tmp_path):
-    trials = sampled(6, 12)
+    trials = sampled(3, 12)
     outcome = INDEXES.run(trials, SEED, tmp_path)
     assert outcome.trials == trials
     assert outcome.faults == ()
@@ -32,7 +32,7 @@ def test_damage_of_a_database_or_its_log_that_nothing_says_is_reported(tmp_path)
 
 
 def test_damage_of_a_database_or_its_log_is_refused_or_said(tmp_path):
-    trials = sampled(10, 20)
+    trials = sampled(5, 20)
     outcome = DATABASES.run(trials, SEED, tmp_path)
     assert outcome.trials == trials
     assert outcome.faults == ()

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.faults.power import POWER
 from tests.thoroughness import sampled
 
-STATES = sampled(16, 40)
+STATES = sampled(8, 40)
 SEED = 22
 
 

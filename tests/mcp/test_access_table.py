@@ -114,7 +114,11 @@ def test_the_table_has_every_tool():
 
 
 @pytest.mark.parametrize(
-    "kind", ["env", "bearer", "admin", "read-write", "read-only", "prefixes", "read-only prefixes"]
+    "kind",
+    [
+        *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("env", "bearer")),
+        *("admin", "read-write", "read-only", "prefixes", "read-only prefixes"),
+    ],
 )
 def test_a_key_is_offered_exactly_the_tools_that_it_may_call(ask: Asking, kind):
     headers = {

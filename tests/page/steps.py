@@ -9,8 +9,9 @@ from weakref import WeakKeyDictionary
 
 from playwright.sync_api import Locator, Page, Request, expect
 
-from tests.page.browsing import Theme
+from tests.page.browsing import WIDE, Theme
 from tests.page.requirements import NODE_MODULES
+from tests.thoroughness import THOROUGH
 
 AXE = NODE_MODULES / "axe-core" / "axe.min.js"
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
@@ -92,14 +93,19 @@ def drawer(page: Page) -> Locator:
     return page.get_by_role("complementary")
 
 
-def accessibility_violations(page: Page) -> list[str]:
+def themes_at(width: int) -> tuple[Theme, ...]:
+    """Return the themes to check at a width where others are checked too: all in the long form, else one of them."""
+    return THEMES if THOROUGH else ("light",) if width == WIDE[0] else ("dark",)
+
+
+def accessibility_violations(page: Page, themes: tuple[Theme, ...] = THEMES) -> list[str]:
     """Each violation of WCAG 2.2 A and AA that axe-core finds in the tab, in dark and in light, with the elements.
 
     axe-core is evaluated through the browser's debugging protocol, to which the Content Security Policy does not apply.
     """
     if page.evaluate("typeof axe") == "undefined":
         page.evaluate(AXE.read_text(encoding="utf-8"))
-    return [violation for theme in THEMES for violation in _violations_in(page, theme)]
+    return [violation for theme in themes for violation in _violations_in(page, theme)]
 
 
 def _violations_in(page: Page, theme: Theme) -> list[str]:

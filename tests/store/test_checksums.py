@@ -24,15 +24,16 @@ from souvenir.store.sqlite.schema import migrate
 from tests.fake_embedder import FakeEmbedder
 from tests.store.damage import behind_the_back, overwrite, overwrite_bytes
 from tests.store.make_database import DATABASES
+from tests.thoroughness import sampled
 
 AGENT = Scope("ann")
-FLIPS = 30
+FLIPS = sampled(10, 30)
 
 
-@pytest.fixture
-def stored(tmp_path: Path) -> Settings:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A stopped store with an example of everything."""
-    settings = Settings(data_dir=tmp_path)
+    settings = Settings(data_dir=tmp_path_factory.mktemp("filled"))
     shutil.copyfile(DATABASES / "v10.db", settings.database_path)
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
         for number in range(20):
@@ -46,6 +47,12 @@ def stored(tmp_path: Path) -> Settings:
     return settings
 
 
+@pytest.fixture
+def stored(filled: Settings, tmp_path: Path) -> Settings:
+    """A copy of it."""
+    return Settings(data_dir=shutil.copytree(filled.data_dir, tmp_path / "data"))
+
+
 def differences(connection: apsw.Connection) -> list[Difference]:
     return [one for covered in COVERED for one in checksums.differences(connection, covered.table)]
 
@@ -56,8 +63,8 @@ def checked(settings: Settings) -> list[str]:
 
 
 @pytest.mark.parametrize("covered", COVERED, ids=lambda covered: str(covered.table))
-def test_the_triggers_in_the_database_are_those_of_the_covered_columns(covered: Covered, stored: Settings):
-    with closing(open_writer(stored.database_path)) as connection:
+def test_the_triggers_in_the_database_are_those_of_the_covered_columns(covered: Covered, filled: Settings):
+    with closing(open_writer(filled.database_path)) as connection:
         found = set(
             connection.execute(
                 "SELECT sql || ';' FROM sqlite_schema WHERE type = 'trigger' AND name LIKE ? || '_checksum_%'",

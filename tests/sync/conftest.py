@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
+import botocore.session
 import pytest
 
+from souvenir.sync import encryption
 from tests.vendors.s3 import ACCESS_KEY_ID, BUCKET, SECRET, S3Server
 
 PASSPHRASE = "correct horse battery staple"
+CHEAP_LOG2_N = 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cheap_keys() -> Iterator[None]:
+    """Derive keys with cheap parameters of scrypt, which are in each header; one test uses the real ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encryption, "SCRYPT_LOG2_N", CHEAP_LOG2_N)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _models_read_once() -> Iterator[None]:
+    """Every client would read and parse botocore's description of S3 again, which takes longer than a transfer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.session, "create_loader", cache(botocore.session.create_loader))
+        yield
 
 
 @pytest.fixture(scope="session")

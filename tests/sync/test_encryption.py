@@ -6,9 +6,11 @@ import io
 
 import pytest
 
+from souvenir.sync import encryption
 from souvenir.sync.encryption import CHUNK_BYTES, TAG_BYTES, NotAuthentic, WrongPassphrase, decrypted, encrypted
 
 HEADER_BYTES = 72
+SHIPPED_LOG2_N = encryption.SCRYPT_LOG2_N
 CHUNK = CHUNK_BYTES + TAG_BYTES
 
 
@@ -18,6 +20,11 @@ def seal(plain: bytes, passphrase: str = "secret", context: bytes = b"a") -> byt
 
 def unseal(stored: bytes, passphrase: str = "secret", context: bytes = b"a") -> bytes:
     return b"".join(decrypted(io.BytesIO(stored), passphrase, context))
+
+
+@pytest.fixture
+def shipped_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encryption, "SCRYPT_LOG2_N", SHIPPED_LOG2_N)
 
 
 def text_of(size: int) -> bytes:
@@ -41,6 +48,13 @@ def test_a_file_of_any_size_comes_back(size):
     assert unseal(stored) == plain
     chunks = max(1, -(-size // CHUNK_BYTES))
     assert len(stored) == HEADER_BYTES + size + TAG_BYTES * chunks
+
+
+@pytest.mark.usefixtures("shipped_parameters")
+def test_keys_cost_what_owasp_recommends():
+    stored = seal(b"the staging database moved")
+    assert tuple(stored[14:17]) == (17, 8, 1)
+    assert unseal(stored) == b"the staging database moved"
 
 
 def test_short_reads_of_the_source_change_nothing(plain, stored):

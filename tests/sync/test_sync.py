@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 
+from souvenir.command_line import main
 from souvenir.core.settings import Settings
 from souvenir.store.sqlite.backups import Backups
 from tests.api.conftest import Start, start  # noqa: F401
@@ -411,14 +411,12 @@ def test_only_admins_may_sync(start, sync_values):  # noqa: F811
     assert client.get("/sync/status", headers=admin).status_code == 200
 
 
-def test_the_package_is_named_if_it_is_missing(tmp_path, sync_values):
-    code = (
-        "import sys; sys.modules['boto3'] = None\nfrom souvenir.command_line import main\nsys.exit(main(['sync-list']))"
-    )
-    environment = {"SYNC_BUCKET": BUCKET, "DATA_DIR": str(tmp_path), "PATH": ""}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "install requirements-sync.txt" in done.stderr
+def test_the_package_is_named_if_it_is_missing(tmp_path, sync_values, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    for name, value in {"SYNC_BUCKET": BUCKET, "DATA_DIR": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    assert main(["sync-list"]) == 1
+    assert "install requirements-sync.txt" in capsys.readouterr().err
 
 
 def test_secrets_are_not_shown_by_the_settings(sync_values):

@@ -16,7 +16,7 @@ from tests.thoroughness import sampled
 from tests.transfer.stores import PATIENCE_S, Store, lines_of, ndjson, open_store
 
 PROCESS = "tests.transfer.importing_process"
-ROUNDS = sampled(2, 4)
+ROUNDS = sampled(1, 4)
 LINES = 800
 AT = "2023-05-08T09:30:00+00:00"
 

@@ -48,12 +48,13 @@ class S3Server:
             stderr=subprocess.DEVNULL,
         )
         self.client = client_of(self.address)
+        self._http = httpx.Client(base_url=self.address, trust_env=False, verify=False)
 
     def wait(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
             try:
-                httpx.get(f"{self.address}/moto-api/data.json", trust_env=False)
+                self._http.get("/moto-api/data.json")
             except httpx.TransportError:
                 assert time.monotonic() < deadline, "moto did not start"
                 time.sleep(0.05)
@@ -62,7 +63,7 @@ class S3Server:
 
     def reset(self) -> None:
         """Delete everything and make the bucket."""
-        httpx.post(f"{self.address}/moto-api/reset", trust_env=False).raise_for_status()
+        self._http.post("/moto-api/reset").raise_for_status()
         self.client.create_bucket(Bucket=BUCKET)
 
     def objects(self) -> list[str]:
@@ -76,6 +77,7 @@ class S3Server:
         self.client.put_object(Bucket=BUCKET, Key=key, Body=content)
 
     def close(self) -> None:
+        self._http.close()
         self._process.kill()
         self._process.wait()
 

@@ -78,9 +78,14 @@ def differences(document: dict[str, Any], operation: dict[str, Any], parameter: 
     return [f"{name}: {found}, not {known}" for name, (known, found) in expected.items() if found != known]
 
 
+@pytest.fixture(scope="module")
+def document(shared_client) -> dict[str, Any]:  # noqa: F811
+    served: dict[str, Any] = shared_client.get("/openapi.json").json()
+    return served
+
+
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_an_operation_has_the_parameters_of_the_wire(shared_client, name):  # noqa: F811
-    document = shared_client.get("/openapi.json").json()
+def test_an_operation_has_the_parameters_of_the_wire(document, name):
     method, path = name.split()
     operation = document["paths"][path][method.lower()]
     found = {

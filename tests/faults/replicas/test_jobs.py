@@ -96,8 +96,11 @@ def let_speak(replica: Replica) -> None:
 
 @pytest.mark.parametrize(
     ("break_it", "repair"),
-    [(Replica.pause, Replica.go_on), (silence, let_speak), (Replica.kill, Replica.start)],
-    ids=["stopped", "cut off", "killed"],
+    [
+        pytest.param(Replica.pause, Replica.go_on, id="stopped"),
+        pytest.param(silence, let_speak, id="cut off", marks=pytest.mark.thorough),
+        pytest.param(Replica.kill, Replica.start, id="killed", marks=pytest.mark.thorough),
+    ],
 )
 def test_a_job_is_completed_once_by_another_replica(cluster: Cluster, model: LLMVendor, break_it: Break, repair: Break):
     job_id = submit(cluster.replicas[0], SAID)

@@ -25,9 +25,9 @@ def rounds(module_folder: Path) -> Iterator[Rounds]:
 @pytest.mark.parametrize(
     "fault",
     [
-        "kill -9 of a replica",
+        pytest.param("kill -9 of a replica", marks=pytest.mark.thorough),
         "SIGSTOP, longer than the lease",
-        "replica cut off from the database",
+        pytest.param("replica cut off from the database", marks=pytest.mark.thorough),
         "kill -9 of the database",
     ],
 )

@@ -219,4 +219,4 @@ def test_the_key_of_a_key_is_itself(name):
 
 @pytest.mark.parametrize("piece", ["a", "-", "中1", "a.b", "A of ", "1,", "ﷺ", "a_", "[A", "```\n", "May "])
 def test_a_long_text_of_anything_is_read_in_bounded_time(piece):
-    assert_linear(mentioned, piece * (1_000_000 // len(piece)))
+    assert_linear(mentioned, piece * (250_000 // len(piece)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,13 +14,24 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.models.embedding.onnx_embedder import OnnxEmbedder
 
 
+@pytest.fixture(scope="module")
+def embedder() -> Iterator[OnnxEmbedder]:
+    with closing(OnnxEmbedder()) as embedder:
+        yield embedder
+
+
 @pytest.fixture
-def engine(tmp_path: Path):
-    embedder = OnnxEmbedder()
-    opened = MemoryEngine.open(Settings(data_dir=tmp_path / "data"), embedder)
-    yield opened
-    opened.close()
-    embedder.close()
+def engine(embedder: OnnxEmbedder, tmp_path: Path) -> Iterator[MemoryEngine]:
+    with closing(MemoryEngine.open(Settings(data_dir=tmp_path / "data"), embedder)) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def filled(embedder: OnnxEmbedder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryEngine]:
+    """With the memories of STORED, for tests that only search."""
+    with closing(MemoryEngine.open(Settings(data_dir=tmp_path_factory.mktemp("filled")), embedder)) as engine:
+        engine.add_batch(Scope(), [MemoryDraft(one, "s") for one in STORED])
+        yield engine
 
 
 def test_a_query_in_an_unknown_script_is_ranked_by_its_words(engine: MemoryEngine):
@@ -73,33 +86,30 @@ STORED = [
 
 @pytest.mark.parametrize("text", [IDENTIFIER, "ERR-4042", "fly.io", f"where is {IDENTIFIER}"])
 @pytest.mark.parametrize("vector_weight", [0.0, 0.3, 0.99, 1.0])
-def test_a_query_for_an_identifier_has_an_order_at_every_weight(engine: MemoryEngine, text: str, vector_weight: float):
-    engine.add_batch(Scope(), [MemoryDraft(one, "s") for one in STORED])
-    hits = engine.search(Scope(), SearchQuery(text, weights=Weights(vector=vector_weight))).hits
+def test_a_query_for_an_identifier_has_an_order_at_every_weight(filled: MemoryEngine, text: str, vector_weight: float):
+    hits = filled.search(Scope(), SearchQuery(text, weights=Weights(vector=vector_weight))).hits
     assert hits[0].memory.text == next(one for one in STORED if text.removeprefix("where is ") in one)
     assert len({hit.parts.raw_score for hit in hits}) > 1
     assert hits[0].score > hits[-1].score
 
 
 @pytest.mark.parametrize("text", [IDENTIFIER, f"where is {IDENTIFIER}"])
-def test_an_illegible_query_by_meaning_alone_is_ordered_by_similarity(engine: MemoryEngine, text: str):
-    engine.add_batch(Scope(), [MemoryDraft(one, "s") for one in STORED])
-    hits = engine.search(Scope(), SearchQuery(text, weights=Weights(vector=1.0))).hits
+def test_an_illegible_query_by_meaning_alone_is_ordered_by_similarity(filled: MemoryEngine, text: str):
+    hits = filled.search(Scope(), SearchQuery(text, weights=Weights(vector=1.0))).hits
     scores = [hit.parts.raw_score for hit in hits]
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) == len(scores)
     assert all(hit.parts.parts["lexical"] == 0.0 for hit in hits)
-    plain = engine.search(Scope(), SearchQuery(text, hybrid=False)).hits
+    plain = filled.search(Scope(), SearchQuery(text, hybrid=False)).hits
     similarity = [hit.parts.parts["similarity"] for hit in plain]
     assert similarity == sorted(similarity, reverse=True)
     assert len(set(similarity)) == len(similarity)
     assert plain[0].memory.id == hits[0].memory.id
 
 
-def test_an_illegible_query_is_not_judged_by_meaning_at_any_weight(engine: MemoryEngine):
-    engine.add_batch(Scope(), [MemoryDraft(one, "s") for one in STORED])
+def test_an_illegible_query_is_not_judged_by_meaning_at_any_weight(filled: MemoryEngine):
     by_default, by_meaning = (
-        engine.search(Scope(), SearchQuery("0b51c7d2e9f3a684", weights=weights))
+        filled.search(Scope(), SearchQuery("0b51c7d2e9f3a684", weights=weights))
         for weights in (Weights(), Weights(vector=1.0))
     )
     assert by_default.relevance == by_meaning.relevance

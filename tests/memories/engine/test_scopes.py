@@ -24,6 +24,7 @@ from souvenir.memories.deduplication import Deduplication
 from souvenir.memories.engine import MemoryEngine
 from tests.memories.engine.conftest import OpenEngine
 from tests.memories.engine.verbs import add, memory, stored, texts
+from tests.thoroughness import sampled
 
 ADMIN = Scope(actor="admin")
 OURS = Scope(actor="ours", sources=("proj/a",))
@@ -214,7 +215,7 @@ def test_results_and_scores_of_a_scope_do_not_depend_on_other_memories(open_engi
     """Neither through rare words, lengths, means and repaired words nor through neighbours."""
     dice = random.Random(7)
     shared, alone = open_engine(), open_engine(data_dir=tmp_path / "alone")
-    for number in range(120):
+    for number in range(sampled(60, 120)):
         text = " ".join(dice.choices(WORDS, k=dice.randint(2, 30)))
         mine = [add(engine, text, f"proj/a/{number % 5}", scope=OURS) for engine in (shared, alone)]
         theirs = " ".join(dice.choices(WORDS + ONLY_THEIRS, k=dice.randint(2, 30)))
@@ -234,7 +235,7 @@ def test_results_and_scores_of_a_scope_do_not_depend_on_other_memories(open_engi
                 case 11:  # it leaves the scope
                     engine.update(ADMIN, id_, MemoryPatch(source="elsewhere"))
         assert found_in(shared, theirs, hybrid=True) == found_in(alone, theirs, hybrid=True)
-    queries = [" ".join(dice.choices(WORDS + ONLY_THEIRS, k=dice.randint(1, 4))) for _ in range(60)]
+    queries = [" ".join(dice.choices(WORDS + ONLY_THEIRS, k=dice.randint(1, 4))) for _ in range(sampled(20, 60))]
     queries += ["ambre", "qartz", "velvt lagon", "cdear timbr"]
     for query in queries:
         for hybrid in (True, False):

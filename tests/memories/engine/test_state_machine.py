@@ -446,6 +446,6 @@ class EngineWithBackups(EngineMachine):
 
 
 EngineWithBackups.TestCase.settings = hypothesis_settings(
-    max_examples=sampled(12, 60), stateful_step_count=30, deadline=None
+    max_examples=sampled(8, 60), stateful_step_count=30, deadline=None
 )
 TestEngine = EngineWithBackups.TestCase

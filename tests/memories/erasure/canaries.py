@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache, partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,10 @@ class Garden:
         self.planted: dict[str, list[str]] = defaultdict(list)
         self.message_id = ""
         self.memory_ids: list[int] = []
-        self._keys = count()
+
+    def moved_to(self, service: Service) -> Garden:
+        """Return a copy for a service on a copy of the folder."""
+        return copy.deepcopy(self, {id(self.service): service})
 
     def word(self, part: str) -> str:
         """Return a new canary."""
@@ -132,7 +135,7 @@ class Garden:
         self.service.feedback.record(scope, judged)
         missed = MemoryDraft(self.text("source"), "diary/missed")
         self.service.feedback.report_missed(scope, missed, context=self.text("source"))
-        below = f"diary/{next(self._keys)}"
+        below = f"diary/{len(self.planted['source'])}"
         merged = engine.add_batch(
             scope, [MemoryDraft(self.text("source"), below, **self.owned("source")) for _ in range(2)]
         )

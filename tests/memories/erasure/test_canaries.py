@@ -19,12 +19,14 @@ from souvenir.server.service import Service
 from tests.api.conftest import BASE_URL
 from tests.fake_embedder import FakeEmbedder, fake_of
 from tests.memories.erasure.canaries import LEARNED, Garden, found_in, stored
+from tests.thoroughness import sampled
 
 pytestmark = pytest.mark.sqlite_only(reason="looks for erased bytes in files and backups")
 
 PATIENCE_S = 60.0
 ANN, BEN = Scope("ann", "gardener"), Scope("ben", "gardener")
 HOLD = "holdtheline"
+SEASONS = 4
 
 
 class Holding(FakeEmbedder):
@@ -47,42 +49,74 @@ def embedder() -> Iterator[Holding]:
     embedder.let.set()
 
 
-@pytest.fixture
-def client(tmp_path: Path, embedder: Holding) -> Iterator[TestClient]:
-    app = create_app(Settings(data_dir=tmp_path / "data", max_backups=50), embedder, fake_of)
-    with TestClient(app, base_url=BASE_URL) as client:
-        yield client
+def served(data_dir: Path, embedder: FakeEmbedder) -> TestClient:
+    return TestClient(create_app(Settings(data_dir=data_dir, max_backups=50), embedder, fake_of), base_url=BASE_URL)
 
 
-@pytest.fixture
-def service(client: TestClient) -> Service:
+def service_of(client: TestClient) -> Service:
     service: Service = client.app.state.service  # type: ignore[attr-defined]
     return service
 
 
 Gardens = tuple[Garden, Garden]
+Seasons = dict[str, set[str]]
+"""The content of the store at each backup, by backup name."""
+
+
+def plant_season(service: Service, gardens: Gardens, seasons: Seasons) -> None:
+    """Let both agents plant, search, and make a backup and snapshots."""
+    for garden in gardens:
+        garden.plant()
+    for scope in (ANN, BEN):
+        service.engine.search(scope, SearchQuery("words"))
+        service.conversations.search(scope, MessageQuery("words"))
+    backup = service.engine.back_up(reason=f"season{len(seasons)}").name
+    seasons[backup] = stored(service, [word for garden in gardens for word in garden.all()])
+    service.engine.snapshot()
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Gardens, Seasons]:
+    """A folder with the first seasons of two agents."""
+    folder, seasons = tmp_path_factory.mktemp("grown") / "data", Seasons()
+    with served(folder, FakeEmbedder()) as client:
+        service = service_of(client)
+        gardens = Garden(service, ANN, 1), Garden(service, BEN, 2)
+        for _ in range(SEASONS - 1):
+            plant_season(service, gardens, seasons)
+    return folder, gardens, seasons
 
 
 @pytest.fixture
-def seasons() -> dict[str, set[str]]:
-    """The content of the store at each backup, by backup name."""
-    return {}
+def client(tmp_path: Path, embedder: Holding, request: pytest.FixtureRequest) -> Iterator[TestClient]:
+    if "gardens" in request.fixturenames:
+        folder, *_ = request.getfixturevalue("grown")
+        shutil.copytree(folder, tmp_path / "data")
+    with served(tmp_path / "data", embedder) as client:
+        yield client
 
 
 @pytest.fixture
-def gardens(service: Service, seasons: dict[str, set[str]]) -> Gardens:
-    """Two agents with four seasons each, and a backup and snapshots after each season."""
-    ann, ben = Garden(service, ANN, 1), Garden(service, BEN, 2)
-    for season in range(4):
-        ann.plant()
-        ben.plant()
-        for scope in (ANN, BEN):
-            service.engine.search(scope, SearchQuery("words"))
-            service.conversations.search(scope, MessageQuery("words"))
-        backup = service.engine.back_up(reason=f"season{season}").name
-        seasons[backup] = stored(service, ann.all() + ben.all())
-        service.engine.snapshot()
-    return ann, ben
+def service(client: TestClient) -> Service:
+    return service_of(client)
+
+
+@pytest.fixture
+def seasons(grown: tuple[Path, Gardens, Seasons]) -> Seasons:
+    return dict(grown[2])
+
+
+@pytest.fixture
+def gardens(service: Service, grown: tuple[Path, Gardens, Seasons], seasons: Seasons) -> Gardens:
+    """Two agents with four seasons each, of which the service that runs saw the last."""
+    gardens = grown[1][0].moved_to(service), grown[1][1].moved_to(service)
+    plant_season(service, gardens, seasons)
+    return gardens
+
+
+def restored(seasons: Seasons) -> list[tuple[str, set[str]]]:
+    """Return the backups that a test restores: the first and the last, or all of them."""
+    return list(seasons.items())[:: sampled(SEASONS - 1, 1)]
 
 
 def erase(client: TestClient, selector: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -122,7 +156,7 @@ def previewed(client: TestClient, selector: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("part", ["agent", "user", "session", "message", "found", "source", "block"])
 def test_erased_data_is_in_no_file_and_does_not_come_back(
-    client: TestClient, service: Service, gardens: Gardens, seasons: dict[str, set[str]], part: str
+    client: TestClient, service: Service, gardens: Gardens, seasons: Seasons, part: str
 ):
     ann, ben = gardens
     folder = service.settings.data_dir
@@ -147,7 +181,7 @@ def test_erased_data_is_in_no_file_and_does_not_come_back(
         assert receipt["files_cleared"] is True
         assert receipt["backups_dropped"] == receipt["backups_holding"] == []
     assert {name for receipt in receipts for name in receipt["backups_rewritten"]} == seasons.keys()
-    for backup, words_then in seasons.items():
+    for backup, words_then in restored(seasons):
         assert client.post("/restore", json={"backup_name": backup}).status_code == 200
         assert found_in(folder, words) == {}, backup
         assert stored(service, ann.all() + ben.all()) == words_then - set(words)
@@ -162,7 +196,7 @@ def test_the_seasons_plant_many_canaries(gardens: Gardens):
 
 @pytest.mark.parametrize("part", ["agent", "user", "source"])
 def test_remaining_backups_are_reported_and_restore_no_erased_data(
-    client: TestClient, service: Service, gardens: Gardens, seasons: dict[str, set[str]], part: str
+    client: TestClient, service: Service, gardens: Gardens, seasons: Seasons, part: str
 ):
     ann, ben = gardens
     words = words_of(ann, part)
@@ -171,7 +205,7 @@ def test_remaining_backups_are_reported_and_restore_no_erased_data(
     assert receipt["backups_rewritten"] == receipt["backups_dropped"] == []
     where = {path for paths in found_in(service.settings.data_dir, words).values() for path in paths}
     assert {Path(path).parts[:2] for path in where} == {("backups", name) for name in seasons}
-    for backup, words_then in seasons.items():
+    for backup, words_then in restored(seasons):
         assert client.post("/restore", json={"backup_name": backup}).status_code == 200
         assert stored(service, ann.all() + ben.all()) == words_then - set(words)
         assert list(service.engine.check()) == []

@@ -37,6 +37,7 @@ from tests.memories.reembedding.conftest import (
     models_of_vectors,
 )
 from tests.memories.reembedding.embedders import FAKE, OTHER, Held, NarrowEmbedder, OtherEmbedder, make_any
+from tests.thoroughness import sampled
 
 ELSEWHERE = Scope("elsewhere")
 
@@ -121,13 +122,14 @@ def test_searches_and_writes_run_during_reembedding(engine: MemoryEngine, reembe
     threads = [going_on("search", search), going_on("other search", search), going_on("write", write)]
     for thread in threads:
         thread.start()
-    jobs = [reembed(spec) for spec in (OTHER, FAKE, OTHER)]
+    changes = (OTHER, FAKE, OTHER)[: sampled(1, 3)]
+    jobs = [reembed(spec) for spec in changes]
     over.set()
     for thread in threads:
         thread.join()
     assert faults == []
-    assert [job.status for job in jobs] == [JobStatus.COMPLETED] * 3
-    assert min(counted.values()) > 10
+    assert [job.status for job in jobs] == [JobStatus.COMPLETED] * len(changes)
+    assert min(counted.values()) > sampled(3, 10)
     assert list(engine.check()) == []
     assert answers(engine) == answers_of_a_fresh_store(tmp_path / "fresh", OtherEmbedder(), engine, "default")
 

@@ -39,6 +39,7 @@ from tests.store.postgres.moved_stores import (
     rows_of,
     settings_of,
 )
+from tests.thoroughness import THOROUGH, sampled
 
 PROCESS = "tests.store.postgres.migrating_process"
 
@@ -181,7 +182,7 @@ def test_a_migration_that_fails_between_rows_goes_on(
     if not to_postgres:
         move(source, url)
     places = (str(source), url) if to_postgres else (url, str(back))
-    for inserts in (1, 2, 30, 120):
+    for inserts in (1, 2, 30, 120) if THOROUGH else (1, 30):
         with monkeypatch.context() as patch:
             interrupt_after(patch, inserts)
             with pytest.raises(Interrupted):
@@ -201,7 +202,7 @@ def test_a_migration_that_is_killed_again_and_again_goes_on(source: Path, url: s
     if not to_postgres:
         move(source, url)
     places = (str(source), url) if to_postgres else (url, str(back))
-    for _ in range(3):
+    for _ in range(sampled(2, 3)):
         assert lines_until_killed(PROCESS, *places, lines=chance.randint(2, 60))
     move(*places)
     if to_postgres:

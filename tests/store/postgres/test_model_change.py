@@ -37,6 +37,7 @@ from tests.jobs.handlers import PATIENCE_S
 from tests.memories.reembedding.conftest import answers, answers_of_a_fresh_store, fill, models_of_vectors
 from tests.memories.reembedding.embedders import OTHER, Held, OtherEmbedder, make_any
 from tests.store.postgres.waiting import Open, eventually
+from tests.thoroughness import sampled
 
 Start = Callable[..., TestClient]
 FAKE = ModelSpec(EmbedProvider.ONNX, "fake")
@@ -114,13 +115,13 @@ def test_replicas_read_and_write_while_the_model_is_changed(start: Start, tmp_pa
     with ThreadPoolExecutor(4) as pool:
         writers = [pool.submit(write, number) for number in range(4)]
         try:
-            for number, model in enumerate(("other", "fake", "other")):
+            for number, model in enumerate(("other", "fake", "other")[: sampled(1, 3)]):
                 assert change(replicas[number], model)["model"] == f"{model}@1"
                 time.sleep(0.3)
         finally:
             over.set()
         texts = [text for writer in writers for text in writer.result(PATIENCE_S)]
-    assert len(texts) > 40
+    assert len(texts) > sampled(10, 40)
     engines = [engine_of(client) for client in replicas]
     assert eventually(lambda: {one.models.serving.embedder.model_id for one in engines} == {"other@1"})
     assert models_of_vectors(engines[0]) == {"other@1": 60 + len(texts)}
