@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 
 from souvenir.compat.mem0.agents import located, parts_of
+from souvenir.compat.mem0.deleting import delete_part
 from souvenir.compat.mem0.models import (
     BatchDelete,
     BatchUpdate,
@@ -75,10 +76,13 @@ def delete_batch(body: BatchDelete, scope: Writer, service: RunningService, requ
 
 @routes.delete("/v1/memories/", cost=CostClass.LONG)
 def delete_all(scope: Writer, service: RunningService, request: Request) -> Mem0Done:
-    """Delete every memory that the filter selects, archived and expired ones too, except pinned ones."""
+    """Delete every memory that the filter selects, archived and expired ones too, except pinned ones.
+
+    Extractions that would store memories which the filter selects end.
+    """
     filters = _query_filter(request)
     parts = parts_of(request, scope, filters, Role.READ_WRITE, must_test=True)
-    outcomes = [service.engine.delete_many(part.scope, part.ids(service.engine)) for part in parts]
+    outcomes = [delete_part(service, part) for part in parts]
     pinned = sum(len(one.skipped_pinned) for one in outcomes)
     kept = f"; {pinned} pinned ones are kept" if pinned else ""
     return Mem0Done(message=f"Memories deleted successfully!{kept}")

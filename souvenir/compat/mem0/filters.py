@@ -7,7 +7,7 @@ for any value, or an object of operators. `agent_id` names namespaces: a filter 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -231,17 +231,23 @@ def _of_metadata(path: tuple[str, ...], operator: str, value: Any) -> Condition:
     return Test(at, _ORDERS[operator], (_scalar(value),))
 
 
+def named_exactly(name: str, values: Sequence[str]) -> Condition:
+    """Return the condition that the entity of a kind has one of these names; `*` is a name like others."""
+    return _entity(name, Compares.IN, values)
+
+
 def _of_entity(name: str, operator: str, value: Any) -> Condition:
+    if value == ANY and operator == "eq":
+        return _entity(name, Compares.EXISTS, ())
+    if operator in _SUBSTRINGS:
+        return _entity(name, _SUBSTRINGS[operator], [_text(name, value)])
+    return named_exactly(name, _names(name, value))
+
+
+def _entity(name: str, compares: Compares, values: Sequence[str]) -> Condition:
     """A user is noted in the metadata or, of what a model extracted, in the source."""
     at = Metadata((name,))
-    if value == ANY and operator == "eq":
-        noted, compares, values = Test(at, Compares.EXISTS), Compares.EXISTS, []
-    elif operator in _SUBSTRINGS:
-        compares, values = _SUBSTRINGS[operator], [_text(name, value)]
-        noted = Test(at, compares, tuple(values))
-    else:
-        compares, values = Compares.IN, _names(name, value)
-        noted = Test(at, compares, tuple(values))
+    noted = Test(at, compares, tuple(values))
     if name != USER_ID:
         return noted
     below = Test(SourceBelow(USERS), compares, tuple(map(path_name, values)))

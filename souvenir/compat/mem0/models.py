@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from souvenir.api.fields import Clean, SessionId, StoredText, UserName, moment, wire_time
 from souvenir.api.metadata import PlainMetadata
-from souvenir.compat.mem0.stored import APP_ID, EXPIRATION, RUN_ID, shown_metadata, user_of
+from souvenir.compat.mem0.stored import AGENT_ID, APP_ID, EXPIRATION, IN_METADATA, RUN_ID, shown_metadata, user_of
 from souvenir.core.types import HistoryEntry, JsonObject, Memory, MessageRole
 from souvenir.server.request_guards import OF_MEMORY, namespace_name
 
@@ -90,6 +90,13 @@ class AddRequest(Entities):
     async_mode: Any = None
     output_format: Any = None
     version: Any = None
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        for name in (*IN_METADATA, AGENT_ID):
+            if self.entity(name) == "*":
+                raise ValueError(f"{name} cannot be *, which means any value in filters; choose another name")
+        return self
 
     def entity(self, name: str) -> str | None:
         """Return an entity of the request, from its own field or from `filters`, where the client's options put it."""
