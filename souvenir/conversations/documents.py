@@ -15,11 +15,10 @@ from souvenir.conversations.agents import ensure_agent
 from souvenir.conversations.document_paths import ROOT, DocumentPath
 from souvenir.core.concurrency import frees_space
 from souvenir.core.errors import Conflict, InvalidRequest, MemoryChanged, NotFound
-from souvenir.core.labels import DOCUMENT_KEY
+from souvenir.core.labels import DOCUMENT_KEY, PROTECTED
 from souvenir.core.text import is_blank
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Memory, MemoryDraft, MemoryPatch, OriginClass, Scope
-from souvenir.learning.guards import PROTECTED
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.idempotency import Once, do_once, made_before
 from souvenir.store.memories import documents, reads

@@ -19,8 +19,9 @@ from souvenir.compat.mem0.models import (
     UpdateMem0,
 )
 from souvenir.compat.mem0.routes import Mem0Id, Mem0Routes
-from souvenir.compat.mem0.stored import AGENT_ID, EXPIRATION, IN_METADATA, shown_metadata, stored_metadata, stored_name
-from souvenir.core.errors import InvalidFilter, MemoryPinned, NothingToDo
+from souvenir.compat.mem0.stored import AGENT_ID, EXPIRATION, shown_metadata, stored_metadata, stored_name
+from souvenir.core.errors import InvalidFilter, InvalidRequest, MemoryPinned, NothingToDo
+from souvenir.core.labels import ENTITIES
 from souvenir.core.types import Memory, MemoryPatch, Role, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.server.load_shedding import CostClass
@@ -31,7 +32,7 @@ from souvenir.store.transaction import Transaction
 routes = Mem0Routes("mem0")
 
 MAX_FILTERS_CHARS = 10_000
-_QUERY_NAMES = frozenset({*IN_METADATA, AGENT_ID, "filters"})
+_QUERY_NAMES = frozenset({*ENTITIES, AGENT_ID, "filters"})
 
 
 @routes.put("/v1/memories/{memory_id}/", cost=CostClass.WRITE)
@@ -61,6 +62,8 @@ def update_batch(body: BatchUpdate, scope: Writer, service: RunningService, requ
     """Change several memories of one agent; if one does not exist, none is changed."""
     found = [located(request, scope, one.memory_id, Role.READ_WRITE) for one in body.memories]
     own = _only_agent([one for one, _ in found])
+    if len(dict.fromkeys(found)) < len(found):
+        raise InvalidRequest("A batch changes each memory once; merge the changes of a memory into one")
     _updated(service.engine, own, [number for _, number in found], body.memories)
     return Mem0Done(message=f"Successfully updated {len(found)} memories")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
 from typing import Annotated
-from urllib.parse import unquote
 
 from fastapi import Path, Request
 from pydantic import BaseModel
@@ -18,8 +18,9 @@ from souvenir.compat.mem0.deleting import delete_part, end_extractions_of
 from souvenir.compat.mem0.filters import named_exactly
 from souvenir.compat.mem0.models import Mem0Done
 from souvenir.compat.mem0.routes import Mem0Routes
-from souvenir.compat.mem0.stored import APP_ID, RUN_ID, USER_ID, USERS
+from souvenir.compat.mem0.stored import USERS
 from souvenir.core.errors import InvalidFilter, NotFound
+from souvenir.core.labels import APP_ID, RUN_ID, USER_ID
 from souvenir.core.timestamps import from_us
 from souvenir.core.types import Role, Scope
 from souvenir.memories.engine import MemoryEngine
@@ -122,8 +123,7 @@ def _held(engine: MemoryEngine, scope: Scope) -> Iterator[tuple[EntityType, Held
         extracted = sources_held(connection, namespace, USERS)
     yield from chain.from_iterable(((kind, one) for one in held) for kind, held in named)
     for one in extracted:
-        name = unquote(one.value.removeprefix(USERS))
-        yield EntityType.USER, Held(name, one.count, one.since, one.until)
+        yield EntityType.USER, replace(one, value=one.value.removeprefix(USERS))
 
 
 def _together(one: Held | None, other: Held) -> Held:

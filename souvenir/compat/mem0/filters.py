@@ -14,8 +14,9 @@ from typing import Any
 
 from souvenir.api.fields import MAX_ID
 from souvenir.compat.mem0.models import time_of
-from souvenir.compat.mem0.stored import AGENT_ID, APP_ID, RUN_ID, USER_ID, USERS, path_name, stored_name
+from souvenir.compat.mem0.stored import AGENT_ID, USERS, stored_name
 from souvenir.core.errors import InvalidFilter
+from souvenir.core.labels import APP_ID, RUN_ID, USER_ID
 from souvenir.core.timestamps import to_us
 from souvenir.store.memories.conditions import (
     ALWAYS,
@@ -250,7 +251,7 @@ def _entity(name: str, compares: Compares, values: Sequence[str]) -> Condition:
     noted = Test(at, compares, tuple(values))
     if name != USER_ID:
         return noted
-    below = Test(SourceBelow(USERS), compares, tuple(map(path_name, values)))
+    below = Test(SourceBelow(USERS), compares, tuple(values))
     return Some((noted, Every((Not(Test(at, Compares.EXISTS)), below))))
 
 

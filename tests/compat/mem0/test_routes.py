@@ -207,3 +207,24 @@ def test_with_a_model_memories_are_extracted_as_a_job_for_their_user(learner):
 
     learner.delete("/v2/entities/user/alice/")
     assert learner.post("/v3/memories/", json=wanted).json()["count"] == 0
+
+
+def test_the_progress_of_an_extraction_is_found_as_its_message_says(learner):
+    body = {"messages": [{"role": "user", "content": "I live in Lisbon."}], "agent_id": "named"}
+    accepted = learner.post("/v3/memories/add/", json=body).json()
+    path = f"/memory/extract/{accepted['event_id']}"
+    told = f"GET {path} tells the progress, with the name of the agent in the header X-Namespace"
+    assert accepted["message"] == f"Memories are being extracted; {told}"
+    assert learner.get(path, headers={"X-Namespace": "named"}).status_code == 200
+
+
+@pytest.mark.parametrize("user", ["茶" * 60, "é%20..%", "x" * 200, "René"], ids=["cjk", "signs", "long", "accent"])
+def test_memories_are_extracted_for_a_user_of_any_name(learner, user):
+    body = {"messages": [{"role": "user", "content": "I live in Lisbon."}], "user_id": user}
+    ended(learner, learner.post("/v3/memories/add/", json=body).json()["event_id"])
+    for wanted in (user, {"contains": user[1:]}, {"contains": user[-1]}):
+        [memory] = learner.post("/v3/memories/", json={"filters": {"user_id": wanted}}).json()["results"]
+        assert memory["user_id"] == user
+    for part in ("C3", "25", "%2E"):
+        assert learner.post("/v3/memories/", json={"filters": {"user_id": {"contains": part}}}).json()["count"] == 0
+    assert [one["name"] for one in learner.get("/v1/entities/").json()["results"]] == ["default", user]

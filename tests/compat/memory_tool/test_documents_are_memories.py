@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from souvenir.learning.guards import PROTECTED
+from souvenir.core.labels import PROTECTED
 from tests.compat.memory_tool.conftest import Tool
 
 FILE = "/memories/trips/lisbon.md"
