@@ -112,11 +112,22 @@ def _read_filters(text: str) -> dict[str, Any]:
         if len(text) > MAX_FILTERS_CHARS:
             raise ValueError("too long")
         read = json.loads(text) if text.startswith('{"') else ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-        raise InvalidFilter(f"filters takes an object of at most {MAX_FILTERS_CHARS} characters") from error
-    if not isinstance(read, dict):
-        raise InvalidFilter("filters takes an object, such as {'user_id': 'alice'}")
+        if not isinstance(read, dict) or not _is_json(read):
+            raise ValueError("not an object of JSON")
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+        raise InvalidFilter(
+            f"filters takes a JSON object of at most {MAX_FILTERS_CHARS} characters, such as {{'user_id': 'alice'}}"
+        ) from error
     return read
+
+
+def _is_json(value: Any) -> bool:
+    """Return whether a value has texts as names, and lists, finite numbers and texts that Unicode has as values.
+
+    :raises ValueError: If it cannot be written as JSON in UTF-8. :raises TypeError: Neither.
+    """
+    written = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    return bool(json.loads(written) == value)
 
 
 def _only_agent(scopes: Sequence[Scope]) -> Scope:

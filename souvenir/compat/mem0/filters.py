@@ -97,32 +97,28 @@ class FilterReader:
                 return _every(parts)
             return _some(parts) if word == "OR" else _not(_some(parts))
         if name.startswith("metadata."):
-            return self._metadata((), {name.removeprefix("metadata."): value}, depth)
+            return self._at(tuple(name.removeprefix("metadata.").split(".")), value)
         if name not in FIELDS:
             raise InvalidFilter(f"The filter field {name[:100]!r} is unknown; use one of {', '.join(FIELDS)}")
         if name == "metadata":
-            return self._metadata((), value, depth)
+            return self._metadata((), value)
         return _every([self._field(name, operator, held) for operator, held in _operators(name, value)])
 
-    def _metadata(self, path: tuple[str, ...], value: Any, depth: int) -> Condition:
+    def _metadata(self, path: tuple[str, ...], value: Any) -> Condition:
         """A member of the object is a name, whose value is a test or, if it is an object of other names, nested."""
         if not isinstance(value, dict) or not value:
             raise InvalidFilter("metadata takes an object of names and their values, such as {'color': 'red'}")
-        if depth > MAX_DEPTH:
+        return _every([self._at((*path, name), held) for name, held in value.items()])
+
+    def _at(self, path: tuple[str, ...], held: Any) -> Condition:
+        if len(path) > MAX_DEPTH:
             raise InvalidFilter(f"A filter takes at most {MAX_DEPTH} levels of names in metadata; nest it less")
-        parts: list[Condition] = []
-        for name, held in value.items():
-            inner = (*path, *(_plain(part) for part in name.split(".")))
-            if not path:
-                inner = (stored_name(inner[0]), *inner[1:])
-            if isinstance(held, dict) and not OPERATORS & held.keys():
-                parts.append(self._metadata(inner, held, depth + 1))
-            else:
-                parts += [
-                    self._negatable(partial(_of_metadata, inner), operator, one)
-                    for operator, one in _operators(f"metadata.{name}", held)
-                ]
-        return _every(parts)
+        if isinstance(held, dict) and not OPERATORS & held.keys():
+            return self._metadata(path, held)
+        first, *rest = map(_plain, path)
+        test = partial(_of_metadata, (stored_name(first), *rest))
+        operators = _operators(f"metadata.{path[-1][:100]}", held)
+        return _every([self._negatable(test, operator, one) for operator, one in operators])
 
     def _field(self, name: str, operator: str, value: Any) -> Condition:
         if name == AGENT_ID:
@@ -135,6 +131,8 @@ class FilterReader:
             case "memory_ids":
                 return self._negatable(_of_ids, operator, value, frozenset({"eq", "ne", "in", "nin"}))
             case "keywords":
+                if isinstance(value, list):
+                    self._count(len(value) - 1)
                 return self._negatable(_of_words, operator, value, allowed)
             case "categories":
                 return self._negatable(_of_tags, operator, value, allowed - {"icontains"})
@@ -156,8 +154,8 @@ class FilterReader:
             return _not(positive("eq" if operator == "ne" else "in", value))
         return positive(operator, value)
 
-    def _count(self) -> None:
-        self.tests += 1
+    def _count(self, tests: int = 1) -> None:
+        self.tests += tests
         if self.tests > MAX_TESTS:
             raise InvalidFilter(f"A filter takes at most {MAX_TESTS} tests; split the request")
 

@@ -186,9 +186,9 @@ def _element(alias: str, test: Test) -> Sql:
         numbers = [value for value in test.values if not isinstance(value, str | bool)]
         others = [value for value in test.values if isinstance(value, str | bool)]
         return (
-            f"EXISTS (SELECT 1 FROM json_each(?) w WHERE w.type = {alias}.type AND w.atom = {alias}.atom) OR "
-            f"CASE WHEN {is_number} THEN EXISTS (SELECT 1 FROM json_each(?) w WHERE "
-            f"CAST(w.atom AS DOUBLE PRECISION) = CAST({alias}.atom AS DOUBLE PRECISION)) ELSE FALSE END",
+            f"({alias}.type, {alias}.atom) IN (SELECT w.type, w.atom FROM json_each(?) w) OR "
+            f"CASE WHEN {is_number} THEN CAST({alias}.atom AS DOUBLE PRECISION) IN "
+            "(SELECT CAST(w.atom AS DOUBLE PRECISION) FROM json_each(?) w) ELSE FALSE END",
             [to_json(others), json.dumps(numbers)],
         )
     [value] = test.values

@@ -116,6 +116,30 @@ def test_a_body_that_is_no_json_is_refused_with_one_sentence(client):
     assert (answer.status_code, answer.json()["detail"]) == (422, "The body cannot be used: JSON decode error")
 
 
+@pytest.mark.parametrize(
+    "filters",
+    [
+        "{[]: 1}",
+        "{'metadata': {1: 2}}",
+        "{'metadata': {None: 2}}",
+        "{'user_id': {1: [], 'eq': 'a'}}",
+        "{'user_id': '\\ud800'}",
+        '{"user_id": "\\ud800"}',
+        '{"metadata": {"\\ud800": 1}}',
+        '{"created_at": {"gt": Infinity}}',
+        "{'metadata': {'a': b'x'}}",
+        "{'metadata': {'a': {1, 2}}}",
+        "{'a': " * 3000,
+        "[1]",
+        "x",
+    ],
+)
+def test_a_filter_in_a_query_that_is_no_json_is_refused(client, filters):
+    answer = client.delete("/v1/memories/", params={"filters": filters}, headers=ENV)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_filter")
+    assert answer.json()["detail"].startswith("filters takes a JSON object of at most 10000 characters")
+
+
 def test_a_repeated_add_with_an_idempotency_key_adds_once(client):
     body = {"messages": [{"role": "user", "content": "once"}], "user_id": "once"}
     headers = {**ENV, "Idempotency-Key": "mem0-once"}
