@@ -125,5 +125,6 @@ def test_a_list_of_values_is_read_once_for_all_memories(values):
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE TABLE memories (metadata TEXT)")
     plan = connection.execute(f"EXPLAIN QUERY PLAN SELECT 1 FROM memories WHERE {condition}", parameters).fetchall()
-    kinds = [step[3].split(" SUBQUERY")[0] for step in plan if "SUBQUERY" in step[3]]
+    steps = [str(step[3]) for step in plan]
+    kinds = [step.split(" SUBQUERY")[0] for step in steps if "SUBQUERY" in step]
     assert kinds == ["CORRELATED SCALAR", "LIST", "LIST"]
