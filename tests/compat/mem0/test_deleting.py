@@ -13,6 +13,9 @@ from starlette.testclient import TestClient
 
 from app import create_app
 from souvenir.core.settings import Settings
+from souvenir.core.types import Scope
+from souvenir.store import pending_removals
+from souvenir.store.pending_removals import Removable, Target
 from tests.api.conftest import BASE_URL, KEY
 from tests.api.learning import PATIENCE_S, ended, takes_everything
 from tests.compat.mem0.test_routes import ENV, key_for
@@ -137,3 +140,17 @@ def test_an_entity_that_cannot_be_one_is_refused_with_one_sentence(client):
     for kind in ("user", "agent"):
         answer = client.delete(f"/v2/entities/{kind}/a%00b/", headers=ENV)
         assert (answer.status_code, isinstance(answer.json()["detail"], str)) in ((422, True), (400, True))
+
+
+def test_an_agent_whose_removal_is_not_finished_is_found_by_nobody(client):
+    id_ = add(client, "tea of the past", agent_id="past", user_id="pat").json()["results"][0]["id"]
+    engine = client.app.state.service.engine
+    with engine.namespace(Scope("past")) as (_, namespace):
+        targets = [Target(Removable.NAMESPACE, namespace.id)]
+    engine.models.remove(lambda connection: pending_removals.begin(connection, targets, "unfinished"))
+    assert client.get(f"/v1/memories/{id_}/", headers=ENV).status_code == 404
+    assert client.get(f"/v1/memories/{id_}/history/", headers=ENV).status_code == 404
+    assert "tea of the past" not in listed(client, agent_id="*")
+    wanted = {"query": "tea of the past", "filters": {"agent_id": "*"}}
+    assert "past" not in client.post("/v3/memories/search/", json=wanted, headers=ENV).json()["results"]
+    assert "pat" not in [one["name"] for one in client.get("/v1/entities/", headers=ENV).json()["results"]]
