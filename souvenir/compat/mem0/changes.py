@@ -124,7 +124,8 @@ def _read_filters(text: str) -> dict[str, Any]:
 def _is_json(value: Any) -> bool:
     """Return whether a value has texts as names, and lists, finite numbers and texts that Unicode has as values.
 
-    :raises ValueError: If it cannot be written as JSON in UTF-8. :raises TypeError: Neither.
+    :raises ValueError: If a number is not finite, or a text no Unicode.
+    :raises TypeError: If it holds anything else than objects, lists, texts, numbers, booleans and null.
     """
     written = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     return bool(json.loads(written) == value)
