@@ -11,20 +11,23 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import jwt
 import structlog
-from jwt import PyJWK, PyJWKSet
+from jwt import PyJWK
 
 from souvenir.access.keys import ApiKeys
 from souvenir.core.errors import AuthorizationServerUnavailable, Forbidden, Unauthorized
 from souvenir.core.network_settings import NetworkSettings
 from souvenir.store.admin.keys import ApiKey
 
-ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+OF_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+ALGORITHMS = (*OF_RSA, "ES256", "ES384", "ES512", "EdDSA")
 """Signatures with a public key; one made with a shared secret proves nothing to a third party."""
 
 METADATA_PATHS = ("oauth-authorization-server", "openid-configuration")
@@ -33,12 +36,28 @@ NAMED = "oauth:"
 
 LEEWAY_S = 30.0
 KEYS_KEPT_S = 3600.0
+"""Age from which the keys are read again."""
+
+KEYS_USED_S = 86_400.0
+"""Age from which the keys are not used any more if they cannot be read again: one may have been withdrawn since."""
+
 MIN_FETCH_INTERVAL_S = 30
 """Shortest time between two requests for the keys, however many tokens name an unknown one."""
 
 FETCH_TIMEOUT_S = 5.0
 
+OF_PATHS = "/:@!$&'()*+,;="
+"""Characters that a path holds as they are (RFC 3986, 3.3), besides letters, digits and `-._~`."""
+
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """A key of the authorization server, and the algorithms of the signatures that it checks."""
+
+    key: PyJWK
+    algorithms: Sequence[str]
 
 
 class AccessTokens:
@@ -51,19 +70,22 @@ class AccessTokens:
         self._settings = settings
         self._metadata_path = metadata_path
         self._keys = keys
-        self._public: Mapping[str, PyJWK] = {}
-        self._fetched_at: float | None = None
+        self._public: Mapping[str, PublicKey] = {}
+        self._fetched_at = -math.inf
         self._asked_at = -math.inf
         self._fetching = asyncio.Lock()
 
     @staticmethod
     def is_token(sent: bytes) -> bool:
-        """True if it has the form of a signed JWT, which no key has."""
+        """True if it has the form of a signed JWT; of the keys, only API_KEY can have it."""
         return sent.count(b".") == 2
 
     def resource(self, path: str) -> str:
-        """The URL of a path of the service, as tokens name it."""
-        return f"{self._settings.public_address}{path}"
+        """The URL of a path of the service, as tokens name it.
+
+        :param path: Without percent-encoding.
+        """
+        return f"{self._settings.public_address}{quote(path, safe=OF_PATHS)}"
 
     def metadata(self, path: str) -> dict[str, Any]:
         """The metadata of a protected resource (RFC 9728)."""
@@ -91,8 +113,8 @@ class AccessTokens:
             public = await self._key(str(key_id))
             claims = jwt.decode(
                 token,
-                public,
-                algorithms=ALGORITHMS,
+                public.key.key,
+                algorithms=public.algorithms,
                 issuer=self._settings.oauth_issuer,
                 audience=self._settings.oauth_audience or self.resource(path),
                 leeway=LEEWAY_S,
@@ -115,22 +137,27 @@ class AccessTokens:
             )
         return named[0]
 
-    async def _key(self, key_id: str) -> PyJWK:
-        """:raises jwt.InvalidKeyError: If the server has no such key.
+    async def _key(self, key_id: str) -> PublicKey:
+        """Return a key; one that is known is not waited for while others are looked up.
 
-        :raises AuthorizationServerUnavailable: If its keys were never read.
+        :raises jwt.InvalidKeyError: If the server has no such key.
+        :raises AuthorizationServerUnavailable: If its keys were not read for too long.
         """
-        async with self._fetching:
-            now = time.monotonic()
-            known = self._fetched_at is not None and now - self._fetched_at < KEYS_KEPT_S
-            if (not known or key_id not in self._public) and now - self._asked_at >= MIN_FETCH_INTERVAL_S:
-                self._asked_at = now
-                await self._fetch()
-        if self._fetched_at is None:
+        if key_id not in self._public or self._age() >= (KEYS_USED_S if self._fetching.locked() else KEYS_KEPT_S):
+            async with self._fetching:
+                is_known = key_id in self._public and self._age() < KEYS_KEPT_S
+                if not is_known and time.monotonic() - self._asked_at >= MIN_FETCH_INTERVAL_S:
+                    self._asked_at = time.monotonic()
+                    await self._fetch()
+        if self._age() >= KEYS_USED_S:
             raise AuthorizationServerUnavailable(retry_after_s=MIN_FETCH_INTERVAL_S)
         if key_id not in self._public:
             raise jwt.InvalidKeyError("it is signed with no key of the authorization server")
         return self._public[key_id]
+
+    def _age(self) -> float:
+        """Seconds since the keys were read."""
+        return time.monotonic() - self._fetched_at
 
     async def _fetch(self) -> None:
         """Read the public keys; those that were read before are kept if that fails."""
@@ -139,8 +166,8 @@ class AccessTokens:
                 url = self._settings.oauth_jwks_url or await self._published(client)
                 answer = await client.get(url)
                 answer.raise_for_status()
-                self._public = {key.key_id or "": key for key in PyJWKSet.from_dict(answer.json()).keys}
-        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, jwt.PyJWTError) as error:
+                self._public = _public_keys(answer.json())
+        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError) as error:
             log.warning("oauth_keys_unreadable", issuer=self._settings.oauth_issuer, error=str(error))
             return
         self._fetched_at = time.monotonic()
@@ -154,6 +181,32 @@ class AccessTokens:
         path = issuer.path.rstrip("/")
         for name, place in zip(METADATA_PATHS, (f"/.well-known/{{}}{path}", f"{path}/.well-known/{{}}"), strict=True):
             answer = await client.get(issuer.copy_with(path=place.format(name)))
-            if answer.is_success and answer.json().get("issuer") == self._settings.oauth_issuer:
-                return str(answer.json()["jwks_uri"])
+            stated = answer.json() if answer.is_success else None
+            if isinstance(stated, dict) and stated.get("issuer") == self._settings.oauth_issuer:
+                return str(stated["jwks_uri"])
         raise KeyError("jwks_uri")
+
+
+def _public_keys(published: Any) -> Mapping[str, PublicKey]:
+    """Return the keys of a key set by their ids; those that cannot be used are left out, as RFC 7517 says (5).
+
+    :raises ValueError: If it is no key set, or none of its keys can be used.
+    """
+    stated = published.get("keys") if isinstance(published, dict) else None
+    keys = [one for one in stated if isinstance(one, dict)] if isinstance(stated, list) else []
+    found = {str(one.get("kid") or ""): key for one in keys if (key := _public_key(one)) is not None}
+    if not found:
+        raise ValueError("the key set has no key that can be used")
+    return found
+
+
+def _public_key(stated: Mapping[str, Any]) -> PublicKey | None:
+    """An RSA key that names no algorithm is for all of its kind; the curve of another key decides."""
+    try:
+        key = PyJWK(dict(stated))
+    except (jwt.PyJWTError, AttributeError, TypeError):  # the types of its members are not checked there
+        return None
+    if key.algorithm_name not in ALGORITHMS:
+        return None
+    is_open = key.key_type == "RSA" and not stated.get("alg")
+    return PublicKey(key, OF_RSA if is_open else (key.algorithm_name,))

@@ -162,6 +162,14 @@ class Authenticator:
             raise Unauthorized("Invalid or missing API key")
         return Caller(key.actor, key.role, key)
 
+    def is_key(self, sent: bytes) -> bool:
+        """Return whether it is a valid key; a use or a failure is not counted."""
+        try:
+            self.reauthenticate(sent)
+        except Unauthorized:
+            return False
+        return True
+
     def is_admin(self, sent: bytes | None, address: str) -> bool:
         """Return whether the request comes from an admin, for routes that return more to admins."""
         try:

@@ -15,11 +15,10 @@ from souvenir.conversations.agents import ensure_agent
 from souvenir.conversations.document_paths import ROOT, DocumentPath
 from souvenir.core.concurrency import frees_space
 from souvenir.core.errors import Conflict, InvalidRequest, MemoryChanged, NotFound
-from souvenir.core.labels import DOCUMENT_KEY
+from souvenir.core.labels import DOCUMENT_KEY, PROTECTED
 from souvenir.core.text import is_blank
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Memory, MemoryDraft, MemoryPatch, OriginClass, Scope
-from souvenir.learning.guards import PROTECTED
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.idempotency import Once, do_once, made_before
 from souvenir.store.memories import documents, reads
@@ -125,10 +124,10 @@ class Documents:
 
         def work(tx: Transaction) -> None:
             def remove() -> Sequence[int]:
-                rows = _at_or_below(tx, path)
-                if pinned := [row for row in rows if row.pinned]:
-                    raise Conflict(f"The file /{pinned[0].source} is pinned; keep it, or ask its owner to unpin it")
-                tx.delete([row.id for row in rows])
+                rows = _required_rows(tx, path)
+                if pinned := [file for file, row in rows.items() if row.pinned]:
+                    raise Conflict(f"The file {pinned[0]} is pinned; keep it, or ask its owner to unpin it")
+                tx.delete([row.id for row in rows.values()])
                 return ()
 
             do_once(tx, once, remove, ids=lambda _: [], again=lambda _: ())
@@ -141,15 +140,15 @@ class Documents:
 
         def work(tx: Transaction) -> None:
             def move() -> Sequence[int]:
-                rows = _at_or_below(tx, old)
-                if documents.at_or_below(tx.connection, tx.namespace, new.source) or not new.names:
+                rows = _required_rows(tx, old)
+                if _at_or_below(tx, new) or not new.names:
                     raise Conflict(f"The destination {new} already exists")
                 if old.contains(new):
                     raise InvalidRequest(f"{old} cannot be moved into itself; choose a destination outside of it")
                 _require_free_for_file(tx, new)
-                for row in rows:
-                    _move(tx, row, old, new)
-                return [row.id for row in rows]
+                for path, row in rows.items():
+                    tx.update(row.id, MemoryPatch(source=path.moved(old, new).source), ())
+                return [row.id for row in rows.values()]
 
             do_once(tx, once, move, ids=lambda ids: [str(one) for one in ids], again=lambda _: ())
 
@@ -200,27 +199,25 @@ def missing(path: DocumentPath) -> NotFound:
     return NotFound(f"The path {path} does not exist. Please provide a valid path.")
 
 
-def _move(tx: Transaction, row: DocumentRow, old: DocumentPath, new: DocumentPath) -> None:
-    """Move a document, unless another client chose a source that no path has."""
-    path = DocumentPath.of_source(row.source)
-    if path is not None:
-        tx.update(row.id, MemoryPatch(source=path.moved(old, new).source), ())
-
-
-def _at_or_below(tx: Transaction, path: DocumentPath) -> Sequence[DocumentRow]:
+def _required_rows(tx: Transaction, path: DocumentPath) -> dict[DocumentPath, DocumentRow]:
     """:raises NotFound: If there are none."""
-    rows = documents.at_or_below(tx.connection, tx.namespace, path.source)
+    rows = _at_or_below(tx, path)
     if not rows:
         raise missing(path)
     return rows
+
+
+def _at_or_below(tx: Transaction, path: DocumentPath) -> dict[DocumentPath, DocumentRow]:
+    """Return the documents at a path and below it, except those whose source, chosen by other clients, is no path."""
+    rows = documents.at_or_below(tx.connection, tx.namespace, path.source)
+    return {file: row for row in rows if (file := DocumentPath.of_source(row.source)) is not None}
 
 
 def _require_free_for_file(tx: Transaction, path: DocumentPath) -> None:
     """Check that a path is no folder, and its folders are no files."""
     if (file := documents.first_among(tx.connection, tx.namespace, path.folders)) is not None:
         raise Conflict(f"/{file} is a file, so nothing can be below it; rename or delete it first")
-    below = documents.at_or_below(tx.connection, tx.namespace, path.source)
-    if any(row.source != path.source for row in below):
+    if any(path.contains(file) for file in _at_or_below(tx, path)):
         raise Conflict(f"{path} is a directory; send the path of a file")
 
 

@@ -198,8 +198,29 @@ def named_in(text: str) -> set[str]:
     return {joint.join(run) for joint in _JOINTS for run in runs} - {""}
 
 
+USER_ID, APP_ID, RUN_ID = "user_id", "app_id", "run_id"
+ENTITIES = (USER_ID, APP_ID, RUN_ID)
+"""Names in metadata whose texts name the user, the application and the run that a memory is about."""
+
+MAX_ENTITY_CHARS = 200
+"""Maximum number of characters of such a name; a longer text is content."""
+
+
+def entities_of(metadata: JsonObject) -> JsonObject:
+    """Return the names of a user, an application and a run in metadata."""
+    held = {name: metadata[name] for name in ENTITIES if name in metadata}
+    return {name: one for name, one in held.items() if isinstance(one, str) and len(one) <= MAX_ENTITY_CHARS}
+
+
+PROTECTED = "protected"
+"""The key that is true if only its author, and no learning, changes a memory."""
+
 SENSITIVE_TOPICS, SENSITIVE_DATA = "sensitive_topics", "sensitive_data"
 """Metadata keys under which the service notes the sensitive topics of a text and the kinds of data found in it."""
+
+
+MARKS = frozenset({SENSITIVE_TOPICS, SENSITIVE_DATA, PROTECTED, ORIGIN_CLIENT})
+"""Names in metadata by which the service marks a memory, other than those that no caller can set."""
 
 
 def without_notes(metadata: JsonObject) -> JsonObject:

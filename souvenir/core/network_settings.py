@@ -59,7 +59,8 @@ class NetworkSettings(BaseSettings):
     public_url: WebAddress | None = Field(
         default=None,
         description="URL under which clients reach the service, such as `https://memory.example.org`: links of the "
-        "tools `search` and `fetch` begin with it, and access tokens are made for it. Unset, links name HOST and PORT.",
+        "tools `search` and `fetch` begin with it, access tokens are made for it, and its name is allowed in Host. "
+        "Unset, links name HOST and PORT.",
     )
     oauth_issuer: WebAddress | None = Field(
         default=None,
@@ -82,7 +83,7 @@ class NetworkSettings(BaseSettings):
     allow_open: bool = Field(
         default=False,
         description="Serve a network without keys: every client is admitted as admin, and every start logs a warning. "
-        "Only loopback names and ALLOWED_HOSTS are answered then.",
+        "Only loopback names, ALLOWED_HOSTS and the name of PUBLIC_URL are answered then.",
     )
     auth_rate_limit: int = Field(
         default=50,
@@ -95,8 +96,8 @@ class NetworkSettings(BaseSettings):
     )
     allowed_hosts: Names = Field(
         default=(),
-        description="Names and addresses allowed in Host in addition to localhost, separated by commas; unset allows "
-        "any if HOST is a network address and requests need a key.",
+        description="Names and addresses allowed in Host in addition to localhost and the name of PUBLIC_URL, "
+        "separated by commas; unset allows any if HOST is a network address and requests need a key.",
     )
     webhook_allowed_hosts: Names = Field(
         default=(),

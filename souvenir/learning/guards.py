@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from souvenir.core.errors import SourceReserved
-from souvenir.core.labels import PROJECT, belongs_to_another, lies_in
+from souvenir.core.labels import PROJECT, PROTECTED, belongs_to_another, lies_in
 from souvenir.core.ledger import Decision, FactRow, FactStage, LedgerFact, Phase, Verdict
 from souvenir.core.settings import Settings
 from souvenir.core.stored_json import StoredJson
@@ -27,9 +27,6 @@ from souvenir.store.learning.extractions import ExtractionRecord
 from souvenir.store.learning.profiles import ExtractionMode, ExtractionProfile
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import require_writable
-
-PROTECTED = "protected"
-"""Metadata key of a memory that no job changes."""
 
 KEPT_SHARE = 0.5
 """Share of the terms of a memory.

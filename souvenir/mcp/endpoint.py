@@ -156,12 +156,12 @@ class McpEndpoint:
         :raises Unauthorized: If it is wrong or missing. :raises Forbidden: If no key belongs to the token.
         """
         tokens, sent = self._accepted_tokens(service), sent_key(request.scope["state"]["headers"])
-        if tokens is None or sent is None or not tokens.is_token(sent):
+        if tokens is None or sent is None or service.authenticator.is_key(sent) or not tokens.is_token(sent):
             admit(request)
             return
         generation = service.keys.generation
         try:
-            request.state.subject = await tokens.subject(sent, request.url.path)
+            request.state.subject = await tokens.subject(sent, request.scope["path"])
         except Unauthorized:
             service.authenticator.count_failure(address_of(request))
             raise
@@ -186,14 +186,14 @@ class McpEndpoint:
         """The header that tells a client without a token where to get one."""
         if self._tokens is None:
             return {}
-        return {"WWW-Authenticate": self._tokens.challenge(request.url.path)}
+        return {"WWW-Authenticate": self._tokens.challenge(request.scope["path"])}
 
     async def _describe(self, request: Request) -> Response:
         """Answer with the metadata of the resource that the path names; without one, of MCP."""
         tokens = self._accepted_tokens(service_of(request))
         if tokens is None:
             raise LookupError("These routes are declared only where tokens are accepted")
-        return JSONResponse(tokens.metadata(request.url.path.removeprefix(RESOURCE_METADATA) or PATH))
+        return JSONResponse(tokens.metadata(request.scope["path"].removeprefix(RESOURCE_METADATA) or PATH))
 
     def _settle_scope(self, request: Request) -> None:
         """:raises Forbidden: If the caller may not see the namespace. :raises InvalidRequest: If it is invalid."""

@@ -19,7 +19,7 @@ from souvenir.core.errors import (
     MemoryUnreadable,
     NothingToDo,
 )
-from souvenir.core.labels import is_document, without_notes, without_origin
+from souvenir.core.labels import without_notes, without_origin
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments, MemoryOperation, traced
@@ -472,8 +472,8 @@ class MemoryEngine(IndexedStore):
         return self._comparisons.write(scope, compared, partial(insert_once, prepared=fresh, once=once))
 
     def _duplicate_of(self, scope: Scope, passages: Sequence[PreparedPassage]) -> tuple[Memory, float] | None:
-        found = self.nearest_of(scope, passages)
-        return None if found is None or found[1] < DUPLICATE_SIMILARITY or is_document(found[0]) else found
+        found = self.nearest_text_of(scope, passages)
+        return None if found is None or found[1] < DUPLICATE_SIMILARITY else found
 
     def _wake_queue(self, drafts: Sequence[MemoryDraft]) -> None:
         if any(draft.split_later for draft in drafts):

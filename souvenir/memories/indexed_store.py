@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from souvenir.core.background import Maintenance
 from souvenir.core.errors import DatabaseUnavailable, Overloaded, ServiceClosing
+from souvenir.core.labels import is_document
 from souvenir.core.passages import PastPassages, PreparedPassage, SpokenBy
 from souvenir.core.quotas import Quotas
 from souvenir.core.settings import Settings
@@ -46,6 +47,7 @@ from souvenir.retrieval.searcher import Searcher, memories_of
 from souvenir.retrieval.serving_model import Models
 from souvenir.store import index_changes, namespaces, vectors
 from souvenir.store.database import Database
+from souvenir.store.memories import documents
 from souvenir.store.passages import insert_embeddings
 from souvenir.store.sql import Connection
 from souvenir.store.sqlite.backups import SCHEDULED, Backup
@@ -172,6 +174,17 @@ class IndexedStore:
     ) -> tuple[Memory, float] | None:
         """Return the memory most similar to a prepared text, with their cosine."""
         return self._searcher.nearest(scope, passages, include_archived=include_archived)
+
+    def nearest_text_of(
+        self, scope: Scope, passages: Sequence[PreparedPassage], *, include_archived: bool = False
+    ) -> tuple[Memory, float] | None:
+        """Like `nearest_of`, documents left out, which are no duplicates of other texts."""
+        found = self.nearest_of(scope, passages, include_archived=include_archived)
+        if found is None or not is_document(found[0]):
+            return found
+        with self.namespace(scope) as (connection, namespace):
+            files = [] if namespace is None else documents.every_id(connection, namespace)
+        return self._searcher.nearest(scope, passages, include_archived=include_archived, without=tuple(files))
 
     # --- statistics, backups, consistency ----------------------------------------------------------------------
 

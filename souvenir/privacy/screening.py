@@ -1,8 +1,8 @@
 """Apply the privacy rules to everything that is written, before it is embedded or stored.
 
 Texts, strings in metadata, and the speakers of messages are screened; sources, keys, labels, user names and ids are
-not, because other records refer to them. Findings are noted in the metadata: kinds of data in `sensitive_data`, topics
-in `sensitive_topics`.
+not, because other records refer to them, nor are those in metadata (`ENTITIES`). Findings are noted in the metadata:
+kinds of data in `sensitive_data`, topics in `sensitive_topics`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from souvenir.core.labels import SENSITIVE_DATA, SENSITIVE_TOPICS, clean_tags, names
+from souvenir.core.labels import SENSITIVE_DATA, SENSITIVE_TOPICS, clean_tags, entities_of, names
 from souvenir.core.types import HistoryEntry, JsonObject, MemoryDraft, MemoryPatch, Scope
 from souvenir.privacy.policy import Action, PrivacyPolicy
-from souvenir.privacy.rules import PrivacyRules
+from souvenir.privacy.rules import PrivacyRules, ScreenedJson
 from souvenir.store.database import Database
 from souvenir.store.messages import agents
 
@@ -34,13 +34,21 @@ class AppliedPolicy:
         screened: str = self.rules.screen_json({name: text}, self.policy).value[name] if name else self.text(text)
         return screened
 
+    def metadata(self, metadata: JsonObject) -> ScreenedJson:
+        """Screen metadata except for names of users, applications and runs."""
+        kept = entities_of(metadata)
+        rest = {name: held for name, held in metadata.items() if name not in kept}
+        screened = self.rules.screen_json(rest, self.policy)
+        safe = {**screened.value, **kept}
+        return replace(screened, value={name: safe[name] for name in metadata})
+
     def content(self, text: str, metadata: JsonObject | None) -> tuple[str, JsonObject | None]:
         """Screen a text and its metadata; findings in either are noted."""
         screened = self.rules.screen(text, self.policy)
-        screened_metadata = self.rules.screen_json(metadata, self.policy)
-        return screened.text, _noted(
-            screened_metadata.value, screened.topics, {*screened.found, *screened_metadata.found}
-        )
+        if metadata is None:
+            return screened.text, _noted(None, screened.topics, screened.found)
+        of_metadata = self.metadata(metadata)
+        return screened.text, _noted(of_metadata.value, screened.topics, {*screened.found, *of_metadata.found})
 
     def facts(self, facts: Iterable[str], metadata: JsonObject | None) -> tuple[tuple[str, ...], JsonObject | None]:
         """Screen facts, drop repetitions, and note their findings in the metadata."""
@@ -89,7 +97,7 @@ class Screening:
 
     def metadata(self, scope: Scope, metadata: JsonObject, *, refuse: bool = True) -> JsonObject:
         """Screen metadata whose text is unchanged."""
-        safe: JsonObject = self.rules.screen_json(metadata, self._applied(scope, refuse)).value
+        safe: JsonObject = self.applied(scope, refuse=refuse).metadata(metadata).value
         return safe
 
     def draft(self, scope: Scope, draft: MemoryDraft) -> MemoryDraft:

@@ -89,15 +89,21 @@ class Searcher:
         )
 
     def nearest(
-        self, scope: Scope, passages: Sequence[PreparedPassage], *, include_archived: bool
+        self,
+        scope: Scope,
+        passages: Sequence[PreparedPassage],
+        *,
+        include_archived: bool,
+        without: tuple[int, ...] = (),
     ) -> tuple[Memory, float] | None:
-        """Return the memory most similar to a prepared text, and the cosine between them."""
+        """Return the memory most similar to a prepared text, except for some, and the cosine between them."""
         require_time()
         namespace = self._namespace(scope)
         if namespace is None:
             return None
         texts = [one for one in passages if one.fact is None]
-        key, filters = memories_of(namespace), _visible_to(scope, Filters(include_archived=include_archived))
+        key, wanted = memories_of(namespace), Filters(include_archived=include_archived, without=without)
+        filters = _visible_to(scope, wanted)
         found = self._models.using(
             lambda serving: serving.registry.get(key, namespace.change_seq).nearest(
                 np.stack([one.vector for one in serving.embeddings_of(texts)]), filters=filters

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from ipaddress import IPv6Address
+from urllib.parse import urlsplit
 
 from starlette.types import Scope
 
@@ -31,12 +32,14 @@ _OF_OWN_PAGE = frozenset({b"same-origin", b"none"})
 class HostCheck:
     """Names that Host may hold, in lower case; the port does not matter.
 
-    Loopback names and those of ALLOWED_HOSTS are always allowed. Any other name is too if HOST is a network address,
-    ALLOWED_HOSTS is unset and every request needs a key, since a page that rebinds its name has no key.
+    Loopback names, those of ALLOWED_HOSTS and that of PUBLIC_URL are always allowed. Any other name is too if HOST is
+    a network address, ALLOWED_HOSTS is unset and every request needs a key: a page that rebinds its name has no key.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._names = LOOPBACK_NAMES | {_as_in_header(name.lower()) for name in settings.allowed_hosts}
+        public = urlsplit(settings.public_url or "").hostname
+        known = [*settings.allowed_hosts, *([] if public is None else [public])]
+        self._names = LOOPBACK_NAMES | {_as_in_header(name.lower()) for name in known}
         self._always_checked = bool(settings.allowed_hosts) or is_loopback(settings.host)
         self.allowed: set[bytes] = set()
         """Cached Host headers that were found allowed."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from souvenir.core.labels import is_document, joined
+from souvenir.core.labels import joined
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.stored_json import same_json
 from souvenir.core.types import Memory, Scope
@@ -81,11 +81,11 @@ def decide(
     :raises LLMError: If it gives no usable answer.
     """
     archived = line.draft.archived
-    nearest = engine.nearest_of(scope, passages, include_archived=archived)
+    nearest = engine.nearest_text_of(scope, passages, include_archived=archived)
     if nearest is None:
         return Verdict(Decision.ADD)
     memory, similarity = nearest
-    if similarity < OTHER_SIMILARITY or is_document(memory):
+    if similarity < OTHER_SIMILARITY:
         return Verdict(Decision.ADD)
     if archived and not (memory.archived and similarity >= SAME_SIMILARITY):
         return Verdict(Decision.ADD)

@@ -82,6 +82,13 @@ def test_other_names_are_answered_if_they_are_set(start: Start):
         assert client.get("/health", headers={"Host": host}).status_code == status
 
 
+@pytest.mark.parametrize("url", ["https://Memory.example.org", "http://memory.example.org:8900/souvenir/"])
+def test_the_name_of_its_public_address_is_answered(start: Start, url: str):
+    client = start(public_url=url)
+    for host, status in (("memory.example.org", 200), ("memory.example.org:443", 200), ("example.org", 421)):
+        assert client.get("/health", headers={"Host": host}).status_code == status
+
+
 def test_a_network_service_answers_any_name_if_it_needs_a_key_and_no_names_are_set(start: Start, tmp_path: Path):
     client = start(host="0.0.0.0", api_key=KEY)
     assert client.get("/health", headers={"Host": "anything.lan"}).status_code == 200

@@ -7,8 +7,9 @@ import hashlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import anyio
 import httpx
@@ -16,7 +17,7 @@ import httpx2
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
-from jwt.algorithms import RSAAlgorithm
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from mcp import Client
 from mcp.client.auth import OAuthClientProvider, TokenStorage
 from mcp.client.streamable_http import streamable_http_client
@@ -43,11 +44,17 @@ ENDPOINTS = {
 
 
 class AuthorizationServer(Server[Request]):
-    """Publishes its metadata and its keys, as RFC 8414 says; its issuer has a path."""
+    """Publishes its metadata and its keys, as RFC 8414 says; its issuer has a path.
+
+    `asked` is set when the keys are asked for, and they are sent when `answers` is.
+    """
 
     def __init__(self) -> None:
         super().__init__(Request)
-        self.keys = {"first": new_key()}
+        self.keys: dict[str, Any] = {"first": new_key()}
+        self.published: Reply | None = None
+        self.asked, self.answers = Event(), Event()
+        self.answers.set()
 
     @property
     def issuer(self) -> str:
@@ -66,10 +73,9 @@ class AuthorizationServer(Server[Request]):
         if request.path == "/token":
             return self._token_for(request.body)
         if request.path == "/keys":
-            public = [
-                RSAAlgorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": name} for name, key in self.keys.items()
-            ]
-            return Reply(body={"keys": public})
+            self.asked.set()
+            self.answers.wait(TIMEOUT_S)
+            return self.published or Reply(body={"keys": [public(name, key) for name, key in self.keys.items()]})
         return Reply(404, {"error": "not_found"})
 
     def _token_for(self, asked: dict[str, str]) -> Reply:
@@ -80,11 +86,18 @@ class AuthorizationServer(Server[Request]):
         token = self.token(aud=asked["resource"])
         return Reply(body={"access_token": token, "token_type": "Bearer", "expires_in": 300})
 
-    def token(self, subject: str = "auth0|ann", *, kid: str = "first", key: Any = None, **claims: Any) -> str:
+    def token(
+        self, subject: str = "auth0|ann", *, kid: str = "first", key: Any = None, alg: str = "RS256", **claims: Any
+    ) -> str:
         now = int(time.time())
         stated = {"iss": self.issuer, "aud": RESOURCE, "sub": subject, "iat": now, "exp": now + 300, **claims}
         stated = {name: value for name, value in stated.items() if value is not None}
-        return jwt.encode(stated, key or self.keys[kid], algorithm="RS256", headers={"kid": kid})
+        return jwt.encode(stated, key or self.keys[kid], algorithm=alg, headers={"kid": kid})
+
+
+def public(name: str, key: Any) -> dict[str, Any]:
+    kind: Any = RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else ECAlgorithm
+    return {**kind.to_jwk(key.public_key(), as_dict=True), "kid": name}
 
 
 def new_key() -> rsa.RSAPrivateKey:
@@ -323,6 +336,44 @@ def test_unknown_signing_keys_are_not_asked_for_each_time(ask: Asking, server, a
     for _ in range(5):
         assert refusal(ask, server.token(kid="unknown", key=new_key()))[0] == 401
     assert len(server.requests) <= asked + 2
+
+
+AGENTS = ["my agent", "茶", "a?b", "a#b", "50%", 'quoted "name"', "ann@home:(1)"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_agent_of_any_name_has_an_address_to_sign_in_at(ask: Asking, server, agent):
+    path = f"/mcp/{quote(agent, safe=access_tokens.OF_PATHS)}"
+    challenge = ask.post(LIST, path)
+    assert challenge.status_code == 401
+    metadata = f"{PUBLIC}/.well-known/oauth-protected-resource{path}"
+    assert challenge.headers["www-authenticate"] == f'Bearer resource_metadata="{metadata}"'
+    described = ask.http.get(metadata.removeprefix(PUBLIC)).json()
+    assert described["resource"] == f"{PUBLIC}{path}"
+    subject = f"of {agent}"
+    made(ask, f"oauth:{subject}", namespace=agent)
+    assert refusal(ask, server.token(subject, aud=described["resource"]), path) == (200, "")
+    assert refusal(ask, server.token(subject, aud=f"{RESOURCE}/a"), path)[0] == 401
+
+
+def test_the_host_header_names_no_other_resource(ask: Asking, server, ann):
+    made(ask, "oauth:root", Role.ADMIN)
+    token = server.token("root", aud=f"{RESOURCE}/a")
+    for host in ("localhost/mcp/a?", "localhost:80/mcp/a#"):
+        answer = ask.post(LIST, "/mcp/helper", {**bearing(token), "Host": host})
+        assert answer.status_code in (400, 401, 421)
+
+
+def test_a_key_that_looks_like_a_token_is_accepted(tmp_path: Path, server):
+    key = "an.admin.key"
+    service = RunningService(tmp_path / "data", api_key=key, public_url=PUBLIC, oauth_issuer=server.issuer)
+    service.start()
+    try:
+        with httpx.Client(base_url=service.url, timeout=TIMEOUT_S, trust_env=False) as http:
+            assert Asking(http).post(LIST, headers=bearing(key)).status_code == 200
+            assert refusal(Asking(http), "an.admin.kez")[0] == 401
+    finally:
+        service.stop()
 
 
 def test_an_authorization_server_that_is_down_is_named_and_keys_still_work(tmp_path: Path):

@@ -9,12 +9,14 @@ from typing import Any
 from souvenir.api.extraction import ExtractRequest, take
 from souvenir.api.fields import wire_time
 from souvenir.compat.mem0.models import AddRequest, Mem0Added, Mem0Memory, SentMessage
-from souvenir.compat.mem0.stored import EXPIRATION, IN_METADATA, SOURCE, USER_ID, source_of, stored_metadata
+from souvenir.compat.mem0.stored import AGENT_ID, EXPIRATION, SOURCE, source_of, stored_metadata
+from souvenir.core.labels import ENTITIES, USER_ID
 from souvenir.core.types import MemoryDraft, MessageRole, OriginClass, Scope
 from souvenir.server.service import Service
 from souvenir.store.idempotency import Once
 
 QUEUED = "Memories are being extracted; GET /memory/extract/{id} tells the progress"
+OF_AGENT = ", with the name of the agent in the header X-Namespace"
 
 
 def add_messages(service: Service, scope: Scope, body: AddRequest, once: Once | None, *, named: bool) -> Mem0Added:
@@ -46,7 +48,7 @@ def _create_agent(service: Service, scope: Scope) -> None:
 
 
 def _metadata(body: AddRequest) -> dict[str, Any]:
-    entities = {name: body.entity(name) for name in IN_METADATA}
+    entities = {name: body.entity(name) for name in ENTITIES}
     noted = {**entities, EXPIRATION: body.expiration_date}
     return {
         **stored_metadata(body.metadata or {}),
@@ -78,4 +80,5 @@ def _extracted(
         document_at=None if body.timestamp is None else wire_time(body.timestamp),  # type: ignore[arg-type]
     )
     job = take(service, scope, wanted, once).job
-    return Mem0Added(results=[], status="PENDING", event_id=job.id, message=QUEUED.format(id=job.id))
+    message = QUEUED.format(id=job.id) + (OF_AGENT if body.entity(AGENT_ID) is not None else "")
+    return Mem0Added(results=[], status="PENDING", event_id=job.id, message=message)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 
 from souvenir.compat.mem0.agents import located, parts_of
+from souvenir.compat.mem0.deleting import delete_part
 from souvenir.compat.mem0.models import (
     BatchDelete,
     BatchUpdate,
@@ -18,8 +19,9 @@ from souvenir.compat.mem0.models import (
     UpdateMem0,
 )
 from souvenir.compat.mem0.routes import Mem0Id, Mem0Routes
-from souvenir.compat.mem0.stored import AGENT_ID, EXPIRATION, IN_METADATA, shown_metadata, stored_metadata, stored_name
-from souvenir.core.errors import InvalidFilter, MemoryPinned, NothingToDo
+from souvenir.compat.mem0.stored import AGENT_ID, EXPIRATION, shown_metadata, stored_metadata, stored_name
+from souvenir.core.errors import InvalidFilter, InvalidRequest, MemoryPinned, NothingToDo
+from souvenir.core.labels import ENTITIES
 from souvenir.core.types import Memory, MemoryPatch, Role, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.server.load_shedding import CostClass
@@ -30,7 +32,7 @@ from souvenir.store.transaction import Transaction
 routes = Mem0Routes("mem0")
 
 MAX_FILTERS_CHARS = 10_000
-_QUERY_NAMES = frozenset({*IN_METADATA, AGENT_ID, "filters"})
+_QUERY_NAMES = frozenset({*ENTITIES, AGENT_ID, "filters"})
 
 
 @routes.put("/v1/memories/{memory_id}/", cost=CostClass.WRITE)
@@ -60,6 +62,8 @@ def update_batch(body: BatchUpdate, scope: Writer, service: RunningService, requ
     """Change several memories of one agent; if one does not exist, none is changed."""
     found = [located(request, scope, one.memory_id, Role.READ_WRITE) for one in body.memories]
     own = _only_agent([one for one, _ in found])
+    if len(dict.fromkeys(found)) < len(found):
+        raise InvalidRequest("A batch changes each memory once; merge the changes of a memory into one")
     _updated(service.engine, own, [number for _, number in found], body.memories)
     return Mem0Done(message=f"Successfully updated {len(found)} memories")
 
@@ -75,10 +79,13 @@ def delete_batch(body: BatchDelete, scope: Writer, service: RunningService, requ
 
 @routes.delete("/v1/memories/", cost=CostClass.LONG)
 def delete_all(scope: Writer, service: RunningService, request: Request) -> Mem0Done:
-    """Delete every memory that the filter selects, archived and expired ones too, except pinned ones."""
+    """Delete every memory that the filter selects, archived and expired ones too, except pinned ones.
+
+    Extractions that would store memories which the filter selects end.
+    """
     filters = _query_filter(request)
     parts = parts_of(request, scope, filters, Role.READ_WRITE, must_test=True)
-    outcomes = [service.engine.delete_many(part.scope, part.ids(service.engine)) for part in parts]
+    outcomes = [delete_part(service, part) for part in parts]
     pinned = sum(len(one.skipped_pinned) for one in outcomes)
     kept = f"; {pinned} pinned ones are kept" if pinned else ""
     return Mem0Done(message=f"Memories deleted successfully!{kept}")
@@ -105,11 +112,23 @@ def _read_filters(text: str) -> dict[str, Any]:
         if len(text) > MAX_FILTERS_CHARS:
             raise ValueError("too long")
         read = json.loads(text) if text.startswith('{"') else ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-        raise InvalidFilter(f"filters takes an object of at most {MAX_FILTERS_CHARS} characters") from error
-    if not isinstance(read, dict):
-        raise InvalidFilter("filters takes an object, such as {'user_id': 'alice'}")
+        if not isinstance(read, dict) or not _is_json(read):
+            raise ValueError("not an object of JSON")
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+        raise InvalidFilter(
+            f"filters takes a JSON object of at most {MAX_FILTERS_CHARS} characters, such as {{'user_id': 'alice'}}"
+        ) from error
     return read
+
+
+def _is_json(value: Any) -> bool:
+    """Return whether a value has texts as names, and lists, finite numbers and texts that Unicode has as values.
+
+    :raises ValueError: If a number is not finite, or a text no Unicode.
+    :raises TypeError: If it holds anything else than objects, lists, texts, numbers, booleans and null.
+    """
+    written = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    return bool(json.loads(written) == value)
 
 
 def _only_agent(scopes: Sequence[Scope]) -> Scope:

@@ -4,30 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
 from typing import Annotated
-from urllib.parse import unquote
 
 from fastapi import Path, Request
 from pydantic import BaseModel
 
-from souvenir.api.fields import MAX_NAME_CHARS, wire_time
-from souvenir.compat.mem0.agents import every_agent, parts_of
+from souvenir.api.fields import UserName, wire_time
+from souvenir.compat.mem0.agents import Part, every_agent
+from souvenir.compat.mem0.deleting import delete_part, end_extractions_of
+from souvenir.compat.mem0.filters import named_exactly
 from souvenir.compat.mem0.models import Mem0Done
 from souvenir.compat.mem0.routes import Mem0Routes
-from souvenir.compat.mem0.stored import APP_ID, RUN_ID, USER_ID, USERS
-from souvenir.core.errors import NotFound
+from souvenir.compat.mem0.stored import USERS
+from souvenir.core.errors import InvalidFilter, NotFound
+from souvenir.core.labels import APP_ID, RUN_ID, USER_ID
 from souvenir.core.timestamps import from_us
 from souvenir.core.types import Role, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import OF_MEMORY, REMEMBERED, Reader, RunningService, Writer, caller_of
+from souvenir.server.request_guards import (
+    OF_MEMORY,
+    REMEMBERED,
+    Reader,
+    RunningService,
+    Writer,
+    caller_of,
+    namespace_name,
+)
 from souvenir.server.service import Service
-from souvenir.store.memories.conditions import Held, memories_held, sources_held, texts_held
+from souvenir.store.memories.conditions import ALWAYS, Held, memories_held, sources_held, texts_held
 from souvenir.store.selection import Chooses
 
 routes = Mem0Routes("mem0")
+
+DELETED = Mem0Done(message="Entity deleted successfully!")
 
 
 class EntityType(StrEnum):
@@ -65,28 +78,37 @@ def entities(scope: Reader, service: RunningService, request: Request) -> Mem0En
 @routes.delete("/v2/entities/{kind}/{name}/", cost=CostClass.LONG)
 def delete_entity(
     kind: EntityType,
-    name: Annotated[str, Path(max_length=MAX_NAME_CHARS)],
+    name: Annotated[UserName, Path()],
     scope: Writer,
     service: RunningService,
     request: Request,
 ) -> Mem0Done:
-    """Delete the memories of an entity, except pinned ones; of a user also the messages. Without any it is done too."""
+    """Delete the memories of an entity, except pinned ones; of a user also the messages. Without any it is done too.
+
+    The name is taken as it is: `*` is the name of an entity, not any value.
+    """
     if kind is EntityType.AGENT:
-        scopes = [caller_of(request).scope(Role.READ_WRITE, name)]
-    else:
-        scopes = every_agent(request, scope, Role.READ_WRITE)
-    for agent in scopes:
-        filters = {f"{kind}_id": name}
-        for part in parts_of(request, agent, filters, Role.READ_WRITE):
-            service.engine.delete_many(part.scope, part.ids(service.engine))
+        delete_part(service, Part(_agent(request, name), ALWAYS))
+        return DELETED
+    for agent in every_agent(request, scope, Role.READ_WRITE):
+        delete_part(service, Part(agent, named_exactly(f"{kind}_id", [name])))
         if kind is EntityType.USER:
             _remove_user(service, agent, name)
-    return Mem0Done(message="Entity deleted successfully!")
+    return DELETED
+
+
+def _agent(request: Request, name: str) -> Scope:
+    """:raises InvalidFilter: If it cannot be the name of an agent."""
+    try:
+        return caller_of(request).scope(Role.READ_WRITE, namespace_name(name))
+    except ValueError as error:
+        raise InvalidFilter(f"The agent that the path names cannot be one: {error}") from error
 
 
 def _remove_user(service: Service, scope: Scope, name: str) -> None:
     """Remove a user's messages, and what was learned from them or still is; a key of some sources has none of these."""
     if scope.sources is None:
+        end_extractions_of(service, scope, name)
         with suppress(NotFound):
             service.removals.remove(scope, Chooses.USER, name)
 
@@ -101,8 +123,7 @@ def _held(engine: MemoryEngine, scope: Scope) -> Iterator[tuple[EntityType, Held
         extracted = sources_held(connection, namespace, USERS)
     yield from chain.from_iterable(((kind, one) for one in held) for kind, held in named)
     for one in extracted:
-        name = unquote(one.value.removeprefix(USERS))
-        yield EntityType.USER, Held(name, one.count, one.since, one.until)
+        yield EntityType.USER, replace(one, value=one.value.removeprefix(USERS))
 
 
 def _together(one: Held | None, other: Held) -> Held:

@@ -7,15 +7,16 @@ for any value, or an object of operators. `agent_id` names namespaces: a filter 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from souvenir.api.fields import MAX_ID
 from souvenir.compat.mem0.models import time_of
-from souvenir.compat.mem0.stored import AGENT_ID, APP_ID, RUN_ID, USER_ID, USERS, path_name, stored_name
+from souvenir.compat.mem0.stored import AGENT_ID, USERS, stored_name
 from souvenir.core.errors import InvalidFilter
+from souvenir.core.labels import APP_ID, RUN_ID, USER_ID
 from souvenir.core.timestamps import to_us
 from souvenir.store.memories.conditions import (
     ALWAYS,
@@ -96,32 +97,28 @@ class FilterReader:
                 return _every(parts)
             return _some(parts) if word == "OR" else _not(_some(parts))
         if name.startswith("metadata."):
-            return self._metadata((), {name.removeprefix("metadata."): value}, depth)
+            return self._at(tuple(name.removeprefix("metadata.").split(".")), value)
         if name not in FIELDS:
             raise InvalidFilter(f"The filter field {name[:100]!r} is unknown; use one of {', '.join(FIELDS)}")
         if name == "metadata":
-            return self._metadata((), value, depth)
+            return self._metadata((), value)
         return _every([self._field(name, operator, held) for operator, held in _operators(name, value)])
 
-    def _metadata(self, path: tuple[str, ...], value: Any, depth: int) -> Condition:
+    def _metadata(self, path: tuple[str, ...], value: Any) -> Condition:
         """A member of the object is a name, whose value is a test or, if it is an object of other names, nested."""
         if not isinstance(value, dict) or not value:
             raise InvalidFilter("metadata takes an object of names and their values, such as {'color': 'red'}")
-        if depth > MAX_DEPTH:
+        return _every([self._at((*path, name), held) for name, held in value.items()])
+
+    def _at(self, path: tuple[str, ...], held: Any) -> Condition:
+        if len(path) > MAX_DEPTH:
             raise InvalidFilter(f"A filter takes at most {MAX_DEPTH} levels of names in metadata; nest it less")
-        parts: list[Condition] = []
-        for name, held in value.items():
-            inner = (*path, *(_plain(part) for part in name.split(".")))
-            if not path:
-                inner = (stored_name(inner[0]), *inner[1:])
-            if isinstance(held, dict) and not OPERATORS & held.keys():
-                parts.append(self._metadata(inner, held, depth + 1))
-            else:
-                parts += [
-                    self._negatable(partial(_of_metadata, inner), operator, one)
-                    for operator, one in _operators(f"metadata.{name}", held)
-                ]
-        return _every(parts)
+        if isinstance(held, dict) and not OPERATORS & held.keys():
+            return self._metadata(path, held)
+        first, *rest = map(_plain, path)
+        test = partial(_of_metadata, (stored_name(first), *rest))
+        operators = _operators(f"metadata.{path[-1][:100]}", held)
+        return _every([self._negatable(test, operator, one) for operator, one in operators])
 
     def _field(self, name: str, operator: str, value: Any) -> Condition:
         if name == AGENT_ID:
@@ -134,6 +131,8 @@ class FilterReader:
             case "memory_ids":
                 return self._negatable(_of_ids, operator, value, frozenset({"eq", "ne", "in", "nin"}))
             case "keywords":
+                if isinstance(value, list):
+                    self._count(len(value) - 1)
                 return self._negatable(_of_words, operator, value, allowed)
             case "categories":
                 return self._negatable(_of_tags, operator, value, allowed - {"icontains"})
@@ -155,8 +154,8 @@ class FilterReader:
             return _not(positive("eq" if operator == "ne" else "in", value))
         return positive(operator, value)
 
-    def _count(self) -> None:
-        self.tests += 1
+    def _count(self, tests: int = 1) -> None:
+        self.tests += tests
         if self.tests > MAX_TESTS:
             raise InvalidFilter(f"A filter takes at most {MAX_TESTS} tests; split the request")
 
@@ -231,20 +230,26 @@ def _of_metadata(path: tuple[str, ...], operator: str, value: Any) -> Condition:
     return Test(at, _ORDERS[operator], (_scalar(value),))
 
 
+def named_exactly(name: str, values: Sequence[str]) -> Condition:
+    """Return the condition that the entity of a kind has one of these names; `*` is a name like others."""
+    return _entity(name, Compares.IN, values)
+
+
 def _of_entity(name: str, operator: str, value: Any) -> Condition:
+    if value == ANY and operator == "eq":
+        return _entity(name, Compares.EXISTS, ())
+    if operator in _SUBSTRINGS:
+        return _entity(name, _SUBSTRINGS[operator], [_text(name, value)])
+    return named_exactly(name, _names(name, value))
+
+
+def _entity(name: str, compares: Compares, values: Sequence[str]) -> Condition:
     """A user is noted in the metadata or, of what a model extracted, in the source."""
     at = Metadata((name,))
-    if value == ANY and operator == "eq":
-        noted, compares, values = Test(at, Compares.EXISTS), Compares.EXISTS, []
-    elif operator in _SUBSTRINGS:
-        compares, values = _SUBSTRINGS[operator], [_text(name, value)]
-        noted = Test(at, compares, tuple(values))
-    else:
-        compares, values = Compares.IN, _names(name, value)
-        noted = Test(at, compares, tuple(values))
+    noted = Test(at, compares, tuple(values))
     if name != USER_ID:
         return noted
-    below = Test(SourceBelow(USERS), compares, tuple(map(path_name, values)))
+    below = Test(SourceBelow(USERS), compares, tuple(values))
     return Some((noted, Every((Not(Test(at, Compares.EXISTS)), below))))
 
 

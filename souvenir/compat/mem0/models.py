@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from souvenir.api.fields import Clean, SessionId, StoredText, UserName, moment, wire_time
 from souvenir.api.metadata import PlainMetadata
-from souvenir.compat.mem0.stored import APP_ID, EXPIRATION, RUN_ID, shown_metadata, user_of
+from souvenir.compat.mem0.stored import AGENT_ID, EXPIRATION, shown_metadata, text_of, user_of
+from souvenir.core.labels import APP_ID, ENTITIES, RUN_ID
 from souvenir.core.types import HistoryEntry, JsonObject, Memory, MessageRole
 from souvenir.server.request_guards import OF_MEMORY, namespace_name
 
@@ -90,6 +91,13 @@ class AddRequest(Entities):
     async_mode: Any = None
     output_format: Any = None
     version: Any = None
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        for name in (*ENTITIES, AGENT_ID):
+            if self.entity(name) == "*":
+                raise ValueError(f"{name} cannot be *, which means any value in filters; choose another name")
+        return self
 
     def entity(self, name: str) -> str | None:
         """Return an entity of the request, from its own field or from `filters`, where the client's options put it."""
@@ -176,14 +184,14 @@ class Mem0Memory(BaseModel):
             "memory": memory.text,
             "user_id": user_of(memory),
             "agent_id": agent,
-            "app_id": memory.metadata.get(APP_ID),
-            "run_id": memory.metadata.get(RUN_ID),
+            "app_id": text_of(memory, APP_ID),
+            "run_id": text_of(memory, RUN_ID),
             "hash": hashlib.md5(memory.text.encode(), usedforsecurity=False).hexdigest(),
             "metadata": shown_metadata(memory.metadata),
             "categories": list(memory.tags),
             "created_at": wire_time(memory.occurred_at),
             "updated_at": wire_time(memory.updated_at),
-            "expiration_date": memory.metadata.get(EXPIRATION),
+            "expiration_date": text_of(memory, EXPIRATION),
             **more,
         }
         kept = shown if fields is None else {name: value for name, value in shown.items() if name in fields}

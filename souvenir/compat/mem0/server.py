@@ -10,7 +10,8 @@ from pydantic import Field
 from souvenir.api.fields import SessionId, UserName
 from souvenir.compat.mem0 import changes
 from souvenir.compat.mem0 import routes as platform
-from souvenir.compat.mem0.agents import every_agent, parts_of
+from souvenir.compat.mem0.agents import Part, every_agent
+from souvenir.compat.mem0.deleting import delete_part
 from souvenir.compat.mem0.models import (
     MAX_TOP_K,
     AgentId,
@@ -26,6 +27,7 @@ from souvenir.compat.mem0.routes import Mem0Id, Mem0Routes
 from souvenir.core.types import Role
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import REMEMBERED, SEARCHING, Reader, RunningService, Writer
+from souvenir.store.memories.conditions import ALWAYS
 
 routes = Mem0Routes("mem0")
 
@@ -78,10 +80,9 @@ def update_memory(
 
 @routes.post("/mem0/reset", cost=CostClass.LONG)
 def reset(scope: Writer, service: RunningService, request: Request) -> Mem0Done:
-    """Delete the memories of every agent that the key is for, except pinned ones."""
+    """Delete the memories of every agent that the key is for, except pinned ones, and end the jobs of these agents."""
     for agent in every_agent(request, scope, Role.READ_WRITE):
-        for part in parts_of(request, agent, None, Role.READ_WRITE):
-            service.engine.delete_many(part.scope, part.ids(service.engine))
+        delete_part(service, Part(agent, ALWAYS))
     return Mem0Done(message="All memories reset")
 
 

@@ -1,32 +1,32 @@
 """How what Mem0 knows of a memory is stored: entities and the expiration date as metadata, the rest as it is.
 
 A name in a caller's own metadata that stands for something else in this service is stored with a prefix, and shown and
-filtered by without it, so that no caller can set an entity or a field of the record by metadata.
+filtered by without it, so that no caller can set an entity, a field of the record or a mark of the service by metadata.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, unquote
 
 from souvenir.api.metadata import FROM_THE_SERVICE
+from souvenir.core.labels import ENTITIES, MARKS, USER_ID
 from souvenir.core.types import Memory
+from souvenir.memories.conflicts import RESOLUTION
 
 SOURCE = "mem0"
 """The source of memories from these routes; one that a model extracted for a user is in `USERS`."""
 
 USERS = f"{SOURCE}/users/"
 
-USER_ID, APP_ID, RUN_ID, AGENT_ID = "user_id", "app_id", "run_id", "agent_id"
-IN_METADATA = (USER_ID, APP_ID, RUN_ID)
-"""The entities that are stored as metadata; the agent is the namespace."""
+AGENT_ID = "agent_id"
+"""The agent is the namespace; the other entities are stored as metadata."""
 
 EXPIRATION = "expiration_date"
 
 APART = "mem0:"
 _OF_FIELDS = {"document_at", "pinned", "archived", "entity_key", "origin_class", "span"}
-_TAKEN = frozenset({*IN_METADATA, AGENT_ID, EXPIRATION, *FROM_THE_SERVICE, *_OF_FIELDS})
+_TAKEN = frozenset({*ENTITIES, AGENT_ID, EXPIRATION, *FROM_THE_SERVICE, *_OF_FIELDS, *MARKS, RESOLUTION})
 
 
 def stored_name(name: str) -> str:
@@ -46,17 +46,18 @@ def shown_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def source_of(user: str) -> str:
-    """Return the source of what a model extracts for a user."""
-    return USERS + path_name(user)
+    """Return the source of what a model extracts for a user, whose name has no slash."""
+    return USERS + user
 
 
-def path_name(user: str) -> str:
-    """Return a name as one segment of a path."""
-    return quote(user, safe=" @:|+=,;!~()*'&$").replace("..", "%2E%2E")
+def text_of(memory: Memory, name: str) -> str | None:
+    """Return the text under a name of the metadata, where other routes store values of any kind."""
+    held = memory.metadata.get(name)
+    return held if isinstance(held, str) else None
 
 
 def user_of(memory: Memory) -> str | None:
-    named = memory.metadata.get(USER_ID)
-    if isinstance(named, str):
-        return named
-    return unquote(memory.source.removeprefix(USERS)) if memory.source.startswith(USERS) else None
+    named = text_of(memory, USER_ID)
+    if named is None and memory.source.startswith(USERS):
+        return memory.source.removeprefix(USERS)
+    return named

@@ -375,6 +375,15 @@ def request_cancel_of(connection: Connection, actor: str) -> None:
     )
 
 
+def request_cancel_in(connection: Connection, namespace: str) -> None:
+    """Ask every unfinished job of a namespace to stop; a queued one ends when its turn comes."""
+    connection.execute(
+        "UPDATE jobs SET cancel_requested = 1 WHERE namespace = ? AND status IN ('queued', 'running') "
+        "AND kind NOT IN (SELECT atom FROM json_each(?))",
+        (namespace, to_json(list(STORE_WIDE))),
+    )
+
+
 def requeue_abandoned(connection: Connection, lane: str | None, replica: str, held: Collection[str]) -> None:
     """Queue the running jobs that nobody runs any more; they resume from their last state.
 

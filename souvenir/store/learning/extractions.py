@@ -442,8 +442,12 @@ def forget_learned_with(connection: Connection, namespace: str, party: Party, na
 
 
 def _forget(connection: Connection, query: str, *parameters: str) -> None:
-    rows = select(connection, str, query, parameters)
-    chosen = to_json(list(rows))
+    forget_jobs(connection, list(select(connection, str, query, parameters)))
+
+
+def forget_jobs(connection: Connection, job_ids: Sequence[str]) -> None:
+    """Blank the transcripts and ledgers of extractions, and cancel unfinished ones."""
+    chosen = to_json(list(job_ids))
     of_these = "IN (SELECT atom FROM json_each(?))"
     connection.execute(
         f"UPDATE jobs SET cancel_requested = 1 WHERE id {of_these} AND id IN {_UNFINISHED}",

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from souvenir.core.stored_json import to_json
 from souvenir.store.memories.reads import tag_condition
 from souvenir.store.namespaces import Namespace, visible_condition
+from souvenir.store.pending_removals import HIDDEN
 from souvenir.store.rows import first, ids_parameter, select
 from souvenir.store.sql import Connection, SqlValue
 
@@ -186,9 +187,9 @@ def _element(alias: str, test: Test) -> Sql:
         numbers = [value for value in test.values if not isinstance(value, str | bool)]
         others = [value for value in test.values if isinstance(value, str | bool)]
         return (
-            f"EXISTS (SELECT 1 FROM json_each(?) w WHERE w.type = {alias}.type AND w.atom = {alias}.atom) OR "
-            f"CASE WHEN {is_number} THEN EXISTS (SELECT 1 FROM json_each(?) w WHERE "
-            f"CAST(w.atom AS DOUBLE PRECISION) = CAST({alias}.atom AS DOUBLE PRECISION)) ELSE FALSE END",
+            f"({alias}.type, {alias}.atom) IN (SELECT w.type, w.atom FROM json_each(?) w) OR "
+            f"CASE WHEN {is_number} THEN CAST({alias}.atom AS DOUBLE PRECISION) IN "
+            "(SELECT CAST(w.atom AS DOUBLE PRECISION) FROM json_each(?) w) ELSE FALSE END",
             [to_json(others), json.dumps(numbers)],
         )
     [value] = test.values
@@ -220,20 +221,25 @@ def matching_ids(connection: Connection, namespace: Namespace, condition: Condit
     return sorted(json.loads(connection.execute(query, [namespace.id, *parameters, *values]).get))
 
 
+_NOT_HIDDEN = "substr(name, 1, length(?)) <> ?"
+"""True of a namespace that is not being removed; its parameters are `HIDDEN`, twice."""
+
+
 def namespace_of(connection: Connection, memory_id: int) -> str | None:
-    """Return the name of the namespace that a memory is in, or was until it was deleted."""
+    """Return the name of the namespace that a memory is or was in; None if there is none that is not being removed."""
     return first(
         connection,
         str,
-        "SELECT n.name FROM namespaces n WHERE n.id = coalesce((SELECT namespace_id FROM memories WHERE id = ?), "
-        "(SELECT max(namespace_id) FROM history WHERE memory_id = ?))",
-        (memory_id, memory_id),
+        "SELECT name FROM namespaces WHERE id = coalesce((SELECT namespace_id FROM memories WHERE id = ?), "
+        f"(SELECT max(namespace_id) FROM history WHERE memory_id = ?)) AND {_NOT_HIDDEN}",
+        (memory_id, memory_id, HIDDEN, HIDDEN),
     )
 
 
 def first_namespaces(connection: Connection, limit: int) -> list[str]:
-    """Return the names of the first namespaces, in the order in which they were created."""
-    return list(select(connection, str, "SELECT name FROM namespaces ORDER BY id LIMIT ?", (limit,)))
+    """Return the names of the first namespaces that are not being removed, in the order of their creation."""
+    query = f"SELECT name FROM namespaces WHERE {_NOT_HIDDEN} ORDER BY id LIMIT ?"
+    return list(select(connection, str, query, (HIDDEN, HIDDEN, limit)))
 
 
 @dataclass(frozen=True, slots=True)

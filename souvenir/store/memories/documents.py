@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from souvenir.core.labels import DOCUMENT_KEY, SEPARATOR
+from souvenir.core.labels import DOCUMENT_KEY, DOCUMENTS, SEPARATOR
 from souvenir.core.stored_json import to_json
 from souvenir.store.namespaces import Namespace, visible_condition
 from souvenir.store.rows import first, select
@@ -30,9 +30,7 @@ class DocumentRow:
 def at_or_below(connection: Connection, namespace: Namespace, source: str) -> Sequence[DocumentRow]:
     """Return the visible documents of a source and of those below it, in the order of their ids."""
     visible, parameters = visible_condition(namespace.sources)
-    inside = source + SEPARATOR
-    # The successor of a slash is the least text that is greater than all that begin with the prefix.
-    beyond = source + chr(ord(SEPARATOR) + 1)
+    inside, beyond = _below(source)
     return list(
         select(
             connection,
@@ -42,6 +40,20 @@ def at_or_below(connection: Connection, namespace: Namespace, source: str) -> Se
             (namespace.id, source, inside, beyond, *parameters),
         )
     )
+
+
+def every_id(connection: Connection, namespace: Namespace) -> list[int]:
+    """Return the ids of all documents, archived ones included, whether they are visible or not."""
+    query = f"SELECT id FROM memories WHERE namespace_id = ? AND key = '{DOCUMENT_KEY}' AND source >= ? AND source < ?"
+    return list(select(connection, int, query, (namespace.id, *_below(DOCUMENTS))))
+
+
+def _below(source: str) -> tuple[str, str]:
+    """Return the first source below another one, and the first one beyond these.
+
+    The successor of a slash is the least text that is greater than all that begin with the prefix.
+    """
+    return source + SEPARATOR, source + chr(ord(SEPARATOR) + 1)
 
 
 def first_among(connection: Connection, namespace: Namespace, sources: Sequence[str]) -> str | None:

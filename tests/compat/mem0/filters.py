@@ -7,9 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from souvenir.compat.mem0.filters import OPERATORS
 from souvenir.core.types import Memory
 
-NAMES = ("color", "size", "source", "deep")
+NAMES = ("color", "size", "source", "deep", "deep.x")
 WORDS = ("red", "Red", "blue", "1", "", "é", "a*b")
 NUMBERS = (0, 1, 2, -3, 1.5, 2.0)
 
@@ -31,7 +32,7 @@ _metadata_test = st.one_of(
     ),
     st.sampled_from(["contains", "icontains"]).flatmap(lambda op: _texts.map(lambda value: {op: value})),
 )
-_paths = st.sampled_from([*NAMES, "deep.x", "deep.y", "color.x"])
+_paths = st.sampled_from([*NAMES[:-1], "deep.x", "deep.y", "color.x"])
 _names = st.sampled_from(["alice", "bob", "carol"])
 _entity_test = st.one_of(
     _names,
@@ -56,7 +57,9 @@ _time_test = st.sampled_from(["2024-01-01", "2024-06-01T00:00:00Z", 1_700_000_00
 )
 _ids = st.sampled_from(["1", "2", "5", "x"])
 tests = st.one_of(
-    st.tuples(_paths, _metadata_test).map(lambda of: {"metadata": {of[0]: of[1]}}),
+    st.tuples(_paths, _metadata_test).map(lambda of: {f"metadata.{of[0]}": of[1]}),
+    st.tuples(st.sampled_from(NAMES), _metadata_test).map(lambda of: {"metadata": {of[0]: of[1]}}),
+    st.tuples(st.sampled_from(["x", "y"]), _metadata_test).map(lambda of: {"metadata": {"deep": {of[0]: of[1]}}}),
     st.tuples(st.sampled_from(["user_id", "run_id"]), _entity_test).map(lambda of: {of[0]: of[1]}),
     _word_test.map(lambda of: {"keywords": of}),
     _tag_test.map(lambda of: {"categories": of}),
@@ -80,14 +83,13 @@ def fits(wanted: Any, memory: Memory, shown: dict[str, Any], user: str | None, a
 
     def member(name: str, value: Any) -> bool:
         match name:
-            case "AND":
-                return all(fits(one, memory, shown, user, agent) for one in value)
-            case "OR":
-                return any(fits(one, memory, shown, user, agent) for one in value)
-            case "NOT":
-                return not any(fits(one, memory, shown, user, agent) for one in value)
+            case "AND" | "OR" | "NOT":
+                each = [fits(one, memory, shown, user, agent) for one in value]
+                return all(each) if name == "AND" else any(each) is (name == "OR")
             case "metadata":
-                return all(_holds(_at(shown, path), test) for path, test in value.items())
+                return _meets(shown, value)
+            case _ if name.startswith("metadata."):
+                return _holds(_at(shown, name.removeprefix("metadata.")), value)
             case "user_id":
                 return _holds(MISSING if user is None else user, value)
             case "run_id":
@@ -106,6 +108,14 @@ def fits(wanted: Any, memory: Memory, shown: dict[str, Any], user: str | None, a
                 return str(memory.id) in value["in"]
 
     return all(member(name, value) for name, value in wanted.items())
+
+
+def _meets(found: Any, test: Any) -> bool:
+    """Like `_holds`; an object of names that are no operators tests what is below, and a dot is part of a name."""
+    if not isinstance(test, dict) or test.keys() & OPERATORS:
+        return _holds(MISSING if found is None else found, test)
+    below = found if isinstance(found, dict) else {}
+    return all(_meets(below.get(name), inner) for name, inner in test.items())
 
 
 def _at(found: Any, path: str) -> Any:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import apsw
 import pytest
 from hypothesis import given, settings
 
@@ -16,6 +17,7 @@ from souvenir.core.errors import InvalidFilter
 from souvenir.core.settings import Settings
 from souvenir.core.types import Listing, Memory, MemoryDraft, Scope
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store.memories.conditions import sql_of
 from tests.compat.mem0.filters import NAMES, NUMBERS, WORDS, filters, fits
 from tests.fake_embedder import FakeEmbedder
 from tests.thoroughness import sampled
@@ -80,6 +82,9 @@ def test_a_filter_selects_what_its_slow_reading_selects(stored, wanted):
         ({"AND": ["user_id"]}, "takes an object"),
         ({"OR": [{"user_id": "a"}] * (MAX_TESTS + 1)}, f"at most {MAX_TESTS} tests"),
         (["user_id"], "takes an object"),
+        ({"metadata." + ".".join("a" * 70): 1}, "nest it less"),
+        ({"metadata": {"keywords": {"in": [1]}, "a" * 2000: {"x": {"gt": 1, "like": 2}}}}, "no operator 'like'"),
+        ({"keywords": {"in": ["a"] * (MAX_TESTS + 1)}}, f"at most {MAX_TESTS} tests"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -94,3 +99,32 @@ def test_a_filter_is_nested_only_so_deep():
         nested = {"NOT": [nested]}
     with pytest.raises(InvalidFilter, match="nest it less"):
         FilterReader("mine").read(nested)
+
+
+def test_names_in_metadata_are_nested_only_so_deep(stored):
+    engine, _ = stored
+    nested: dict[str, object] = {"x": 1}
+    for _ in range(MAX_DEPTH - 1):
+        nested = {"x": nested}
+    assert Part(SCOPE, FilterReader("mine").read({"OR": [{"metadata": nested}] * MAX_TESTS})).ids(engine) == []
+    with pytest.raises(InvalidFilter, match="nest it less"):
+        FilterReader("mine").read({"metadata": {"x": nested}})
+
+
+def test_a_list_of_as_many_keywords_as_tests_selects_memories_with_any(stored):
+    engine, memories = stored
+    words = [f"absent {number}" for number in range(MAX_TESTS - 1)]
+    found = Part(SCOPE, FilterReader("mine").read({"keywords": {"in": [*words, "dog"]}})).ids(engine)
+    assert found == [one.id for one in memories if "dog" in one.text]
+
+
+@pytest.mark.parametrize("values", [["red", "blue", True], [1, 2.5], ["red", 1]], ids=str)
+def test_a_list_of_values_is_read_once_for_all_memories(values):
+    """SQLite calls a subquery correlated if it runs again for each row."""
+    condition, parameters = sql_of(FilterReader("mine").read({"metadata": {"a": {"nin": values}}}), 1)
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE TABLE memories (metadata TEXT)")
+    plan = connection.execute(f"EXPLAIN QUERY PLAN SELECT 1 FROM memories WHERE {condition}", parameters).fetchall()
+    steps = [str(step[3]) for step in plan]
+    kinds = [step.split(" SUBQUERY")[0] for step in steps if "SUBQUERY" in step]
+    assert kinds == ["CORRELATED SCALAR", "LIST", "LIST"]

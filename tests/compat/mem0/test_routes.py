@@ -116,6 +116,30 @@ def test_a_body_that_is_no_json_is_refused_with_one_sentence(client):
     assert (answer.status_code, answer.json()["detail"]) == (422, "The body cannot be used: JSON decode error")
 
 
+@pytest.mark.parametrize(
+    "filters",
+    [
+        "{[]: 1}",
+        "{'metadata': {1: 2}}",
+        "{'metadata': {None: 2}}",
+        "{'user_id': {1: [], 'eq': 'a'}}",
+        "{'user_id': '\\ud800'}",
+        '{"user_id": "\\ud800"}',
+        '{"metadata": {"\\ud800": 1}}',
+        '{"created_at": {"gt": Infinity}}',
+        "{'metadata': {'a': b'x'}}",
+        "{'metadata': {'a': {1, 2}}}",
+        "{'a': " * 3000,
+        "[1]",
+        "x",
+    ],
+)
+def test_a_filter_in_a_query_that_is_no_json_is_refused(client, filters):
+    answer = client.delete("/v1/memories/", params={"filters": filters}, headers=ENV)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_filter")
+    assert answer.json()["detail"].startswith("filters takes a JSON object of at most 10000 characters")
+
+
 def test_a_repeated_add_with_an_idempotency_key_adds_once(client):
     body = {"messages": [{"role": "user", "content": "once"}], "user_id": "once"}
     headers = {**ENV, "Idempotency-Key": "mem0-once"}
@@ -207,3 +231,24 @@ def test_with_a_model_memories_are_extracted_as_a_job_for_their_user(learner):
 
     learner.delete("/v2/entities/user/alice/")
     assert learner.post("/v3/memories/", json=wanted).json()["count"] == 0
+
+
+def test_the_progress_of_an_extraction_is_found_as_its_message_says(learner):
+    body = {"messages": [{"role": "user", "content": "I live in Lisbon."}], "agent_id": "named"}
+    accepted = learner.post("/v3/memories/add/", json=body).json()
+    path = f"/memory/extract/{accepted['event_id']}"
+    told = f"GET {path} tells the progress, with the name of the agent in the header X-Namespace"
+    assert accepted["message"] == f"Memories are being extracted; {told}"
+    assert learner.get(path, headers={"X-Namespace": "named"}).status_code == 200
+
+
+@pytest.mark.parametrize("user", ["茶" * 60, "é%20..%", "x" * 200, "René"], ids=["cjk", "signs", "long", "accent"])
+def test_memories_are_extracted_for_a_user_of_any_name(learner, user):
+    body = {"messages": [{"role": "user", "content": "I live in Lisbon."}], "user_id": user}
+    ended(learner, learner.post("/v3/memories/add/", json=body).json()["event_id"])
+    for wanted in (user, {"contains": user[1:]}, {"contains": user[-1]}):
+        [memory] = learner.post("/v3/memories/", json={"filters": {"user_id": wanted}}).json()["results"]
+        assert memory["user_id"] == user
+    for part in ("C3", "25", "%2E"):
+        assert learner.post("/v3/memories/", json={"filters": {"user_id": {"contains": part}}}).json()["count"] == 0
+    assert [one["name"] for one in learner.get("/v1/entities/").json()["results"]] == ["default", user]

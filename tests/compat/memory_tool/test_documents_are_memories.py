@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from souvenir.learning.guards import PROTECTED
+from souvenir.core.labels import PROTECTED
 from tests.compat.memory_tool.conftest import Tool
 
 FILE = "/memories/trips/lisbon.md"
@@ -78,12 +78,24 @@ def test_files_of_the_same_text_stay_as_they_are(written: Tool):
     assert written.texts() == before
 
 
-@pytest.mark.parametrize("on_duplicate", ["skip", "supersede"])
+def test_a_file_of_the_same_text_hides_no_duplicate(written: Tool):
+    first = written.post("/memory/add", text=TEXT, source="notes")["id"]
+    written.done("create", path="/memories/again.md", file_text=TEXT)
+    for _ in range(2):
+        again = written.post("/memory/add", text=TEXT, source="notes", on_duplicate="skip")
+        assert (again["action"], again["blocked_by"]) == ("skipped", first)
+        batch = {"text": TEXT, "source": "notes"}
+        assert written.post("/memory/add-batch", memories=[batch], deduplicate=True)["ids"] == []
+
+
+@pytest.mark.parametrize("on_duplicate", ["skip", "supersede", "batch"])
 def test_a_memory_of_the_same_text_neither_replaces_a_file_nor_gives_way_to_it(written: Tool, on_duplicate: str):
-    added = written.post("/memory/add", text=TEXT, source="notes", on_duplicate=on_duplicate)
-    assert added["action"] == "added"
-    batch = {"text": TEXT, "source": "memories/trips/lisbon.md"}
-    assert len(written.post("/memory/add-batch", memories=[batch], deduplicate=True)["ids"]) == 1
+    if on_duplicate == "batch":
+        batch = {"text": TEXT, "source": "memories/trips/lisbon.md"}
+        assert len(written.post("/memory/add-batch", memories=[batch], deduplicate=True)["ids"]) == 1
+    else:
+        added = written.post("/memory/add", text=TEXT, source="notes", on_duplicate=on_duplicate)
+        assert added["action"] == "added"
     written.post("/memory/deduplicate", threshold=0.9, dry_run=False)
     assert written.done("view", path=FILE).endswith(f"     1\t{TEXT.strip()}\n     2\t")
 
@@ -94,6 +106,16 @@ def test_a_smart_import_of_a_similar_text_does_not_change_a_file(written: Tool):
     done = written.client.post("/import?strategy=smart&no_backup=true", content=json.dumps(line), headers=headers)
     assert done.status_code == 200, done.text
     assert written.texts() == {"memories/trips/lisbon.md": TEXT, "notes": line["text"]}
+
+
+def test_a_smart_import_finds_the_duplicate_beside_a_file_of_the_same_text(written: Tool):
+    written.post("/memory/add", text=TEXT, source="notes")
+    written.done("create", path="/memories/again.md", file_text=TEXT)
+    line = {"text": TEXT, "source": "notes", "created_at": "2020-01-01T00:00:00Z"}
+    headers = {**written.headers, "X-Namespace": written.agent, "Content-Type": "application/x-ndjson"}
+    done = written.client.post("/import?strategy=smart&no_backup=true", content=json.dumps(line), headers=headers)
+    assert done.status_code == 200, done.text
+    assert len(written.memories()) == 3
 
 
 def test_a_file_is_protected_from_learning(written: Tool):

@@ -118,3 +118,23 @@ def test_an_accepted_path_is_below_the_root_and_read_back_the_same(text: str):
         assert str(path) == candidate.removesuffix("/")
         if path.names:
             assert DocumentPath.of_source(path.source) == path
+
+
+UNSEEN = ("memories/dir//x", "memories/dir/we\\ird", "memories/dir/deep/%2e%2e", "memories/dir/x/")
+
+
+def test_commands_leave_alone_what_other_clients_stored_where_no_path_leads(tool: Tool):
+    for source in UNSEEN:
+        tool.post("/memory/add", text=f"unseen {source}", source=source, metadata={"entity_key": "document"})
+    unseen = {source: f"unseen {source}" for source in UNSEEN}
+    missing = "The path /memories/dir does not exist. Please provide a valid path."
+    assert tool.refused("delete", path="/memories/dir") == missing
+    assert tool.refused("rename", old_path="/memories/dir", new_path="/memories/a") == missing
+    tool.done("create", path="/memories/dir/a.md", file_text="seen")
+    tool.done("rename", old_path="/memories/dir", new_path="/memories/moved")
+    assert tool.texts() == {**unseen, "memories/moved/a.md": "seen"}
+    tool.done("rename", old_path="/memories/moved", new_path="/memories/dir")
+    tool.done("delete", path="/memories/dir")
+    assert tool.texts() == unseen
+    tool.done("create", path="/memories/dir", file_text="a file now")
+    assert "a file now" in tool.done("view", path="/memories/dir")
