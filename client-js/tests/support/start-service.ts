@@ -1,0 +1,61 @@
+/** Starts the real service once for all test files: `python app.py` over a temporary folder, on a free port. */
+
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { TestProject } from "vitest/node";
+
+const ROOT = resolve(import.meta.dirname, "../../..");
+const START_TIMEOUT_MS = 60_000;
+const POLL_MS = 50;
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    serviceUrl: string;
+  }
+}
+
+export default async function start(project: TestProject): Promise<() => Promise<void>> {
+  const own = join(ROOT, ".venv/bin/python");
+  const python = existsSync(own) ? own : "python3";
+  const folder = mkdtempSync(join(tmpdir(), "souvenir-js-"));
+  const port = await freePort();
+  const environment = { PATH: process.env["PATH"], HOME: folder, DATA_DIR: folder, PORT: String(port), LOG_LEVEL: "ERROR" };
+  const service = spawn(python, ["app.py"], { cwd: ROOT, env: environment, stdio: ["ignore", "inherit", "inherit"] });
+  const ended = new Promise<void>((resolved) => service.once("exit", () => resolved()));
+  const url = `http://127.0.0.1:${port}`;
+  const stop = async () => {
+    service.kill("SIGTERM");
+    await ended;
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    await ready(url, () => service.exitCode !== null);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  project.provide("serviceUrl", url);
+  return stop;
+}
+
+async function ready(url: string, hasEnded: () => boolean): Promise<void> {
+  for (const end = Date.now() + START_TIMEOUT_MS; Date.now() < end; ) {
+    if (hasEnded()) throw new Error("the service of the tests did not start: run make setup");
+    const answer = await fetch(`${url}/health/ready`).catch(() => undefined);
+    if (answer?.ok) return;
+    await new Promise((resolved) => setTimeout(resolved, POLL_MS));
+  }
+  throw new Error(`the service of the tests was not ready in ${START_TIMEOUT_MS} ms`);
+}
+
+export function freePort(): Promise<number> {
+  return new Promise((resolved) => {
+    const listener = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = listener.address() as AddressInfo;
+      listener.close(() => resolved(port));
+    });
+  });
+}

@@ -1,0 +1,15 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["tests/**/*.test.ts"],
+    globalSetup: "tests/support/start-service.ts",
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+    // The machine of a developer has few cores, and the service needs one.
+    maxWorkers: 2,
+    minWorkers: 1,
+    // Variables of the machine must not lead a test to another service.
+    env: { SOUVENIR_URL: "", MEMORY_SERVER_URL: "", SOUVENIR_API_KEY: "" },
+  },
+});
