@@ -11,3 +11,6 @@ export type { CallOptions, Input, Listing, Output, StreamEvent } from "./calls.j
 export { Souvenir } from "./client.js";
 export * from "./errors.js";
 export type { components, operations, paths } from "./generated/api.js";
+export type { FlushResult } from "./memory/capture.js";
+export type { MemoryOptions } from "./memory/model-call.js";
+export { flush, withMemory, type VendorClient } from "./memory/with-memory.js";

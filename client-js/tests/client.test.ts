@@ -47,8 +47,8 @@ test("the last name of a path may contain slashes where the API has it so, and n
   const store = souvenir.inNamespace("paths");
   await store.memories.add({ text: "Tagged", source: "a", tags: ["area/one two"] });
   expect((await store.tags.delete("area/one two")).changed).toBe(1);
-  expect(() => souvenir.agents.get("a/b")).rejects.toThrow(TypeError);
-  expect(() => souvenir.agents.get("..")).rejects.toThrow(TypeError);
+  await expect(souvenir.agents.get("a/b")).rejects.toThrow(TypeError);
+  await expect(souvenir.agents.get("..")).rejects.toThrow(TypeError);
 });
 
 test("an array has the total of all pages", async () => {

@@ -71,7 +71,10 @@ export class ScriptedServer {
     if (reply.hangsUp === "before") return void request.socket.destroy();
     const content = typeof reply.body === "string" ? reply.body : JSON.stringify(reply.body ?? {});
     response.writeHead(reply.status ?? 200, { "Content-Type": "application/json", ...reply.headers });
-    for await (const part of reply.parts ?? [content]) if (!response.destroyed) response.write(part);
+    for await (const part of reply.parts ?? [content]) {
+      // A cut that follows must not overtake it.
+      if (!response.destroyed) await new Promise((resolved) => response.write(part, resolved));
+    }
     if (reply.hangsUp) request.socket.destroy();
     else response.end();
   }
