@@ -9,7 +9,5 @@ export default defineConfig({
     // The machine of a developer has few cores, and the service needs one.
     maxWorkers: 2,
     minWorkers: 1,
-    // Variables of the machine must not lead a test to another service.
-    env: { SOUVENIR_URL: "", MEMORY_SERVER_URL: "", SOUVENIR_API_KEY: "" },
   },
 });

@@ -1,4 +1,4 @@
-/** Captures the body of a response while the caller reads it, in any way. */
+/** Captures a stream while the caller reads it, in any way. */
 
 /** Limit of a captured body. Answers in text are far smaller; the rest is passed on without being captured. */
 const MAX_KEPT_BYTES = 16 * 2 ** 20;
@@ -6,20 +6,37 @@ const MAX_KEPT_BYTES = 16 * 2 ** 20;
 /**
  * The same response, whose body calls `ended` once with the text that was read when it ends, breaks or is cancelled.
  *
- * The body is read when the caller reads it, and cancelled when the caller cancels it. A body that is never read is never
- * captured.
+ * A body that is never read is never captured.
  */
 export function tapped(response: Response, ended: (text: string) => void): Response {
-  const reader = response.body?.getReader();
-  if (!reader) return response;
+  if (!response.body) return response;
   const chunks: Uint8Array[] = [];
   let keptBytes = 0;
+  const keep = (chunk: Uint8Array) => {
+    if (keptBytes < MAX_KEPT_BYTES) chunks.push(chunk);
+    keptBytes += chunk.byteLength;
+  };
+  const body = tappedStream(response.body, keep, () => ended(textOf(chunks)));
+  const { status, statusText, headers, url } = response;
+  return Object.defineProperty(new Response(body, { status, statusText, headers }), "url", { value: url });
+}
+
+/**
+ * The same stream; `keep` gets each part before it is passed on, and `ended` is called once when the stream ends, breaks
+ * or is cancelled. It is read when the caller reads it, and cancelled when the caller cancels it.
+ */
+export function tappedStream<Part>(
+  stream: ReadableStream<Part>,
+  keep: (part: Part) => void,
+  ended: () => void,
+): ReadableStream<Part> {
+  const reader = stream.getReader();
   let hasEnded = false;
   const end = () => {
-    if (!hasEnded) ended(textOf(chunks));
+    if (!hasEnded) ended();
     hasEnded = true;
   };
-  const body = new ReadableStream<Uint8Array>(
+  return new ReadableStream<Part>(
     {
       async pull(controller) {
         try {
@@ -29,8 +46,7 @@ export function tapped(response: Response, ended: (text: string) => void): Respo
             controller.close();
             return;
           }
-          if (keptBytes < MAX_KEPT_BYTES) chunks.push(part.value);
-          keptBytes += part.value.byteLength;
+          keep(part.value);
           controller.enqueue(part.value);
         } catch (error) {
           end();
@@ -45,8 +61,6 @@ export function tapped(response: Response, ended: (text: string) => void): Respo
     // Nothing is read ahead of the caller.
     { highWaterMark: 0 },
   );
-  const { status, statusText, headers, url } = response;
-  return Object.defineProperty(new Response(body, { status, statusText, headers }), "url", { value: url });
 }
 
 function textOf(chunks: readonly Uint8Array[]): string {

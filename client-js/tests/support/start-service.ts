@@ -1,6 +1,11 @@
-/** Starts the real service once for all test files: `python app.py` over a temporary folder, on a free port. */
+/**
+ * Starts the real service once for all test files: `python app.py` over a temporary folder, on a free port.
+ *
+ * It has a key, by which it is known: another program may have taken the port.
+ */
 
 import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -22,8 +27,10 @@ export default async function start(project: TestProject): Promise<() => Promise
   const python = existsSync(own) ? own : "python3";
   const folder = mkdtempSync(join(tmpdir(), "souvenir-js-"));
   const port = await freePort();
-  const environment = { PATH: process.env["PATH"], HOME: folder, DATA_DIR: folder, PORT: String(port), LOG_LEVEL: "ERROR" };
-  const service = spawn(python, ["app.py"], { cwd: ROOT, env: environment, stdio: ["ignore", "inherit", "inherit"] });
+  const key = randomUUID();
+  const settings = { DATA_DIR: folder, PORT: String(port), API_KEY: key, LOG_LEVEL: "ERROR" };
+  const env = { PATH: process.env["PATH"], HOME: folder, ...settings };
+  const service = spawn(python, ["app.py"], { cwd: ROOT, env, stdio: ["ignore", "inherit", "inherit"] });
   const ended = new Promise<void>((resolved) => service.once("exit", () => resolved()));
   const url = `http://127.0.0.1:${port}`;
   const stop = async () => {
@@ -32,19 +39,23 @@ export default async function start(project: TestProject): Promise<() => Promise
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    await ready(url, () => service.exitCode !== null);
+    await ready(url, key, () => service.exitCode !== null);
   } catch (error) {
     await stop();
     throw error;
   }
+  // Variables of the machine must not lead a test to another service.
+  delete process.env["SOUVENIR_URL"];
+  delete process.env["MEMORY_SERVER_URL"];
+  process.env["SOUVENIR_API_KEY"] = key;
   project.provide("serviceUrl", url);
   return stop;
 }
 
-async function ready(url: string, hasEnded: () => boolean): Promise<void> {
+async function ready(url: string, key: string, hasEnded: () => boolean): Promise<void> {
   for (const end = Date.now() + START_TIMEOUT_MS; Date.now() < end; ) {
     if (hasEnded()) throw new Error("the service of the tests did not start: run make setup");
-    const answer = await fetch(`${url}/health/ready`).catch(() => undefined);
+    const answer = await fetch(`${url}/stats`, { headers: { "X-API-Key": key } }).catch(() => undefined);
     if (answer?.ok) return;
     await new Promise((resolved) => setTimeout(resolved, POLL_MS));
   }
