@@ -99,7 +99,7 @@ describe("souvenirMiddleware", () => {
     expect(await contents(agent)).toEqual([
       PROMPT,
       'Calls get_weather({"city":"Lisbon"})',
-      'get_weather returned: {"weather":"rain in Lisbon"}',
+      'get_weather returned: {"weather": "rain in Lisbon"}',
       "Rain.",
     ]);
   });

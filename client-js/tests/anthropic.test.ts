@@ -125,7 +125,7 @@ test.each([false, true])("tool calls and their results pass unchanged, and are s
   await flush(anthropic);
   expect(await contents(agent)).toEqual([
     "When is the launch?",
-    'Let me see.\n\nCalls get_weather({"city":"Lisbon"})',
+    'Let me see.\n\nCalls get_weather({"city": "Lisbon"})',
     "get_weather returned: It rains",
     "Rain.",
   ]);

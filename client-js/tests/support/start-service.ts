@@ -12,7 +12,9 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { TestProject } from "vitest/node";
 
-const ROOT = resolve(import.meta.dirname, "../../..");
+export const ROOT = resolve(import.meta.dirname, "../../..");
+const OWN_PYTHON = join(ROOT, ".venv/bin/python");
+export const PYTHON = existsSync(OWN_PYTHON) ? OWN_PYTHON : "python3";
 const START_TIMEOUT_MS = 60_000;
 const POLL_MS = 50;
 
@@ -23,14 +25,12 @@ declare module "vitest" {
 }
 
 export default async function start(project: TestProject): Promise<() => Promise<void>> {
-  const own = join(ROOT, ".venv/bin/python");
-  const python = existsSync(own) ? own : "python3";
   const folder = mkdtempSync(join(tmpdir(), "souvenir-js-"));
   const port = await freePort();
   const key = randomUUID();
   const settings = { DATA_DIR: folder, PORT: String(port), API_KEY: key, LOG_LEVEL: "ERROR" };
   const env = { PATH: process.env["PATH"], HOME: folder, ...settings };
-  const service = spawn(python, ["app.py"], { cwd: ROOT, env, stdio: ["ignore", "inherit", "inherit"] });
+  const service = spawn(PYTHON, ["app.py"], { cwd: ROOT, env, stdio: ["ignore", "inherit", "inherit"] });
   const ended = new Promise<void>((resolved) => service.once("exit", () => resolved()));
   const url = `http://127.0.0.1:${port}`;
   const stop = async () => {

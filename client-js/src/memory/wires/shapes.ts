@@ -24,10 +24,12 @@ export function entries(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Arguments of a tool: as they are, or as JSON. */
+/** Arguments of a tool: as they are, or as JSON in the form of Python's, with a space after commas and colons. */
 export function asText(value: unknown): string {
   if (value === undefined || value === null) return "";
-  return typeof value === "string" ? value : JSON.stringify(value);
+  if (typeof value === "string") return value;
+  // Texts in JSON contain no line ends, so these are those of the indentation.
+  return JSON.stringify(value, null, 1).replace(/,\n */g, ", ").replace(/\n */g, "");
 }
 
 /** The text of a content part; undefined if it is not text. */
