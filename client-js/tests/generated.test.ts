@@ -24,10 +24,14 @@ test("every operation of the API is a method of the client", async () => {
   expect(new Set(Object.keys(souvenir))).toEqual(new Set(names.map(([group]) => group)));
 });
 
-test("the lock names no registry but npm's own", async () => {
+test("the lock names no registry, and every package has a hash", async () => {
   const { packages } = await read("../package-lock.json");
-  const resolved = Object.values<{ resolved?: string }>(packages).flatMap((one) => one.resolved ?? []);
-  expect(resolved.filter((url) => !url.startsWith("https://registry.npmjs.org/"))).toEqual([]);
+  const { "": own, ...others } = packages as Record<string, { resolved?: string; integrity?: string }>;
+  expect(own).toBeDefined();
+  for (const [name, { resolved, integrity }] of Object.entries(others)) {
+    expect(resolved, name).toBeUndefined();
+    expect(integrity, name).toMatch(/^sha512-/);
+  }
 });
 
 test("openapi-fetch is the one dependency", async () => {

@@ -111,26 +111,26 @@ describe("limits", () => {
 
   test("a stream that pauses too long fails, however long it lasts", async () => {
     const parts = async function* () {
-      for (const id of [1, 2, 3]) {
+      for (const id of [1, 2, 3, 4, 5]) {
         yield `id: ${id}\nevent: memory.added\ndata: {"id": ${id}}\n\n`;
-        await new Promise((resolved) => setTimeout(resolved, id === 3 ? 10_000 : 60));
+        await new Promise((resolved) => setTimeout(resolved, id === 5 ? 10_000 : 300));
       }
     };
     server.replies.push({ headers: { "Content-Type": "text/event-stream" }, parts: parts() });
     const seen: number[] = [];
     const read = async () => {
-      for await (const event of souvenir.events.stream({}, { timeoutMs: 100 })) seen.push(event.id);
+      for await (const event of souvenir.events.stream({}, { timeoutMs: 1_000 })) seen.push(event.id);
     };
     await expect(read()).rejects.toThrow(TimedOut);
-    expect(seen).toEqual([1, 2, 3]);
+    expect(seen).toEqual([1, 2, 3, 4, 5]);
   });
 
   test("the caller's signal ends a call and the pause before a retry", async () => {
     const reason = new Error("changed my mind");
     server.replies.push({ isSilent: true });
-    await expect(souvenir.health.check({ signal: abortedAfter(20, reason) })).rejects.toBe(reason);
+    await expect(souvenir.health.check({ signal: abortedAt(1, reason) })).rejects.toBe(reason);
     server.replies.push({ ...BUSY, headers: { "Retry-After": "20" } });
-    await expect(souvenir.health.check({ signal: abortedAfter(50, reason) })).rejects.toBe(reason);
+    await expect(souvenir.health.check({ signal: abortedAt(2, reason) })).rejects.toBe(reason);
     await expect(souvenir.health.check({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     expect(server.requests).toHaveLength(2);
   });
@@ -211,8 +211,13 @@ describe("settings", () => {
   });
 });
 
-function abortedAfter(ms: number, reason: Error): AbortSignal {
+/** A signal that aborts a moment after the server has got so many requests. */
+function abortedAt(requests: number, reason: Error): AbortSignal {
   const controller = new AbortController();
-  setTimeout(() => controller.abort(reason), ms);
+  const timer = setInterval(() => {
+    if (server.requests.length < requests) return;
+    clearInterval(timer);
+    setTimeout(() => controller.abort(reason), 50);
+  }, 5);
   return controller.signal;
 }
