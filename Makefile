@@ -23,6 +23,10 @@ ON_BOTH := $(addprefix tests/,api/test_erase.py api/test_transfer.py compat/mem0
 	memories/reembedding)
 # What checks the page; empty without npm.
 PAGE_TOOLS := $(if $(shell command -v npm),node_modules/.page-tools-$(shell cksum < package-lock.json | tr ' ' '-'))
+# What builds and checks the TypeScript client; empty without npm and Node.js 20 or newer.
+JS_TOOLS := $(if $(shell command -v npm >/dev/null && node -e 'process.exit(Number(parseInt(process.versions.node) < 20))' && echo yes),\
+	client-js/node_modules/.tools-$(shell cksum < client-js/package-lock.json | tr ' ' '-'))
+NO_JS_TOOLS := there is no npm with Node.js 20 or newer: install nodejs and npm.
 # Tools of another lock are removed with their environment.
 OUTDATED := $(filter-out $(TOOLS),$(wildcard $(VENV)/.tools-*))
 USABLE := $(if $(OUTDATED),,$(shell $(PY) -c 'import pip' 2>/dev/null && echo yes))
@@ -35,7 +39,7 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --pytho
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-thorough test-postgres test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-namespaces \
+.PHONY: help setup run test test-js test-thorough test-postgres test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-namespaces \
 	bench-deadlines bench-replicas bench-scaling replica-faults bench-retrieval bench-evidence \
 	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
 	bench-extraction bench-learning bench-client bench-proxy bench-privacy profile isolation random-stores faults seeded-faults model lock audit sbom clean FORCE
@@ -43,7 +47,7 @@ export ORT_DISABLE_TELEMETRY := 1
 help: ## List all tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
-setup: $(TOOLS) $(PAGE_TOOLS) ## Create .venv with the service and the tools from the hash-locked requirements
+setup: $(TOOLS) $(PAGE_TOOLS) $(JS_TOOLS) ## Create .venv with the service and the tools from the hash-locked requirements
 	@echo "$(VENV) is ready."
 
 $(SERVICE): $(if $(USABLE),,FORCE)
@@ -68,15 +72,25 @@ $(PAGE_TOOLS):
 	@npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 	@touch $@
 
+$(JS_TOOLS):
+	@echo "Installing the tools of the TypeScript client into client-js/node_modules from its package-lock.json; this takes seconds, once."
+	@cd client-js && npm ci --ignore-scripts --no-audit --no-fund --loglevel error
+	@touch $@
+
 run: $(SERVICE) ## Serve on http://127.0.0.1:8900 with the data in ./data
 	@$(PY) app.py
 
 PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # Tests start the service dozens of times and reuse its compiled modules.
 test test-thorough test-postgres: export PYTHONDONTWRITEBYTECODE :=
-test: $(TOOLS) $(PAGE_TOOLS) ## Run the tests on all cores, then ON_BOTH on PostgreSQL; ARGS goes to pytest, and leaves the latter out
+test: $(TOOLS) $(PAGE_TOOLS) $(JS_TOOLS) ## Run the tests on all cores, then ON_BOTH on PostgreSQL and those of the TypeScript client; ARGS goes to pytest, and leaves the latter out
 	@$(PYTEST) $(ARGS)
 	@$(if $(ARGS),,$(PYTEST) --engine postgres $(ON_BOTH))
+	@$(if $(ARGS),,$(TEST_JS))
+
+TEST_JS := $(if $(JS_TOOLS),cd client-js && npm test --silent,echo "The TypeScript client is not tested, because $(NO_JS_TOOLS)")
+test-js: $(TOOLS) $(JS_TOOLS) ## Run the tests of the TypeScript client; needs npm and Node.js 20 or newer
+	@$(TEST_JS)
 
 test-thorough: export THOROUGH_TESTS := 1
 test-thorough: $(TOOLS) $(PAGE_TOOLS) ## Run the tests in full, of which make test runs a sample; ARGS goes to pytest
@@ -96,12 +110,14 @@ $(SLOW_TOOLS): $(TOOLS)
 screenshots: $(TOOLS) ## Write pictures of every view of the page to docs/images; needs Chromium
 	@$(PY) -m tests.page.screenshots
 
-lint: $(TOOLS) $(PAGE_TOOLS) ## Check format, style and types
+lint: $(TOOLS) $(PAGE_TOOLS) $(JS_TOOLS) ## Check format, style and types
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy --num-workers auto
 	@$(if $(PAGE_TOOLS),node_modules/.bin/tsc --project tsconfig.json,\
 		echo "The types of the page are not checked, because there is no npm: install nodejs and npm.")
+	@$(if $(JS_TOOLS),cd client-js && npm run --silent check,\
+		echo "The types of the TypeScript client are not checked, because $(NO_JS_TOOLS)")
 
 format: $(TOOLS) ## Format the code, and fix style automatically
 	@$(PY) -m ruff check --fix .

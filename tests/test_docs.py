@@ -15,7 +15,7 @@ from benchmarks.service import Service
 from scripts.build_config_docs import PAGE, page
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("client/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("client*/*.md")])
 
 
 def code_blocks(document: Path, language: str) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = (ROOT, ROOT / "docs", ROOT / "client")
+FOLDERS = (ROOT, ROOT / "docs", ROOT / "client", ROOT / "client-js")
 PAGES = [ROOT / ".env.example", *(page for folder in FOLDERS for page in sorted(folder.glob("*.md")))]
 
 WORDS = (
