@@ -2394,7 +2394,7 @@ export interface paths {
         };
         /**
          * List memory blocks
-         * @description List an agent's blocks in order of creation.
+         * @description List an agent's blocks in order of creation, as they are now or as they were at a point in time.
          */
         get: operations["list_blocks"];
         put?: never;
@@ -2414,7 +2414,7 @@ export interface paths {
         };
         /**
          * Get a memory block
-         * @description Get a block by its label.
+         * @description Get a block by its label, as it is now or as it was at a point in time.
          */
         get: operations["get_block"];
         /**
@@ -12509,6 +12509,8 @@ export interface operations {
                 offset?: number;
                 /** @description Maximum number of items. */
                 limit?: number;
+                /** @description Read the blocks as they were at this time: ISO-8601, UTC without an offset; a future time means now. Blocks deleted since then are not included. */
+                as_of?: string | null;
             };
             header?: {
                 /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
@@ -12537,7 +12539,10 @@ export interface operations {
     };
     get_block: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Read the blocks as they were at this time: ISO-8601, UTC without an offset; a future time means now. Blocks deleted since then are not included. */
+                as_of?: string | null;
+            };
             header?: {
                 /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
                 "X-Namespace"?: string | null;

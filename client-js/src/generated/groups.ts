@@ -154,9 +154,9 @@ export class Blocks extends Group {
     return this.transport.send({ method: "DELETE", path: "/memory-blocks/{agent_name}/{label}", names: { agent_name: agentName, label: label }, repeat: "never" }, options);
   }
 
-  /** Get a block by its label. `GET /memory-blocks/{agent_name}/{label}`. */
-  get(agentName: string, label: string, options?: CallOptions): Promise<Output<"get_block">> {
-    return this.transport.send({ method: "GET", path: "/memory-blocks/{agent_name}/{label}", names: { agent_name: agentName, label: label }, repeat: "safe" }, options);
+  /** Get a block by its label, as it is now or as it was at a point in time. `GET /memory-blocks/{agent_name}/{label}`. */
+  get(agentName: string, label: string, input: Input<"get_block"> = {}, options?: CallOptions): Promise<Output<"get_block">> {
+    return this.transport.send({ method: "GET", path: "/memory-blocks/{agent_name}/{label}", names: { agent_name: agentName, label: label }, input, query: ["as_of"], repeat: "safe" }, options);
   }
 
   /** List all versions of a block, newest first. `GET /memory-blocks/{agent_name}/{label}/history`. */
@@ -164,9 +164,9 @@ export class Blocks extends Group {
     return this.transport.send({ method: "GET", path: "/memory-blocks/{agent_name}/{label}/history", names: { agent_name: agentName, label: label }, input, query: ["offset","limit"], repeat: "safe" }, options);
   }
 
-  /** List an agent's blocks in order of creation. `GET /memory-blocks/{agent_name}`. */
+  /** List an agent's blocks in order of creation, as they are now or as they were at a point in time. `GET /memory-blocks/{agent_name}`. */
   list(agentName: string, input: Input<"list_blocks"> = {}, options?: CallOptions): Promise<Output<"list_blocks">> {
-    return this.transport.send({ method: "GET", path: "/memory-blocks/{agent_name}", names: { agent_name: agentName }, input, query: ["offset","limit"], repeat: "safe" }, options);
+    return this.transport.send({ method: "GET", path: "/memory-blocks/{agent_name}", names: { agent_name: agentName }, input, query: ["offset","limit","as_of"], repeat: "safe" }, options);
   }
 
   /** Update the given fields of a block if its version matches If-Match. `PUT /memory-blocks/{agent_name}/{label}`. */

@@ -21,6 +21,8 @@ const POLL_MS = 50;
 declare module "vitest" {
   export interface ProvidedContext {
     serviceUrl: string;
+    /** Where its proxy expects both vendors; a test starts one there. */
+    proxiedPort: number;
   }
 }
 
@@ -28,7 +30,10 @@ export default async function start(project: TestProject): Promise<() => Promise
   const folder = mkdtempSync(join(tmpdir(), "souvenir-js-"));
   const port = await freePort();
   const key = randomUUID();
-  const settings = { DATA_DIR: folder, PORT: String(port), API_KEY: key, LOG_LEVEL: "ERROR" };
+  const proxiedPort = await freePort();
+  const vendor = `http://127.0.0.1:${proxiedPort}`;
+  const vendors = { OPENAI_BASE_URL: `${vendor}/v1`, ANTHROPIC_BASE_URL: vendor };
+  const settings = { DATA_DIR: folder, PORT: String(port), API_KEY: key, LOG_LEVEL: "ERROR", ...vendors };
   const env = { PATH: process.env["PATH"], HOME: folder, ...settings };
   const service = spawn(PYTHON, ["app.py"], { cwd: ROOT, env, stdio: ["ignore", "inherit", "inherit"] });
   const ended = new Promise<void>((resolved) => service.once("exit", () => resolved()));
@@ -49,6 +54,7 @@ export default async function start(project: TestProject): Promise<() => Promise
   delete process.env["MEMORY_SERVER_URL"];
   process.env["SOUVENIR_API_KEY"] = key;
   project.provide("serviceUrl", url);
+  project.provide("proxiedPort", proxiedPort);
   return stop;
 }
 

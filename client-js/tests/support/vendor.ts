@@ -28,9 +28,10 @@ export interface Vendor {
   readonly server: ScriptedServer;
 }
 
-export async function startVendor(): Promise<Vendor> {
+/** @param port 0 for a free one. */
+export async function startVendor(port = 0): Promise<Vendor> {
   const says: Said[] = [];
-  const server = await new ScriptedServer((request) => replyTo(request, says.shift() ?? { text: "Noted." })).start();
+  const server = await new ScriptedServer((request) => replyTo(request, says.shift() ?? { text: "Noted." })).start(port);
   return { url: server.url, requests: server.requests, says, server };
 }
 
