@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from souvenir.conversations import pending_index
 from souvenir.conversations.agents import ensure_agent
+from souvenir.conversations.continued import NOTHING_YET, Continued
 from souvenir.core.errors import InvalidRequest, MessageNotFound, MessageUnreadable, NothingToDo
 from souvenir.core.labels import notes_of, without_notes
 from souvenir.core.passages import PreparedPassage
@@ -174,16 +175,24 @@ class Conversations:
 
     @traced(MemoryOperation.CREATE, records=len)
     def append(
-        self, scope: Scope, session_id: str, drafts: Sequence[MessageDraft], *, once: Once | None = None
+        self,
+        scope: Scope,
+        session_id: str,
+        drafts: Sequence[MessageDraft],
+        *,
+        once: Once | None = None,
+        continued: Continued = NOTHING_YET,
     ) -> Sequence[Message]:
         """Store messages of an active session durably without indexing them; `index_pending` makes them searchable.
 
+        :param continued: What they continue. :raises NotFound: If that was deleted since.
         :raises SessionEnded: If it has ended.
         """
         screened = self._screened(scope, drafts)
 
         def work(tx: Transaction) -> Sequence[Message]:
             agent = ensure_agent(tx)
+            continued.require(tx, agent, session_id)
             return do_once(
                 tx,
                 once,

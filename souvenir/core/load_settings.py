@@ -36,6 +36,12 @@ class LoadSettings(NetworkSettings):
     max_long: int = Field(
         default=6, ge=1, description="Maximum concurrent long requests: backups, exports, deletions by source."
     )
+    max_proxied_calls: int = Field(
+        default=128,
+        ge=1,
+        description="Maximum calls of models in progress through the proxy (429 above); one caller may have three "
+        "quarters of them.",
+    )
     max_connections: int = Field(
         default=512, ge=1, description="Maximum open connections; on further ones only health is answered (503)."
     )

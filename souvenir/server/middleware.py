@@ -222,6 +222,7 @@ class Dispatcher:
                 match, found = route.matches(scope)
                 if match is Match.FULL:
                     scope.update(found, route=route)
+                    state["vendor_api"] = getattr(route, "vendor_api", False)
                     app, allowed, max_bytes = route.app, set(), its_max_bytes
                     break
                 if match is Match.PARTIAL:

@@ -296,7 +296,7 @@ class JsonRoute(APIRoute):
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route"] = self
-        scope["state"]["plain_errors"], scope["state"]["vendor_api"] = self._plain_errors, self._vendor_api
+        scope["state"]["plain_errors"] = self._plain_errors
         request = JsonRequest(scope, receive)
         if self._vendor_api:
             part_credentials(request)

@@ -67,6 +67,7 @@ class DeclaredRoute(Route):
     FastAPI takes some 5 ms to analyse a function, which for all of them would be a third of the start.
 
     :ivar max_body_bytes: Maximum size of a body below MAX_BODY_BYTES, if there is one.
+    :ivar vendor_api: Whether errors have the form that a vendor's clients read.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class DeclaredRoute(Route):
         self.methods = {method}
         self.cost = cost
         self.max_body_bytes = None if large_body else MAX_BODY_BYTES_OF.get(cost)
+        self.vendor_api: bool = declared.get("vendor_api", False)
         self.app = self._answer_first
         self._declared = declared
 

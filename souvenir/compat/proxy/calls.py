@@ -10,28 +10,31 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any
 
-import httpx2
 import structlog
 
-from souvenir.compat.proxy.kept_contexts import KeptContexts, Shown
+from souvenir.compat.proxy.answers import HeardAnswer
+from souvenir.compat.proxy.kept_contexts import KeptContexts, Shown, policy_of
 from souvenir.compat.proxy.places import Place
 from souvenir.compat.proxy.wires import Turn, Wire
 from souvenir.compat.proxy.wires.answers import turns_in
 from souvenir.compat.proxy.wires.messages import MAX_CONTENT_CHARS, cut, shortened, storable
 from souvenir.compat.proxy.wires.prefixes import KnownPrefixes, RequestState
-from souvenir.conversations.context import Context, ContextQuery
+from souvenir.conversations.context import ContextQuery
 from souvenir.core.concurrency import deadline
 from souvenir.core.errors import AccessLimited, SouvenirError
+from souvenir.core.types import Scope
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.service import Service
 
 CONTEXT_TIMEOUT_S = 1.0
 """Maximum delay of a call by its context."""
+ANY_QUESTION = "What is this about?"
+"""Asked for the blocks of a call without a question, such as one with a picture only."""
 DEADLINE_SHARE = 0.9
 """Share of it that the search gets."""
 MAX_KEPT_ANSWERS = 10_000
@@ -44,20 +47,26 @@ log = structlog.get_logger(__name__)
 
 
 class AnsweredSessions:
-    """The sessions of answers that the vendor stores, by the id that the next request continues. Thread-safe."""
+    """The sessions of answers that the vendor stores, by the id that the next request continues. Thread-safe.
+
+    An id is known to the agent and the key that received the answer only.
+    """
 
     def __init__(self) -> None:
-        self._sessions: OrderedDict[str, str] = OrderedDict()
+        self._sessions: OrderedDict[tuple[str, str, str], str] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, answer_id: object) -> str | None:
+    def of(self, scope: Scope, answer_id: object) -> str | None:
+        if not isinstance(answer_id, str):
+            return None
         with self._lock:
-            return self._sessions.get(answer_id) if isinstance(answer_id, str) else None
+            return self._sessions.get((scope.namespace, scope.actor, answer_id))
 
-    def keep(self, answer_id: str, session_id: str) -> None:
+    def keep(self, place: Place, answer_id: str) -> None:
+        key = place.scope.namespace, place.scope.actor, answer_id
         with self._lock:
-            self._sessions[answer_id] = session_id
-            self._sessions.move_to_end(answer_id)
+            self._sessions[key] = place.session_id
+            self._sessions.move_to_end(key)
             while len(self._sessions) > MAX_KEPT_ANSWERS:
                 self._sessions.popitem(last=False)
 
@@ -92,8 +101,6 @@ class ModelCall:
         before = kept.of(self.news)
         if before is not None and await service.threads.run(self._is_current, before, service):
             return before
-        if self.news.question is None or not self._query:
-            return Shown()
         with deadline(CONTEXT_TIMEOUT_S, caller=caller, max_tokens=service.settings.max_request_tokens):
             asked = asyncio.ensure_future(self._ask(service, caller))
         # Not wait_for: the search ends at its own deadline, and keeps its place until then.
@@ -106,8 +113,9 @@ class ModelCall:
         return found
 
     def placed(self, shown: Shown) -> bytes:
-        """Return the request with the context in it."""
-        return written(self._wire.placed(self._body, shown.stable, shown.tail))
+        """Return the request with the context in it; to be called once, since the request is not kept."""
+        body, self._body = self._body, {}
+        return written(self._wire.placed(body, shown.stable, shown.tail))
 
     def begin_answer(self) -> None:
         self.news.note(RequestState.ANSWERING)
@@ -117,21 +125,23 @@ class ModelCall:
         text = heard.text()
         turns = tuple(shortened(turn) for turn in turns_in(self._wire, text, heard.content_type))
         if self._wire.name == "openai.responses" and (found := _RESPONSE_ID.search(text)) is not None:
-            sessions.keep(found[1], self.place.session_id)
+            sessions.keep(self.place, found[1])
+        if not turns:
+            log.warning("proxied_answer_not_read", agent=self.place.scope.namespace)
         broken = not turns or any(turn.metadata.get("incomplete") for turn in turns)
         self.news.note(RequestState.ANSWERING if broken else RequestState.ANSWERED)
         return turns
 
     def _is_current(self, shown: Shown, service: Service) -> bool:
         try:
-            return shown.is_current(service, self.place.scope)
+            return shown.max_results == self._max_results() and shown.is_current(service, self.place.scope)
         except SouvenirError:
             # What cannot be checked may have been deleted.
             return False
 
     async def _ask(self, service: Service, caller: str) -> Shown | None:
         query = ContextQuery(
-            self._query,
+            self._query or ANY_QUESTION,
             session_id=self.place.session_id,
             user=self.place.user,
             deadline_s=CONTEXT_TIMEOUT_S * DEADLINE_SHARE,
@@ -139,12 +149,18 @@ class ModelCall:
             explain=True,
         )
 
-        def build() -> Context:
-            return service.contexts.build(self.place.scope, replace(query, max_results=self._max_results()))
+        def build() -> Shown:
+            asked = replace(query, max_results=self._max_results())
+            with service.engine.namespace(self.place.scope) as (connection, _):
+                # Read before, so that a change meanwhile is noticed.
+                policy = policy_of(connection, self.place.scope)
+            shown = Shown.of(service.contexts.build(self.place.scope, asked), asked.max_results, policy)
+            # Without a question, there are the blocks.
+            return shown if self._query else shown.without_tail()
 
         try:
             places = service.admission.places[CostClass.SEARCH]
-            return Shown.of(await places.run_part(caller, partial(service.threads.run, build)))
+            return await places.run_part(caller, partial(service.threads.run, build))
         except AccessLimited:
             return Shown()
         except SouvenirError as error:
@@ -152,30 +168,6 @@ class ModelCall:
         except Exception as error:  # the boundary to the call, which goes on without memory
             log.error("proxied_context_failed", agent=self.place.scope.namespace, exc_info=error)
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class HeardAnswer:
-    """The received bytes of an answer, compressed as `content_encoding` says."""
-
-    chunks: Sequence[bytes]
-    content_encoding: str
-    content_type: str
-
-    def text(self) -> str:
-        return self._unpacked().decode("utf-8", errors="replace")
-
-    def _unpacked(self) -> bytes:
-        if not self.content_encoding:
-            return b"".join(self.chunks)
-        packed = httpx2.Response(200, headers={"Content-Encoding": self.content_encoding}, content=iter(self.chunks))
-        unpacked = bytearray()
-        try:
-            for chunk in packed.iter_bytes():
-                unpacked += chunk
-        except httpx2.DecodingError:
-            log.debug("proxied_answer_cut", size=len(unpacked))
-        return bytes(unpacked)
 
 
 def written(body: Mapping[str, Any]) -> bytes:

@@ -13,11 +13,12 @@ from threading import Lock
 from souvenir.compat.proxy.wires.prefixes import News
 from souvenir.compat.proxy.wires.wording import prefaced
 from souvenir.conversations.context import Context
-from souvenir.core.types import EvidenceLevel, Memory, Scope
+from souvenir.core.types import EvidenceLevel, JsonObject, Memory, Scope
 from souvenir.server.service import Service
 from souvenir.store.memories import reads
-from souvenir.store.messages import blocks
+from souvenir.store.messages import agents, blocks
 from souvenir.store.messages import messages as rows
+from souvenir.store.sql import Connection
 
 MAX_KEPT = 1_000
 """Maximum number of questions whose context is kept for their tool loop."""
@@ -28,7 +29,8 @@ class Shown:
     """The context of a call: `stable` changes only with the blocks, `tail` with each question; "" means none.
 
     :param blocks: The values of the blocks in it, by label. :param messages: The contents of messages, by UUID.
-    :param memories: The texts of memories, by id.
+    :param memories: The texts of memories, by id. :param max_results: What the caller's access allowed.
+    :param policy: The agent's privacy policy.
     """
 
     stable: str = ""
@@ -36,9 +38,11 @@ class Shown:
     blocks: Mapping[str, str] = field(default_factory=dict)
     messages: Mapping[str, str] = field(default_factory=dict)
     memories: Mapping[int, str] = field(default_factory=dict)
+    max_results: int | None = None
+    policy: JsonObject = field(default_factory=dict)
 
     @classmethod
-    def of(cls, context: Context) -> Shown:
+    def of(cls, context: Context, max_results: int | None, policy: JsonObject) -> Shown:
         """:param context: With the lines of its results, of which each has its record."""
         records = [lines.record for lines in context.lines or ()]
         return cls(
@@ -47,7 +51,12 @@ class Shown:
             {block.label: block.value for block in context.blocks},
             {record.uid: record.content for record in records if not isinstance(record, Memory)},
             {record.id: record.text for record in records if isinstance(record, Memory)},
+            max_results,
+            policy,
         )
+
+    def without_tail(self) -> Shown:
+        return replace(self, tail="", messages={}, memories={})
 
     def is_current(self, service: Service, scope: Scope) -> bool:
         """Return whether all that it shows is stored as it is shown."""
@@ -58,11 +67,19 @@ class Shown:
             held = {block.label: block.value for block in of_agent}
             messages = rows.by_uid(connection, namespace.id, list(self.messages))
             memories = reads.memories(connection, namespace, self.memories)
+            policy = policy_of(connection, scope)
         return (
             held == self.blocks
+            and policy == self.policy
             and {uid: message.content for uid, message in messages.items()} == self.messages
             and {number: memory.text for number, memory in memories.items()} == self.memories
         )
+
+
+def policy_of(connection: Connection, scope: Scope) -> JsonObject:
+    """Return the privacy policy of an agent; empty for one that does not exist yet."""
+    agent = agents.find(connection, scope.namespace)
+    return {} if agent is None else agent.policy
 
 
 class KeptContexts:
@@ -81,7 +98,7 @@ class KeptContexts:
         with self._lock:
             if news.question is None:
                 last = self._kept.get(news.conversation)
-                return None if last is None else replace(last, tail="", messages={}, memories={})
+                return None if last is None else last.without_tail()
             return self._kept.get(news.question) if news.in_loop else None
 
     def keep(self, news: News, shown: Shown) -> None:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 import httpx2
@@ -20,20 +23,29 @@ from fastapi import Request, Response
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from souvenir.compat.proxy.calls import AnsweredSessions, HeardAnswer, ModelCall, written
+from souvenir.compat.proxy.answers import HeardAnswer
+from souvenir.compat.proxy.calls import AnsweredSessions, ModelCall, written
 from souvenir.compat.proxy.kept_contexts import KeptContexts, Shown
 from souvenir.compat.proxy.places import SESSION_HEADER, agent_of, conversation_of, place_of
-from souvenir.compat.proxy.storing import Said, Storing
-from souvenir.compat.proxy.vendors import VendorEndpoint, for_caller, vendor_of
+from souvenir.compat.proxy.storing import Course, Said, Storing
+from souvenir.compat.proxy.vendors import VendorEndpoint, for_caller, vendor_of, without_keys
 from souvenir.compat.proxy.wires import wire_of
 from souvenir.compat.proxy.wires.answers import EVENT_STREAM
 from souvenir.compat.proxy.wires.prefixes import KnownPrefixes
-from souvenir.core.errors import ModelUnreachable, SouvenirError
+from souvenir.conversations.continued import NOTHING_YET, Continued
+from souvenir.core.errors import ModelUnreachable, Overloaded, SouvenirError
 from souvenir.core.timestamps import utc_now
-from souvenir.core.types import Scope
+from souvenir.core.types import Role, Scope
 from souvenir.models.providers.endpoints import is_loopback
 from souvenir.server.load_shedding import CLIENT_LEFT, CostClass
-from souvenir.server.request_guards import SEARCHING, charged_caller, most_found, require_access
+from souvenir.server.request_guards import (
+    SEARCHING,
+    admit_again,
+    charged_caller,
+    establish_scope,
+    most_found,
+    require_access,
+)
 from souvenir.server.route import JsonRequest
 from souvenir.server.service import Service
 
@@ -41,6 +53,9 @@ CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 600.0
 """Maximum wait for the next byte of an answer, as long as the vendors' own clients wait."""
 STORING_TIMEOUT_S = 1.0
+MAX_STATUS = 599
+CALLER_SHARE = 0.75
+"""Share of the calls in progress that one caller may have."""
 MAX_KEPT_BYTES = 16 * 2**20
 """Limit of a captured answer; the rest is passed on without being captured."""
 
@@ -59,12 +74,15 @@ class Proxy:
         self.prefixes = KnownPrefixes()
         self.contexts = KeptContexts()
         self.sessions = AnsweredSessions()
+        self._calls: Counter[str] = Counter()
         self._clients: dict[str, httpx2.AsyncClient] = {}
 
     def client(self, base_url: str) -> httpx2.AsyncClient:
         if base_url not in self._clients:
-            # Redirects are passed on, and this machine is not reached through a proxy.
+            # Redirects are passed on, cookies of one caller are not kept for others, and this machine is not reached
+            # through a proxy.
             self._clients[base_url] = httpx2.AsyncClient(
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
                 follow_redirects=False,
                 trust_env=not is_loopback(base_url),
                 timeout=httpx2.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
@@ -72,15 +90,31 @@ class Proxy:
             )
         return self._clients[base_url]
 
-    def answer(self, request: Request, scope: Scope, path: str) -> ProxiedAnswer:
+    @contextmanager
+    def counted(self, caller: str) -> Iterator[None]:
+        """Count a call in progress.
+
+        :raises Overloaded: If there are too many, of the caller or in all: vendors take long, and connections are few.
+        """
+        most = self.service.settings.max_proxied_calls
+        if self._calls.total() >= most or self._calls[caller] >= max(1, int(most * CALLER_SHARE)):
+            raise Overloaded("Too many calls of models are in progress; try again in a moment", retry_after_s=1)
+        self._calls[caller] += 1
+        try:
+            yield
+        finally:
+            self._calls[caller] -= 1
+            if not self._calls[caller]:
+                del self._calls[caller]
+
+    def answer(self, request: Request, path: str) -> ProxiedAnswer:
         """Return the answer to a request.
 
-        :param scope: Of the caller's key, or of the namespace that its header names.
         :param path: That of the vendor's API, which begins with `/v1`.
         """
         if not isinstance(request, JsonRequest):
             raise TypeError("A route passes its own request")
-        return ProxiedAnswer(self, request, scope, path)
+        return ProxiedAnswer(self, request, path)
 
     async def close(self) -> None:
         """Store what is left of finished calls, then close the connections."""
@@ -91,30 +125,40 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """:param content: The body to send without context. :param call: None if it is no call of a model."""
+    """:param content: The body to send without context. :param call: None if it is no call of a model.
+
+    :param course: What the messages of the call continue.
+    """
 
     content: bytes
     call: ModelCall | None = None
+    course: Course = field(default_factory=lambda: Course(NOTHING_YET))
 
 
 class ProxiedAnswer(Response):
     """Asks the vendor when it is sent, because until then its status is not known."""
 
-    def __init__(self, proxy: Proxy, request: JsonRequest, scope: Scope, path: str) -> None:
+    def __init__(self, proxy: Proxy, request: JsonRequest, path: str) -> None:
         super().__init__()
         self._proxy = proxy
         self._request = request
-        self._scope = scope
         self._path = path
         self._caller = charged_caller(request)
+        self._held_bytes = 0
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        with self._proxy.counted(self._caller):
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         request, service = self._request, self._proxy.service
         request.caller = self._caller
         if not await request.hold_body(service, service.admission.places[CostClass.LIGHT]):
             return await Response(status_code=CLIENT_LEFT)(scope, receive, send)
+        self._held_bytes = request.held_bytes or 0
         try:
-            working = asyncio.ensure_future(self._pass_on(await request.body(), send))
+            self._admit_again()
+            working = asyncio.ensure_future(self._pass_on(send))
             left = asyncio.ensure_future(_disconnected(receive))
             try:
                 await asyncio.wait((working, left), return_when=asyncio.FIRST_COMPLETED)
@@ -125,41 +169,71 @@ class ProxiedAnswer(Response):
             if isinstance(ended, Exception):
                 raise ended
         finally:
-            service.bodies.release(self._caller, request.held_bytes or 0)
+            self._release_body()
 
-    async def _pass_on(self, body: bytes, send: Send) -> None:
+    def _admit_again(self) -> None:
+        """:raises SouvenirError: If the key was changed or revoked while the body arrived."""
+        request, state = self._request, self._request.scope["state"]
+        if self._proxy.service.authenticator.keys.generation != state["keys"]:
+            needed = Role.READ_ONLY if request.method == "GET" else Role.READ_WRITE
+            establish_scope(request, admit_again(request), needed)
+
+    def _release_body(self) -> None:
+        self._proxy.service.bodies.release(self._caller, self._held_bytes)
+        self._held_bytes = 0
+
+    async def _pass_on(self, send: Send) -> None:
         """:raises SouvenirError: If the caller's request is refused here, or the vendor is not reached."""
         proxy, request, state = self._proxy, self._request, self._request.scope["state"]
         vendor = VendorEndpoint.of(proxy.service.settings, vendor_of(self._path, state["headers"]))
-        headers = vendor.headers(request.headers.raw, callers_key=state["vendor_credentials"])
-        prepared = await proxy.service.threads.run(self._prepare, body)
-        content, call = prepared.content, prepared.call
+        sent = without_keys(request.headers.raw, proxy.service.authenticator.is_key)
+        headers = vendor.headers(sent, callers_key=state["vendor_credentials"])
+        prepared = await proxy.service.threads.run(self._prepare, await request.body())
+        # The memory of the body is given back when it was sent.
+        del request._body
+        content, call, course = prepared.content, prepared.call, prepared.course
+        del prepared
         added, stored = "", None
         if call is not None:
+            if call.new_turns:
+                # Before anything that a caller who leaves can cancel: its retry is recognised, and not stored again.
+                turns = call.new_turns
+                stored = proxy.storing.put(Said(call.place, lambda: turns, self._caller, course, utc_now()))
             shown = await call.shown(proxy.service, self._caller, proxy.contexts)
             content, added = await proxy.service.threads.run(_placed, call, shown, content)
-            if call.new_turns:
-                stored = proxy.storing.put(Said(call.place, lambda: call.new_turns, self._caller, utc_now()))
-        query = request.url.query
-        address = f"{vendor.base_url}{self._path.removeprefix('/v1')}{f'?{query}' if query else ''}"
+        query = request.scope["query_string"]
+        address = f"{vendor.base_url}{self._path.removeprefix('/v1')}"
+        url = httpx2.URL(address, query=query) if query else httpx2.URL(address)
+        if request.method != "GET":
+            headers.append((b"content-length", b"%d" % len(content)))
+        body = self._sent(content) if request.method != "GET" else None
+        del content
         client = proxy.client(vendor.base_url)
-        asked = client.build_request(request.method, address, headers=headers, content=content or None)
+        asked = client.build_request(request.method, url, headers=headers, content=body)
         try:
             answer = await client.send(asked, stream=True)
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ModelUnreachable(vendor.vendor, type(error).__name__) from None
         try:
+            if answer.status_code > MAX_STATUS:
+                raise ModelUnreachable(vendor.vendor, f"its status is {answer.status_code}")
             own = [] if call is None else _about(call, added)
             await send(
                 {
                     "type": "http.response.start",
                     "status": answer.status_code,
-                    "headers": [*for_caller(answer.headers.raw), *own],
+                    "headers": [*for_caller(answer.headers.raw, answer.status_code), *own],
                 }
             )
-            await _Passing(proxy, call if answer.is_success else None, answer, self._caller, stored).run(send)
+            heard = call if answer.is_success else None
+            await _Passing(proxy, heard, answer, self._caller, course, stored).run(send)
         finally:
             await answer.aclose()
+
+    async def _sent(self, content: bytes) -> AsyncIterator[bytes]:
+        """Yield the body, and give its memory back once it is sent."""
+        yield content
+        self._release_body()
 
     def _prepare(self, body: bytes) -> _Prepared:
         """Read the request: its agent and what is new in it. What cannot be read is passed on as it is.
@@ -170,16 +244,20 @@ class ProxiedAnswer(Response):
             sent = json.loads(body) if body else None
         except (ValueError, RecursionError):
             sent = None
+        model = sent.get("model") if isinstance(sent, dict) else None
+        own: Scope = self._request.scope["state"]["scope"]
+        if self._request.method == "GET":
+            return _Prepared(body)
+        scope, name = agent_of(self._request, own, model if isinstance(model, str) else "")
+        self._request.state.namespace = scope.namespace
         if not isinstance(sent, dict):
             return _Prepared(body)
-        model = sent.get("model")
-        scope, name = agent_of(self._request, self._scope, model if isinstance(model, str) else "")
-        self._request.state.namespace = scope.namespace
         try:
             if name and name != model:
                 sent = {**sent, "model": name}
                 body = written(sent)
-            return _Prepared(body, self._call_of(sent, scope))
+            call = self._call_of(sent, scope)
+            return _Prepared(body) if call is None else _Prepared(body, call, self._course_of(call))
         except SouvenirError:
             raise
         except Exception as error:  # the boundary to the call, which goes on without memory
@@ -191,15 +269,23 @@ class ProxiedAnswer(Response):
         if wire is None:
             return None
         turns = wire.turns(sent)
-        continued = conversation_of(sent) or self._proxy.sessions.of(sent.get("previous_response_id"))
+        continued = conversation_of(sent) or self._proxy.sessions.of(scope, sent.get("previous_response_id"))
         place = place_of(self._request, scope, turns, continued)
         return ModelCall(wire, sent, place, turns, self._proxy.prefixes, partial(_most_found, self._request))
+
+    def _course_of(self, call: ModelCall) -> Course:
+        try:
+            return Course(Continued.now(self._proxy.service.engine, call.place.scope, call.place.session_id))
+        except SouvenirError:
+            # The store does not answer now, and the call goes on.
+            return Course(NOTHING_YET)
 
 
 class _Passing:
     """Passes an answer on, and has it stored.
 
-    :param call: None if there is nothing to store. :param stored: The task that stores the question.
+    :param call: None if there is nothing to store. :param course: What the answer continues.
+    :param stored: The task that stores the question.
     """
 
     def __init__(
@@ -208,12 +294,14 @@ class _Passing:
         call: ModelCall | None,
         answer: httpx2.Response,
         caller: str,
+        course: Course,
         stored: asyncio.Task[None] | None,
     ) -> None:
         self._proxy = proxy
         self._call = call
         self._answer = answer
         self._caller = caller
+        self._course = course
         self._stored = stored
         self._content_type = answer.headers.get("content-type", "")
         self._chunks: list[bytes] = []
@@ -249,8 +337,9 @@ class _Passing:
         if self._call is None:
             return
         heard = HeardAnswer(self._chunks, self._answer.headers.get("content-encoding", ""), self._content_type)
-        said = Said(self._call.place, partial(self._call.answer, heard, self._proxy.sessions), self._caller, utc_now())
-        self._stored = self._proxy.storing.put(said, self._stored) or self._stored
+        read = partial(self._call.answer, heard, self._proxy.sessions)
+        said = Said(self._call.place, read, self._caller, self._course, utc_now())
+        self._stored = self._proxy.storing.put(said) or self._stored
 
     async def _settled(self) -> None:
         """Wait until both sides are stored; they are stored in the background if it takes longer."""
@@ -266,8 +355,8 @@ def _placed(call: ModelCall, shown: Shown | None, content: bytes) -> tuple[bytes
         return content, "none"
     try:
         return call.placed(shown), "added"
-    except ValueError as error:
-        log.warning("proxied_call_without_context", agent=call.place.scope.namespace, reason=str(error))
+    except (ValueError, RecursionError) as error:
+        log.warning("proxied_call_without_context", agent=call.place.scope.namespace, reason=type(error).__name__)
         return content, "unavailable"
 
 

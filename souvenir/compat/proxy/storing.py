@@ -1,9 +1,9 @@
 """Storing the messages of proxied calls, without delaying or failing the calls.
 
 Messages are stored durably first, which takes milliseconds, and indexed afterwards. Everything runs in tasks of the
-event loop, which outlive their requests. A write that fails because the store cannot take it now is repeated with the
-same Idempotency-Key, so that nothing is stored twice. Closing waits for what is left; what is stored and not indexed
-by then is indexed at the next start.
+event loop, which outlive their requests and the admission of new ones. A write that fails because the store cannot take
+it now is repeated with the same Idempotency-Key, so that nothing is stored twice, and those of one session wait for
+each other. Closing waits for what is left; what is stored and not indexed by then is indexed at the next start.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ import structlog
 from souvenir.compat.proxy.places import Place
 from souvenir.compat.proxy.wires import Turn
 from souvenir.compat.proxy.wires.messages import message_of
+from souvenir.conversations.continued import Continued
 from souvenir.core.concurrency import deadline
-from souvenir.core.errors import QuotaExceeded, ServiceClosing, SessionEnded, SouvenirError
+from souvenir.core.errors import QuotaExceeded, SessionEnded, SouvenirError
 from souvenir.core.types import MessageRole
-from souvenir.server.load_shedding import CostClass
 from souvenir.server.service import Service
 from souvenir.store.idempotency import Once
-from souvenir.store.messages.messages import MessageDraft
+from souvenir.store.messages.messages import Message, MessageDraft
 
 MAX_WAITING = 1_000
 """Maximum number of requests and answers that wait to be stored."""
+MAX_AT_ONCE = 4
+"""Maximum number of threads that store and index."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 GIVE_UP_S = 120.0
 CLOSE_S = 10.0
@@ -42,6 +44,17 @@ ROUTE = "proxy"
 """Of the idempotency keys."""
 
 log = structlog.get_logger(__name__)
+
+
+class Course:
+    """What the messages of a call continue: at first what there was when it began, then its stored question."""
+
+    def __init__(self, begin: Continued) -> None:
+        self.continued = begin
+
+    def stored(self, messages: Sequence[Message]) -> None:
+        if messages:
+            self.continued = Continued.by(messages[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +68,7 @@ class Said:
     place: Place
     read: Callable[[], Sequence[Turn]]
     caller: str
+    course: Course
     at: datetime
 
     def drafts(self) -> list[MessageDraft]:
@@ -76,10 +90,14 @@ class Said:
 
 
 class Storing:
-    """:param service: Its engine stores; its admission charges the callers."""
+    """:param service: Its engine stores."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._threads = asyncio.Semaphore(MAX_AT_ONCE)
+        self._stores: dict[Place, asyncio.Task[None]] = {}
+        """The last task of each place; each waits for the one before."""
+        self._waiting = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._indexing: dict[Place, bool] = {}
         """The places whose messages are being indexed, and whether there are more since."""
@@ -88,24 +106,28 @@ class Storing:
     def is_idle(self) -> bool:
         return not self._tasks
 
-    def put(self, said: Said, after: asyncio.Task[None] | None = None) -> asyncio.Task[None] | None:
-        """Store in the background, after another task; return the task, or None if too many wait."""
-        if len(self._tasks) >= MAX_WAITING:
+    def put(self, said: Said) -> asyncio.Task[None] | None:
+        """Store in the background, after what was said before; return the task, or None if too many wait."""
+        if self._waiting >= MAX_WAITING:
             _dropped(said, "too_many_waiting")
             return None
-        return self._start(self._store(said, after))
+        self._waiting += 1
+        task = self._start(self._store(said, self._stores.get(said.place)))
+        self._stores[said.place] = task
+        task.add_done_callback(partial(self._stored, said.place))
+        return task
 
     async def close(self) -> None:
         """Wait for what is being stored, and say what is lost."""
         end = time.monotonic() + CLOSE_S
         while self._tasks and (left_s := end - time.monotonic()) > 0:
             await asyncio.wait(self._tasks, timeout=left_s)
-        if self._tasks:
-            log.warning("proxied_messages_lost", requests_and_answers=len(self._tasks))
-            left = list(self._tasks)
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
+        if self._waiting:
+            log.warning("proxied_messages_lost", requests_and_answers=self._waiting)
+        left = list(self._tasks)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -113,9 +135,14 @@ class Storing:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _store(self, said: Said, after: asyncio.Task[None] | None) -> None:
-        if after is not None:
-            await asyncio.wait((after,))
+    def _stored(self, place: Place, task: asyncio.Task[None]) -> None:
+        self._waiting -= 1
+        if self._stores.get(place) is task:
+            del self._stores[place]
+
+    async def _store(self, said: Said, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait((before,))
         try:
             drafts = await self._service.threads.run(said.drafts)
             if drafts:
@@ -125,11 +152,16 @@ class Storing:
             log.error("proxied_message_not_stored", agent=said.place.scope.namespace, exc_info=error)
 
     async def _store_all(self, said: Said, drafts: Sequence[MessageDraft]) -> None:
-        conversations, scope = self._service.conversations, said.place.scope
+        conversations, scope, session_id = self._service.conversations, said.place.scope, said.place.session_id
         # The key is new, so there is nothing to compare its request with.
         once = Once.of(ROUTE, uuid4().hex, None)
+
+        def append() -> None:
+            continued = said.course.continued
+            said.course.stored(conversations.append(scope, session_id, drafts, once=once, continued=continued))
+
         try:
-            await self._repeated(said, partial(conversations.append, scope, said.place.session_id, drafts, once=once))
+            await self._repeated(said, append)
         except SessionEnded:
             # The agent's active session takes them.
             moved = [replace(draft, session_id=None) for draft in drafts]
@@ -160,16 +192,18 @@ class Storing:
             del self._indexing[place]
 
     async def _repeated(self, said: Said, work: Callable[[], object]) -> None:
-        """Do something on a thread, in the turn of the caller, until the store takes it.
+        """Do something on a thread until the store takes it.
+
+        It takes no place of the admission, which closes before the last answers are stored.
 
         :raises SouvenirError: If it is refused, or the store fails for too long.
         """
-        places = self._service.admission.places[CostClass.WRITE]
         begin, pause_s = time.monotonic(), FIRST_PAUSE_S
         while True:
             try:
                 with deadline(self._service.settings.request_timeout_s, caller=said.caller):
-                    await places.run_part(said.caller, partial(self._service.threads.run, work))
+                    async with self._threads:
+                        await self._service.threads.run(work)
             except SouvenirError as error:
                 if not _may_pass(error) or time.monotonic() - begin > GIVE_UP_S:
                     raise
@@ -181,9 +215,7 @@ class Storing:
 
 def _may_pass(error: SouvenirError) -> bool:
     """Whether the store may take it later."""
-    if isinstance(error, QuotaExceeded | ServiceClosing):
-        return False
-    return error.status == 429 or error.status >= 500
+    return not isinstance(error, QuotaExceeded) and (error.status == 429 or error.status >= 500)
 
 
 def _dropped(said: Said, reason: str) -> None:

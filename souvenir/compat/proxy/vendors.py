@@ -6,12 +6,13 @@ caller sent; `part_credentials` (souvenir.server.request_guards) tells which hea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pydantic import SecretStr
 
+from souvenir.compat.proxy.answers import ENCODINGS
 from souvenir.core.errors import VendorKeyMissing
 from souvenir.core.settings import Settings
 from souvenir.models.providers.endpoints import ANTHROPIC_URL, OPENAI_URL, checked_key, checked_url
@@ -36,6 +37,8 @@ _OF_ONE_CONNECTION = frozenset(
 )
 _NOT_FOR_VENDORS = frozenset(
     {
+        b"accept-encoding",
+        b"cf-connecting-ip",
         b"content-length",
         b"cookie",
         b"forwarded",
@@ -43,13 +46,18 @@ _NOT_FOR_VENDORS = frozenset(
         b"idempotency-key",
         b"origin",
         b"referer",
+        b"via",
         b"x-namespace",
         b"x-real-ip",
     }
 )
-_PREFIXES_NOT_FOR_VENDORS = (b"x-souvenir-", b"x-memories-", b"x-forwarded-", b"sec-fetch-")
+OWN_PREFIX = b"x-souvenir-"
+_PREFIXES_NOT_FOR_VENDORS = (OWN_PREFIX, b"x-memories-", b"x-forwarded-", b"sec-fetch-")
 _NOT_FOR_CALLERS = frozenset({b"date", b"server", b"set-cookie", b"alt-svc", b"strict-transport-security"})
 """Headers about the vendor's own address, and those that this server sets itself."""
+
+
+_WITHOUT_BODY = frozenset({204, 304})
 
 
 class Vendor(StrEnum):
@@ -87,9 +95,7 @@ class VendorEndpoint:
         """
         sent = list(sent)
         passed = [(name, value) for name, value in _of_all_connections(sent) if _is_for_vendors(name)]
-        if not any(name == b"accept-encoding" for name, _ in passed):
-            # The HTTP client would ask for a compression that the caller may not know.
-            passed.append((b"accept-encoding", b"identity"))
+        passed.append((b"accept-encoding", _encodings(sent)))
         credentials = [(name, value) for name, value in sent if name in CREDENTIALS and value] if callers_key else []
         if self.key is not None:
             credentials = [self._credential(self.key)]
@@ -103,10 +109,29 @@ class VendorEndpoint:
         return b"authorization", f"Bearer {key}".encode()
 
 
-def for_caller(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a vendor's answer for the caller."""
+def for_caller(headers: RawHeaders, status: int) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a vendor's answer for the caller; a length only where it is that of the body."""
     own = [(name.lower(), value) for name, value in headers]
-    return [(name, value) for name, value in _of_all_connections(own) if name not in _NOT_FOR_CALLERS]
+    dropped = _NOT_FOR_CALLERS
+    if status in _WITHOUT_BODY or any(name == b"transfer-encoding" for name, _ in own):
+        dropped |= {b"content-length"}
+    return [
+        (name, value)
+        for name, value in _of_all_connections(own)
+        if name not in dropped and not name.startswith(OWN_PREFIX)
+    ]
+
+
+def without_keys(sent: RawHeaders, is_key: Callable[[bytes], bool]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a caller without credentials that are keys of this service."""
+    return [(name, value) for name, value in sent if name not in CREDENTIALS or not is_key(value.rpartition(b" ")[2])]
+
+
+def _encodings(sent: RawHeaders) -> bytes:
+    """The compressions that both the caller and this service can unpack."""
+    asked = b",".join(value for name, value in sent if name == b"accept-encoding").lower()
+    named = {part.partition(b";")[0].strip() for part in asked.split(b",")}
+    return b", ".join(one.encode() for one in ENCODINGS if one.encode() in named) or b"identity"
 
 
 def _of_all_connections(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
@@ -126,5 +151,6 @@ def _key(secret: SecretStr | None, setting: str) -> str | None:
 
 def vendor_of(path: str, headers: Mapping[bytes, bytes]) -> Vendor:
     """The vendor of a request; a list of models is Anthropic's if its header says so."""
-    anthropic = path.startswith("/v1/messages") or b"anthropic-version" in headers
+    lists = path.startswith("/v1/models") and b"anthropic-version" in headers
+    anthropic = path.startswith("/v1/messages") or lists
     return Vendor.ANTHROPIC if anthropic else Vendor.OPENAI

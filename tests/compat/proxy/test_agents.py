@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from tests.client.models import MODEL
 from tests.client.running import RunningService
 from tests.compat.proxy.conftest import Proxied, settings_for, wait_until_indexed
-from tests.vendors.llm import KEY, LLMVendor
+from tests.vendors.llm import KEY, LLMVendor, says
 
 ADMIN = "admin-key-of-the-tests"
 SAY = [{"role": "user", "content": "My cat is called Otto."}]
@@ -170,6 +170,54 @@ def test_an_agent_that_grants_no_search_gives_no_context(send: Send, guarded: Ru
     assert send("ben", ASK).headers["x-souvenir-context"] == "none"
     assert "Otto" not in str(vendor.requests[-1].body)
     assert send("admin", ASK, x_souvenir_agent="ben").headers["x-souvenir-context"] == "added"
+
+
+def test_a_tool_loop_shows_nothing_after_access_was_withdrawn(send: Send, guarded: RunningService, vendor: LLMVendor):
+    def grant(granted: bool) -> None:
+        levels = dict.fromkeys(("quick_memory", "logs", "full_memory"), granted)
+        answer = httpx.put(f"{guarded.url}/agents/ann/access", json=levels, headers={"x-api-key": ADMIN})
+        assert answer.status_code == 200, answer.text
+
+    grant(True)
+    assert send("ann", x_souvenir_session="told").status_code == 200
+    assert send("ann", ASK, x_souvenir_session="loop").headers["x-souvenir-context"] == "added"
+    assert "Otto" in str(vendor.requests[-1].body)
+    grant(False)
+    call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    result = {"role": "tool", "tool_call_id": "call_1", "content": "Nothing."}
+    loop = [*ASK, {"role": "assistant", "content": None, "tool_calls": [call]}, result]
+    assert send("ann", loop, x_souvenir_session="loop").headers["x-souvenir-context"] == "none"
+    assert "Otto" not in str(vendor.requests[-1].body)
+    grant(True)
+
+
+def test_an_answer_of_another_key_names_no_session(guarded: RunningService, keys: dict[str, str], vendor: LLMVendor):
+    vendor.script(lambda _: says("Noted.", response_id="resp_of_ann"))
+
+    def respond(key: str, **body: Any) -> str:
+        headers = {"authorization": f"Bearer {keys[key]}", "x-souvenir-agent": key}
+        if "previous_response_id" not in body:
+            headers["x-souvenir-session"] = "diagnosis"
+        answer = httpx.post(f"{guarded.url}/v1/responses", json={"model": MODEL, **body}, headers=headers)
+        assert answer.status_code == 200, answer.text
+        wait_until_indexed(guarded)
+        return answer.headers["x-souvenir-session"]
+
+    assert respond("ann", input="I am ill.") == "diagnosis"
+    assert respond("ann", input="Since when?", previous_response_id="resp_of_ann") == "diagnosis"
+    assert respond("ben", input="Since when?", previous_response_id="resp_of_ann") != "diagnosis"
+
+
+@pytest.mark.parametrize("body", [b"no JSON", b'{"model":' + b"1" * 5000 + b"}", b"[" * 2000])
+def test_a_body_that_cannot_be_read_needs_the_same_key(
+    guarded: RunningService, keys: dict[str, str], vendor: LLMVendor, body: bytes
+):
+    vendor.requests.clear()
+    url = f"{guarded.url}/v1/chat/completions"
+    for key, agent in (("sourced", "ann"), ("ben", "ann")):
+        headers = {"authorization": f"Bearer {keys[key]}", "x-souvenir-agent": agent}
+        assert httpx.post(url, content=body, headers=headers).status_code == 403
+    assert vendor.requests == []
 
 
 def test_the_services_keys_never_reach_the_vendor(send: Send, vendor: LLMVendor, keys: dict[str, str]):

@@ -125,6 +125,27 @@ def test_a_conversation_that_the_vendor_stores_is_one_session(proxied: Proxied):
     ]
 
 
+def test_changed_blocks_go_into_the_next_request_of_a_loop_that_the_vendor_stores(proxied: Proxied):
+    client = proxied.memory.client
+    client.blocks.create(agent_name=proxied.agent, label="human", value="Lives in Linz.")
+    with proxied.openai() as openai:
+        openai.responses.create(model=MODEL, input="Where do I live?")
+        assert "Linz" in proxied.vendor.requests[-1].body["instructions"]
+        client.blocks.update(proxied.agent, "human", value="Lives in Graz.")
+        result: Any = [{"type": "function_call_output", "call_id": "call_1", "output": "Nothing."}]
+        openai.responses.create(model=MODEL, input=result, previous_response_id="resp_1")
+    assert "Graz" in proxied.vendor.requests[-1].body["instructions"]
+    assert proxied.vendor.requests[-1].body["input"] == result
+
+
+def test_a_picture_without_a_word_gets_the_blocks(proxied: Proxied):
+    proxied.memory.client.blocks.create(agent_name=proxied.agent, label="human", value="Lives in Linz.")
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    assert proxied.ask({"role": "user", "content": [picture]}).headers["x-souvenir-context"] == "added"
+    assert "Linz" in str(proxied.vendor.requests[-1].body)
+    assert proxied.said() == [("user", "(image)"), ("assistant", "Noted.")]
+
+
 def test_what_goes_in_by_the_proxy_comes_out_by_the_other_doors(proxied: Proxied):
     proxied.ask("My dentist is Dr Weber in Linz.", x_souvenir_session="one")
     proxied.indexed()

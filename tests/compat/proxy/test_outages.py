@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from benchmarks.service import Service
 from souvenir.compat.proxy import calls, passing, storing
 from souvenir.conversations.context import Contexts
 from souvenir.conversations.messages import Conversations
@@ -57,22 +58,30 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
 def test_a_call_goes_on_without_context_and_without_storing(proxied: Proxied, broken: Any, error: Exception):
     proxied.memory.teach(proxied.agent, "I like blue.")
     broken(Contexts, "build", error)
-    broken(Conversations, "append", error, 8)
+    broken(Conversations, "append", error, 3)
     begin = time.monotonic()
     answer = proxied.ask("What do I like?")
     assert answer.json()["choices"][0]["message"]["content"] == "Noted."
     assert answer.headers["x-souvenir-context"] == "unavailable"
     assert time.monotonic() - begin < passing.STORING_TIMEOUT_S + WAIT_S / 2
     assert len(proxied.vendor.requests[-1].body["messages"]) == 1
+    proxied.indexed()
 
 
 def test_a_late_context_does_not_delay_a_call(proxied: Proxied, monkeypatch: pytest.MonkeyPatch):
     proxied.memory.teach(proxied.agent, "I like blue.")
     monkeypatch.setattr(calls, "CONTEXT_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(Contexts, "build", lambda *_: time.sleep(1))
+    original = Contexts.build
+
+    def slow(self: Any, *args: Any) -> Any:
+        time.sleep(0.5)
+        return original(self, *args)
+
+    monkeypatch.setattr(Contexts, "build", slow)
     answer = proxied.ask("What do I like?")
     assert answer.headers["x-souvenir-context"] == "unavailable"
-    assert answer.elapsed.total_seconds() < 1
+    assert answer.elapsed.total_seconds() < 0.5
+    time.sleep(0.5)
 
 
 def test_messages_are_stored_once_when_the_store_works_again(proxied: Proxied, broken: Any):
@@ -142,6 +151,75 @@ def test_too_many_waiting_messages_are_dropped_and_the_calls_go_on(
     monkeypatch.setattr(storing, "MAX_WAITING", 0)
     assert proxied.ask("One.").status_code == 200
     assert proxied.agent not in proxied.agents()
+
+
+def test_messages_of_a_session_keep_their_order_over_failures(proxied: Proxied, monkeypatch: pytest.MonkeyPatch):
+    original, calls = Conversations.append, [0]
+
+    def flaky(self: Any, *args: Any, **more: Any) -> Any:
+        calls[0] += 1
+        if calls[0] in (1, 2, 4):
+            raise DatabaseUnavailable("gone for a moment")
+        return original(self, *args, **more)
+
+    monkeypatch.setattr(passing, "STORING_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(Conversations, "append", flaky)
+    history: list[Any] = []
+    for word in ("One", "Two", "Three"):
+        history.append({"role": "user", "content": word})
+        proxied.vendor.replies.append(f"Answer {word}")
+        proxied.ask(*history, x_souvenir_session="s")
+        history.append({"role": "assistant", "content": f"Answer {word}"})
+    proxied.indexed()
+    assert [content for _, content in proxied.said("s")] == [one["content"] for one in history]
+
+
+def test_slow_indexing_drops_no_message(proxied: Proxied, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(storing, "MAX_WAITING", 2)
+    monkeypatch.setattr(Conversations, "index_pending", lambda *_: time.sleep(0.3))
+    for number in range(10):
+        proxied.ask(f"Fact {number}", x_souvenir_session=f"s{number}")
+    assert [len(proxied.said(f"s{number}")) for number in range(10)] == [2] * 10
+    proxied.indexed()
+
+
+def test_a_question_whose_caller_left_during_the_search_is_stored_with_its_retry(
+    proxied: Proxied, monkeypatch: pytest.MonkeyPatch
+):
+    original = Contexts.build
+
+    def slow(self: Any, *args: Any) -> Any:
+        time.sleep(0.6)
+        return original(self, *args)
+
+    monkeypatch.setattr(Contexts, "build", slow)
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "My cat is called Otto."}]}
+    url, headers = f"{proxied.service.url}/v1/chat/completions", {"x-souvenir-agent": proxied.agent}
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(url, json=body, headers=headers, timeout=0.3)
+    monkeypatch.setattr(Contexts, "build", original)
+    assert httpx.post(url, json=body, headers=headers).status_code == 200
+    eventually(proxied.said, [("user", "My cat is called Otto."), ("assistant", "Noted.")])
+
+
+@pytest.mark.parametrize("gone", ["agent", "session"])
+def test_what_was_deleted_during_a_call_does_not_come_back(proxied: Proxied, gone: str):
+    proxied.ask("My cat is called Otto.", x_souvenir_session="s")
+    proxied.vendor.replies.append(says("Your cat Otto is black.", waits=True))
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(proxied.ask, "What is my cat like?", x_souvenir_session="s")
+        eventually(lambda: len(proxied.said("s")), 3)
+        if gone == "agent":
+            proxied.memory.client.agents.delete(proxied.agent)
+        else:
+            proxied.memory.client.sessions.delete(proxied.agent, "s")
+        proxied.vendor.go_on.set()
+        assert asked.result().status_code == 200
+    proxied.indexed()
+    assert proxied.said("s") == []
+    assert (proxied.agent in proxied.agents()) is (gone == "session")
+    proxied.ask("Hello again.", x_souvenir_session="s")
+    assert proxied.said("s") == [("user", "Hello again."), ("assistant", "Noted.")]
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------
@@ -245,6 +323,28 @@ def test_stopping_waits_for_what_is_not_stored_yet(vendor: LLMVendor, tmp_path: 
     assert memory.said("ada") == [("user", "My cat is called Otto."), ("assistant", "Noted.")]
     memory.close()
     service.stop()
+
+
+def test_an_answer_that_comes_during_an_orderly_stop_is_stored(vendor: LLMVendor, tmp_path: Path):
+    vendor.requests.clear()
+    vendor.go_on.clear()
+    vendor.replies.append(says("It is called Otto.", waits=True))
+    service = Service(tmp_path / "data", OPENAI_BASE_URL=f"{vendor.url}/v1")
+    service.start()
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "What is my cat called?"}]}
+    url, headers = f"http://127.0.0.1:{service.port}", {"x-souvenir-agent": "ada"}
+    with ThreadPoolExecutor(2) as pool:
+        asked = pool.submit(httpx.post, f"{url}/v1/chat/completions", json=body, headers=headers, timeout=60)
+        eventually(lambda: len(vendor.requests), 1)
+        stopped = pool.submit(service.stop)
+        time.sleep(0.5)
+        vendor.go_on.set()
+        assert asked.result().json()["choices"][0]["message"]["content"] == "It is called Otto."
+        stopped.result()
+    service.start()
+    found = httpx.get(f"{url}/messages/ada").json()
+    service.stop()
+    assert [one["content"] for one in found] == ["It is called Otto.", "What is my cat called?"]
 
 
 def test_an_answer_that_was_received_whole_is_stored(proxied: Proxied):

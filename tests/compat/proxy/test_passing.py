@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
+from souvenir.compat.proxy import answers
 from tests.client.models import MODEL
 from tests.client.running import RunningService, free_port
 from tests.compat.proxy.conftest import Proxied, settings_for
@@ -137,12 +140,83 @@ def test_lists_and_descriptions_of_models_are_the_vendors(proxied: Proxied):
     assert [model.id for model in client.models.list()] == ["m"]
     assert client.models.retrieve("ft:m").id == "m"
     assert proxied.vendor.requests[-1].path == "/v1/models/ft%3Am"
+    assert client.models.retrieve("meta-llama/m").id == "m"
     refused = httpx.get(f"{proxied.service.url}/v1/models/%2e%2e")
     assert refused.status_code in (404, 422)
     counted = {"input_tokens": 9}
     proxied.vendor.script(lambda _: Reply(body=counted))
     assert proxied.anthropic().messages.count_tokens(model=MODEL, messages=[QUESTION]).input_tokens == 9
     assert proxied.agent not in proxied.agents()
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "br, gzip", "", "*"])
+def test_answers_are_asked_for_in_what_the_service_can_read(proxied: Proxied, encoding: str):
+    proxied.ask("Hello", accept_encoding=encoding)
+    assert proxied.vendor.requests[-1].headers["accept-encoding"] == ("gzip" if "gzip" in encoding else "identity")
+    assert proxied.said() == [("user", "Hello"), ("assistant", "Noted.")]
+
+
+def test_a_compressed_answer_is_unpacked_within_limits(proxied: Proxied, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(answers, "MAX_TEXT_BYTES", 100_000)
+    proxied.vendor.replies.append(says("x" * 5_000_000, gzip=True))
+    assert proxied.ask("Hello", accept_encoding="gzip").status_code == 200
+    assert proxied.said() == [("user", "Hello")]
+    assert proxied.ask("Hello again", accept_encoding="gzip").status_code == 200
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_an_answer_without_a_body_has_no_length(proxied: Proxied, status: int):
+    proxied.vendor.replies.append(Reply(status=status, body=b""))
+    assert proxied.ask("Hello").status_code == status
+    assert proxied.ask("Hello").status_code == 200
+
+
+def test_headers_of_the_vendor_do_not_pose_as_the_services(proxied: Proxied):
+    proxied.vendor.replies.append(says("Fine.", headers={"X-Souvenir-Session": "forged", "Set-Cookie": "a=b"}))
+    answer = proxied.ask("Hello", x_souvenir_session="mine")
+    assert answer.headers.get_list("x-souvenir-session") == ["mine"]
+    assert "set-cookie" not in answer.headers
+
+
+def test_cookies_of_one_caller_are_not_sent_for_others(proxied: Proxied):
+    proxied.vendor.replies.append(says("Fine.", headers={"Set-Cookie": "gateway=ann; Path=/"}))
+    proxied.ask("Hello")
+    proxied.ask("Hello", cookie="own=1")
+    assert "cookie" not in proxied.vendor.requests[-1].headers
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+def test_the_path_names_the_vendor_of_a_call(proxied: Proxied, path: str):
+    proxied.post(path, CHAT if path.endswith("completions") else RESPONSES, anthropic_version="2023-06-01")
+    assert proxied.vendor.requests[-1].path == path
+
+
+def test_a_body_that_is_too_large_is_refused_in_the_form_of_the_vendors(start: Start):
+    service = start(max_body_bytes=100_000)
+    answer = httpx.post(f"{service.url}/v1/chat/completions", content=b" " * 100_001)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "payload_too_large")
+
+
+def test_calls_in_progress_are_limited_and_other_routes_go_on(start: Start, vendor: LLMVendor):
+    vendor.requests.clear()
+    vendor.go_on.clear()
+    vendor.script(lambda _: says("Late.", waits=True))
+    service = start(**settings_for(vendor), max_proxied_calls=4)
+    url = f"{service.url}/v1/chat/completions"
+    with ThreadPoolExecutor(3) as pool:
+        waiting = [pool.submit(httpx.post, url, json=CHAT, timeout=30) for _ in range(3)]
+        end = time.monotonic() + 20
+        while len(vendor.requests) < len(waiting) and time.monotonic() < end:
+            time.sleep(0.01)
+        refused = httpx.post(url, json=CHAT)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "overloaded")
+        assert refused.headers["retry-after"] == "1"
+        assert httpx.get(f"{service.url}/agents").status_code == 200
+        # What was sent counts no longer as a body that is held.
+        assert service.app.state.service.bodies.held_bytes == 0
+        vendor.go_on.set()
+        assert [one.result().status_code for one in waiting] == [200] * 3
+    assert httpx.post(url, json=CHAT).status_code == 200
 
 
 # --- credentials -----------------------------------------------------------------------------------------------------
@@ -180,9 +254,13 @@ def test_a_service_with_keys_takes_its_own_beside_the_vendors(start: Start, vend
     asked: dict[str, Any] = {"url": f"{service.url}/v1/chat/completions", "json": CHAT}
     both = {"authorization": "Bearer sk-vendor", "x-souvenir-key": "key-of-the-service"}
     assert httpx.post(**asked, headers=both).status_code == 200
+    twice = {"authorization": "Bearer key-of-the-service", "x-souvenir-key": "key-of-the-service"}
+    assert httpx.post(**asked, headers=twice).status_code == 200
+    assert vendor.requests[-1].key is None
     # A server that is not the vendor's own may need no key.
     assert httpx.post(**asked, headers={"authorization": "Bearer key-of-the-service"}).status_code == 200
-    assert [request.key for request in vendor.requests[-2:]] == ["sk-vendor", None]
+    assert [request.key for request in vendor.requests[-2:]] == [None, None]
+    assert vendor.requests[-3].key == "sk-vendor"
     assert httpx.post(**asked, headers={"authorization": "Bearer sk-vendor"}).status_code == 401
     assert httpx.post(**asked, headers={**both, "x-souvenir-key": "wrong"}).status_code == 401
 
