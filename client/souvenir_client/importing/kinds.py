@@ -8,7 +8,17 @@ from enum import StrEnum
 from pathlib import Path
 
 from souvenir_client.errors import NotImportable
-from souvenir_client.importing import agent_graph, chatgpt, claude, jsonl, knowledge_graph, locrit, markdown, mem0
+from souvenir_client.importing import (
+    agent_graph,
+    chatgpt,
+    claude,
+    jsonl,
+    knowledge_graph,
+    locrit,
+    markdown,
+    mcp_sqlite,
+    mem0,
+)
 from souvenir_client.importing.reading import documents, parsed
 from souvenir_client.importing.records import Reading
 
@@ -28,6 +38,8 @@ class Kind(StrEnum):
     """The graph of an agent, in JSON or GraphML."""
 
     LOCRIT = "locrit"
+    MCP_SQLITE = "mcp-sqlite"
+    """The SQLite file of the MCP Local Memory server."""
 
 
 NAMES = ", ".join(Kind)
@@ -43,6 +55,7 @@ _READERS: Mapping[Kind, Callable[[Path, str | None], Reading]] = {
     Kind.MCP_MEMORY: knowledge_graph.read,
     Kind.GRAPH: agent_graph.read,
     Kind.LOCRIT: locrit.read,
+    Kind.MCP_SQLITE: mcp_sqlite.read,
 }
 _TELLING: Mapping[Kind, str] = {
     Kind.CHATGPT: r'"mapping"\s*:\s*\{',
@@ -79,6 +92,8 @@ def detect(path: Path) -> Kind:
     begin = found[0].begin()
     if not begin.strip():
         raise NotImportable(str(path), "it is empty")
+    if begin.startswith(mcp_sqlite.MAGIC):
+        return Kind.MCP_SQLITE
     kind = _of_xml(begin) or _of_first_line(begin) or _of_names(begin)
     if kind is None and markdown.is_markdown(path):
         kind = Kind.MARKDOWN
