@@ -16,7 +16,18 @@ from souvenir_client.cli.parameters import agent_option, source_option
 if TYPE_CHECKING:
     from souvenir_client.importing import ImportReport, Reason
 
-KINDS = ("jsonl", "markdown", "chatgpt", "claude", "mem0", "mcp-memory", "graph", "locrit", "mcp-sqlite")
+KINDS = (
+    "jsonl",
+    "markdown",
+    "chatgpt",
+    "claude",
+    "mem0",
+    "mcp-memory",
+    "graph",
+    "locrit",
+    "mcp-sqlite",
+    "letta",
+)
 
 SHOWN_PLACES = 5
 
@@ -30,8 +41,9 @@ def import_(path: Path, kind: str | None, source: str | None, agent: str | None)
     """Import a file or a folder.
 
     Formats: exports of Souvenir, JSON lines, Markdown folders, conversations of ChatGPT and Claude, dumps of mem0 and
-    of MCP's server-memory, graphs, the files of Locrits, and the database of the MCP Local Memory server. Invalid items
-    are reported and skipped. Importing the same file again changes nothing. Exit code 1: nothing was usable.
+    of MCP's server-memory, graphs, the files of Locrits, the database of the MCP Local Memory server, and agent files
+    of Letta. Invalid items are reported and skipped. Importing the same file again changes nothing. Exit code 1:
+    nothing was usable.
     """
     imported(path, kind=kind, source=source, agent=agent)
 

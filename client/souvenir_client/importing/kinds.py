@@ -14,6 +14,7 @@ from souvenir_client.importing import (
     claude,
     jsonl,
     knowledge_graph,
+    letta,
     locrit,
     markdown,
     mcp_sqlite,
@@ -41,6 +42,9 @@ class Kind(StrEnum):
     MCP_SQLITE = "mcp-sqlite"
     """The SQLite file of the MCP Local Memory server."""
 
+    LETTA = "letta"
+    """Agent files, `.af`."""
+
 
 NAMES = ", ".join(Kind)
 CONVERSATIONS = frozenset({Kind.CHATGPT, Kind.CLAUDE})
@@ -56,6 +60,7 @@ _READERS: Mapping[Kind, Callable[[Path, str | None], Reading]] = {
     Kind.GRAPH: agent_graph.read,
     Kind.LOCRIT: locrit.read,
     Kind.MCP_SQLITE: mcp_sqlite.read,
+    Kind.LETTA: letta.read,
 }
 _TELLING: Mapping[Kind, str] = {
     Kind.CHATGPT: r'"mapping"\s*:\s*\{',
@@ -64,6 +69,7 @@ _TELLING: Mapping[Kind, str] = {
     Kind.MEM0: r'"memory"\s*:\s*"',
     Kind.GRAPH: r'"nodes"\s*:\s*\[',
     Kind.LOCRIT: r'"session_id"\s*:\s*"',
+    Kind.LETTA: r'"(?:core_memory|memory_blocks|in_context_message_(?:ids|indices))"\s*:\s*\[',
 }
 # A key, not a text that quotes one: there the quotation marks are escaped.
 _TELLS = re.compile("|".join(rf"(?P<{kind.name}>(?<!\\){pattern})" for kind, pattern in _TELLING.items()))
@@ -136,6 +142,9 @@ def _of_first_line(begin: bytes) -> Kind | None:
         "relationType": Kind.MCP_MEMORY,
         "nodes": Kind.GRAPH,
         "session_id": Kind.LOCRIT,
+        "agents": Kind.LETTA,
+        "core_memory": Kind.LETTA,
+        "in_context_message_indices": Kind.LETTA,
     }
     return next((kind for name, kind in names.items() if name in said), None)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from souvenir_client.errors import NotImportable
-from souvenir_client.importing import Conversation, Kind, MemoryRecord
+from souvenir_client.importing import BlockRecord, Conversation, Kind, MemoryRecord
 from tests.client.importing.files import (
     chatgpt_conversation,
     chatgpt_message,
@@ -65,6 +65,25 @@ CLAUDE = [
         ]
     )
 ]
+LETTA_MESSAGES = [
+    {"role": "system", "content": [{"type": "text", "text": "s"}]},
+    {"role": "user", "content": [{"type": "text", "text": '{"type": "user_message", "message": "m"}'}], "name": "n"},
+    {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "t"}, {"type": "reasoning"}, {"type": "image", "source": {"url": "u"}}],
+        "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": '{"message": 1}'}}],
+        "created_at": "2024-01-01",
+    },
+    {"role": "tool", "tool_call_id": "c", "tool_returns": [{"tool_call_id": "c", "func_response": "r"}]},
+    {"role": "assistant", "content": [{"type": "tool_call", "id": "d", "name": "send_message", "input": {"a": 1}}]},
+]
+BLOCK = {"label": "l", "value": "v", "limit": 5, "description": "d", "read_only": True}
+LETTA = {
+    "core_memory": [BLOCK],
+    "messages": LETTA_MESSAGES,
+    "name": "n",
+    "passages": [{"text": "t", "tags": ["a"], "metadata": {"a": 1}, "created_at": "2024-01-01"}],
+}
 
 
 @pytest.mark.parametrize(
@@ -76,6 +95,8 @@ CLAUDE = [
         (Kind.MEM0, json_lines, [MEMORY]),
         (Kind.MCP_MEMORY, json_file, {"entities": [ENTITY], "relations": [RELATION]}),
         (Kind.MCP_MEMORY, json_lines, [ENTITY, RELATION]),
+        (Kind.LETTA, json_file, LETTA),
+        (Kind.LETTA, json_file, {"agents": [LETTA], "blocks": [BLOCK], "files": [{"content": "c"}]}),
         (Kind.JSONL, json_lines, AGENT),
         (
             Kind.JSONL,
@@ -122,6 +143,9 @@ def assert_storable(record: object) -> None:
         case MemoryRecord(text, source, key, _, metadata):
             assert all(len(said) in range(1, most + 1) for said, most in ((text, 50_000), (source, 500), (key, 500)))
             json.dumps([text, source, key, metadata], ensure_ascii=False, allow_nan=False).encode()
+        case BlockRecord(label, value, description):
+            assert "\0" not in label + value
+            json.dumps([label, value, description], ensure_ascii=False).encode()
         case Conversation(session_id, turns, title):
             assert session_id.isprintable()
             assert len(session_id) in range(1, 201)
