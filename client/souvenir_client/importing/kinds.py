@@ -12,6 +12,7 @@ from souvenir_client.importing import (
     agent_graph,
     chatgpt,
     claude,
+    graphiti,
     jsonl,
     knowledge_graph,
     letta,
@@ -45,6 +46,9 @@ class Kind(StrEnum):
     LETTA = "letta"
     """Agent files, `.af`."""
 
+    GRAPHITI = "graphiti"
+    """Graphs of Graphiti and Zep."""
+
 
 NAMES = ", ".join(Kind)
 CONVERSATIONS = frozenset({Kind.CHATGPT, Kind.CLAUDE})
@@ -61,7 +65,9 @@ _READERS: Mapping[Kind, Callable[[Path, str | None], Reading]] = {
     Kind.LOCRIT: locrit.read,
     Kind.MCP_SQLITE: mcp_sqlite.read,
     Kind.LETTA: letta.read,
+    Kind.GRAPHITI: graphiti.read,
 }
+_OF_GRAPHITI = rf'"(?:{"|".join(sorted(graphiti.TELLING))})"\s*:'
 _TELLING: Mapping[Kind, str] = {
     Kind.CHATGPT: r'"mapping"\s*:\s*\{',
     Kind.CLAUDE: r'"chat_messages"\s*:\s*\[',
@@ -70,6 +76,7 @@ _TELLING: Mapping[Kind, str] = {
     Kind.GRAPH: r'"nodes"\s*:\s*\[',
     Kind.LOCRIT: r'"session_id"\s*:\s*"',
     Kind.LETTA: r'"(?:core_memory|memory_blocks|in_context_message_(?:ids|indices))"\s*:\s*\[',
+    Kind.GRAPHITI: _OF_GRAPHITI,
 }
 # A key, not a text that quotes one: there the quotation marks are escaped.
 _TELLS = re.compile("|".join(rf"(?P<{kind.name}>(?<!\\){pattern})" for kind, pattern in _TELLING.items()))
@@ -133,6 +140,8 @@ def _of_first_line(begin: bytes) -> Kind | None:
         return None
     if said.get("_header") is True or said.get("type") == "header":
         return Kind.JSONL
+    if "text" not in said and graphiti.tells(said):
+        return Kind.GRAPHITI
     names: Mapping[str, Kind] = {
         "text": Kind.JSONL,
         "mapping": Kind.CHATGPT,
@@ -153,4 +162,6 @@ def _of_names(begin: bytes) -> Kind | None:
     """Return the kind of a document, by the first key that only one kind has."""
     text = begin.decode("utf-8", "ignore").lstrip()
     found = _TELLS.search(text) if text.startswith(("{", "[")) else None
-    return Kind[str(found.lastgroup)] if found else None
+    kind = Kind[str(found.lastgroup)] if found else None
+    # Its nodes have another name in the same list.
+    return Kind.GRAPHITI if kind is Kind.GRAPH and re.search(rf"(?<!\\){_OF_GRAPHITI}", text) else kind

@@ -11,6 +11,7 @@ import pytest
 
 from souvenir_client.errors import NotImportable
 from souvenir_client.importing import BlockRecord, Conversation, Kind, MemoryRecord
+from souvenir_client.importing.records import ImportedEntity, ImportedRelation
 from tests.client.importing.files import (
     chatgpt_conversation,
     chatgpt_message,
@@ -84,6 +85,26 @@ LETTA = {
     "name": "n",
     "passages": [{"text": "t", "tags": ["a"], "metadata": {"a": 1}, "created_at": "2024-01-01"}],
 }
+GRAPHITI = [
+    {"uuid": "n", "name": "n", "labels": ["Entity", "l"], "summary": "s", "group_id": "g"},
+    {"uuid": "m", "name": "m", "labels": [], "summary": ""},
+    {
+        "uuid": "e",
+        "name": "r",
+        "fact": "f",
+        "source_node_uuid": "n",
+        "target_node_uuid": "m",
+        "source_node_name": "n",
+        "valid_at": "2024-01-01",
+        "invalid_at": None,
+        "expired_at": None,
+        "attributes": {"a": 1},
+        "episodes": ["p"],
+    },
+    {"uuid": "p", "content": "a(user): c", "source": "message", "valid_at": "2024-01-01", "group_id": "g"},
+    {"uuid": "q", "content": "c", "role": "tool", "role_name": "n", "thread_uuid": "t", "source_description": "d"},
+    {"uuid": "r", "content": "c", "source": "text", "metadata": {"a": 1}},
+]
 
 
 @pytest.mark.parametrize(
@@ -97,6 +118,8 @@ LETTA = {
         (Kind.MCP_MEMORY, json_lines, [ENTITY, RELATION]),
         (Kind.LETTA, json_file, LETTA),
         (Kind.LETTA, json_file, {"agents": [LETTA], "blocks": [BLOCK], "files": [{"content": "c"}]}),
+        (Kind.GRAPHITI, json_lines, GRAPHITI),
+        (Kind.GRAPHITI, json_file, {"nodes": GRAPHITI[:2], "edges": [GRAPHITI[2]], "episodes": GRAPHITI[3:]}),
         (Kind.JSONL, json_lines, AGENT),
         (
             Kind.JSONL,
@@ -143,6 +166,10 @@ def assert_storable(record: object) -> None:
         case MemoryRecord(text, source, key, _, metadata):
             assert all(len(said) in range(1, most + 1) for said, most in ((text, 50_000), (source, 500), (key, 500)))
             json.dumps([text, source, key, metadata], ensure_ascii=False, allow_nan=False).encode()
+        case ImportedEntity(name, entity_type, observations):
+            json.dumps([name, entity_type, list(observations)], ensure_ascii=False).encode()
+        case ImportedRelation(one, other, relation):
+            json.dumps([one, other, relation], ensure_ascii=False).encode()
         case BlockRecord(label, value, description):
             assert "\0" not in label + value
             json.dumps([label, value, description], ensure_ascii=False).encode()
