@@ -28,6 +28,7 @@ KINDS = (
     "mcp-sqlite",
     "letta",
     "graphiti",
+    "hindsight",
 )
 
 SHOWN_PLACES = 5
@@ -43,8 +44,8 @@ def import_(path: Path, kind: str | None, source: str | None, agent: str | None)
 
     Formats: exports of Souvenir, JSON lines, Markdown folders, conversations of ChatGPT and Claude, dumps of mem0 and
     of MCP's server-memory, graphs, the files of Locrits, the database of the MCP Local Memory server, agent files of
-    Letta, and graphs of Graphiti and Zep. Invalid items are reported and skipped. Importing the same file again changes
-    nothing. Exit code 1: nothing was usable.
+    Letta, graphs of Graphiti and Zep, and memories of Hindsight. Invalid items are reported and skipped. Importing the
+    same file again changes nothing. Exit code 1: nothing was usable.
     """
     imported(path, kind=kind, source=source, agent=agent)
 

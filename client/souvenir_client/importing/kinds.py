@@ -13,6 +13,7 @@ from souvenir_client.importing import (
     chatgpt,
     claude,
     graphiti,
+    hindsight,
     jsonl,
     knowledge_graph,
     letta,
@@ -49,6 +50,8 @@ class Kind(StrEnum):
     GRAPHITI = "graphiti"
     """Graphs of Graphiti and Zep."""
 
+    HINDSIGHT = "hindsight"
+
 
 NAMES = ", ".join(Kind)
 CONVERSATIONS = frozenset({Kind.CHATGPT, Kind.CLAUDE})
@@ -66,6 +69,7 @@ _READERS: Mapping[Kind, Callable[[Path, str | None], Reading]] = {
     Kind.MCP_SQLITE: mcp_sqlite.read,
     Kind.LETTA: letta.read,
     Kind.GRAPHITI: graphiti.read,
+    Kind.HINDSIGHT: hindsight.read,
 }
 _OF_GRAPHITI = rf'"(?:{"|".join(sorted(graphiti.TELLING))})"\s*:'
 _TELLING: Mapping[Kind, str] = {
@@ -77,6 +81,7 @@ _TELLING: Mapping[Kind, str] = {
     Kind.LOCRIT: r'"session_id"\s*:\s*"',
     Kind.LETTA: r'"(?:core_memory|memory_blocks|in_context_message_(?:ids|indices))"\s*:\s*\[',
     Kind.GRAPHITI: _OF_GRAPHITI,
+    Kind.HINDSIGHT: r'"fact_type"\s*:',
 }
 # A key, not a text that quotes one: there the quotation marks are escaped.
 _TELLS = re.compile("|".join(rf"(?P<{kind.name}>(?<!\\){pattern})" for kind, pattern in _TELLING.items()))
@@ -140,6 +145,8 @@ def _of_first_line(begin: bytes) -> Kind | None:
         return None
     if said.get("_header") is True or said.get("type") == "header":
         return Kind.JSONL
+    if hindsight.tells(said):
+        return Kind.HINDSIGHT
     if "text" not in said and graphiti.tells(said):
         return Kind.GRAPHITI
     names: Mapping[str, Kind] = {

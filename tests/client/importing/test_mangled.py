@@ -105,6 +105,17 @@ GRAPHITI = [
     {"uuid": "q", "content": "c", "role": "tool", "role_name": "n", "thread_uuid": "t", "source_description": "d"},
     {"uuid": "r", "content": "c", "source": "text", "metadata": {"a": 1}},
 ]
+HINDSIGHT = {
+    "id": "i",
+    "text": "t",
+    "fact_type": "world",
+    "entities": "a, b",
+    "tags": ["a"],
+    "metadata": {"a": 1},
+    "date": "2024-01-01",
+    "mentioned_at": None,
+    "state": "valid",
+}
 
 
 @pytest.mark.parametrize(
@@ -120,6 +131,8 @@ GRAPHITI = [
         (Kind.LETTA, json_file, {"agents": [LETTA], "blocks": [BLOCK], "files": [{"content": "c"}]}),
         (Kind.GRAPHITI, json_lines, GRAPHITI),
         (Kind.GRAPHITI, json_file, {"nodes": GRAPHITI[:2], "edges": [GRAPHITI[2]], "episodes": GRAPHITI[3:]}),
+        (Kind.HINDSIGHT, json_file, {"items": [HINDSIGHT], "total": 1}),
+        (Kind.HINDSIGHT, json_lines, [HINDSIGHT, HINDSIGHT]),
         (Kind.JSONL, json_lines, AGENT),
         (
             Kind.JSONL,
