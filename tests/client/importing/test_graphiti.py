@@ -155,8 +155,13 @@ def test_a_graph_is_imported_once_with_archived_facts(service, tmp_path):
         graph = there.graph.read()
         listed = list(there.transfer.export_memories(source="graphiti", source_boundary=True))
         messages = client.sessions.messages("of-graphiti", "graphiti-team")
+        json_file(path, {**GRAPH, "edges": [{**EDGES[0], "expired_at": AT}, EDGES[1]]})
+        ended = import_file(client, path, agent="of-graphiti")
+        after = list(there.transfer.export_memories(source="graphiti", source_boundary=True))
     assert (first.memories.imported, first.links, first.messages.imported, first.skipped) == (5, 1, 2, ())
     assert (again.imported, again.updated, again.links, again.memories.unchanged) == (0, 0, 0, 5)
+    assert (ended.imported, ended.updated) == (0, 1)
+    assert {one["key"]: one["archived"] for one in after if "key" in one} == {"d1": True, "d2": True, "e3": False}
     assert [one.name for one in graph.entities] == ["Ann", "Acme"]
     assert [one.relation_type for one in graph.relations] == ["WORKS_AT"]
     assert {one["text"]: one["archived"] for one in listed if "text" in one} == {
@@ -165,3 +170,14 @@ def test_a_graph_is_imported_once_with_archived_facts(service, tmp_path):
         "Acme makes ropes.": False,
     }
     assert next((one.content, one.created_at) for one in messages) == ("I run Acme.", STORED)
+
+
+def test_a_changed_fact_that_has_ended_is_stored_once_more(service, tmp_path):
+    path = json_file(tmp_path / "graph.json", {"edges": EDGES[1:]})
+    with Souvenir(service.url, namespace="ended-facts") as client:
+        counts = [import_file(client, path).memories.imported for _ in range(2)]
+        json_file(path, {"edges": [{**EDGES[1], "fact": "Ann led Initech."}]})
+        counts += [import_file(client, path).memories.imported for _ in range(3)]
+        stored = [(one["text"], one["archived"]) for one in client.transfer.export_memories() if "text" in one]
+    assert counts == [1, 0, 1, 0, 0]
+    assert stored == [("Ann worked at Initech.", True), ("Ann led Initech.", True)]
