@@ -16,7 +16,20 @@ from souvenir_client.cli.parameters import agent_option, source_option
 if TYPE_CHECKING:
     from souvenir_client.importing import ImportReport, Reason
 
-KINDS = ("jsonl", "markdown", "chatgpt", "claude", "mem0", "mcp-memory", "graph", "locrit")
+KINDS = (
+    "jsonl",
+    "markdown",
+    "chatgpt",
+    "claude",
+    "mem0",
+    "mcp-memory",
+    "graph",
+    "locrit",
+    "mcp-sqlite",
+    "letta",
+    "graphiti",
+    "hindsight",
+)
 
 SHOWN_PLACES = 5
 
@@ -30,8 +43,9 @@ def import_(path: Path, kind: str | None, source: str | None, agent: str | None)
     """Import a file or a folder.
 
     Formats: exports of Souvenir, JSON lines, Markdown folders, conversations of ChatGPT and Claude, dumps of mem0 and
-    of MCP's server-memory, graphs, and the files of Locrits. Invalid items are reported and skipped. Importing the same
-    file again changes nothing. Exit code 1: nothing was usable.
+    of MCP's server-memory, graphs, the files of Locrits, the database of the MCP Local Memory server, agent files of
+    Letta, graphs of Graphiti and Zep, and memories of Hindsight. Invalid items are reported and skipped. Importing the
+    same file again changes nothing. Exit code 1: nothing was usable.
     """
     imported(path, kind=kind, source=source, agent=agent)
 
@@ -68,7 +82,7 @@ def _sentence(report: ImportReport) -> str:
         ("statement about concepts", "statements about concepts"): report.concepts,
     }
     stored = [counted(counts.imported, *noun) for noun, counts in nouns.items() if counts.imported]
-    if report.links and report.kind == "mcp-memory":
+    if report.links and report.kind in ("mcp-memory", "graphiti"):
         stored.append(counted(report.links, "relation", "relations"))
     said = f"Imported {', '.join(stored) or 'nothing new'} ({report.kind})"
     if report.updated:

@@ -179,7 +179,7 @@ def _block(said: Mapping[str, Any], place: str) -> BlockRecord | Skipped:
         return Skipped(place, "the block has no label or no value")
     description = storable.text_of(said.get("description")) or None
     return BlockRecord(
-        label,
+        storable.text_of(label),
         storable.text_of(value),
         description,
         limit if isinstance(limit, int) else None,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from souvenir_client.importing import exports, storable
-from souvenir_client.importing.reading import count_lines, lines, parsed
+from souvenir_client.importing.reading import Document, count_lines, lines, parsed
 from souvenir_client.importing.records import Reading, Record, Skipped
 
 DEFAULT_SOURCE = "import"
@@ -41,6 +41,17 @@ def objects(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | Skipped]]:
         except ValueError:
             said = None
         yield number, said if isinstance(said, dict) else Skipped(place, NO_OBJECT)
+
+
+def document_or_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """One JSON document with an empty place, or the objects of its lines with theirs; all invalid lines are `Skipped`.
+
+    A document of one line is such a line.
+    """
+    if isinstance(next(objects(path), (0, None))[1], dict):
+        yield from ((f"line {number}", said) for number, said in objects(path))
+    else:
+        yield "", Document(path).load()
 
 
 def _records(said: Mapping[str, Any] | Skipped, number: int, source: str | None) -> Sequence[Record]:

@@ -8,7 +8,20 @@ from enum import StrEnum
 from pathlib import Path
 
 from souvenir_client.errors import NotImportable
-from souvenir_client.importing import agent_graph, chatgpt, claude, jsonl, knowledge_graph, locrit, markdown, mem0
+from souvenir_client.importing import (
+    agent_graph,
+    chatgpt,
+    claude,
+    graphiti,
+    hindsight,
+    jsonl,
+    knowledge_graph,
+    letta,
+    locrit,
+    markdown,
+    mcp_sqlite,
+    mem0,
+)
 from souvenir_client.importing.reading import documents, parsed
 from souvenir_client.importing.records import Reading
 
@@ -28,6 +41,16 @@ class Kind(StrEnum):
     """The graph of an agent, in JSON or GraphML."""
 
     LOCRIT = "locrit"
+    MCP_SQLITE = "mcp-sqlite"
+    """The SQLite file of the MCP Local Memory server."""
+
+    LETTA = "letta"
+    """Agent files, `.af`."""
+
+    GRAPHITI = "graphiti"
+    """Graphs of Graphiti and Zep."""
+
+    HINDSIGHT = "hindsight"
 
 
 NAMES = ", ".join(Kind)
@@ -43,7 +66,12 @@ _READERS: Mapping[Kind, Callable[[Path, str | None], Reading]] = {
     Kind.MCP_MEMORY: knowledge_graph.read,
     Kind.GRAPH: agent_graph.read,
     Kind.LOCRIT: locrit.read,
+    Kind.MCP_SQLITE: mcp_sqlite.read,
+    Kind.LETTA: letta.read,
+    Kind.GRAPHITI: graphiti.read,
+    Kind.HINDSIGHT: hindsight.read,
 }
+_OF_GRAPHITI = rf'"(?:{"|".join(sorted(graphiti.TELLING))})"\s*:'
 _TELLING: Mapping[Kind, str] = {
     Kind.CHATGPT: r'"mapping"\s*:\s*\{',
     Kind.CLAUDE: r'"chat_messages"\s*:\s*\[',
@@ -51,6 +79,9 @@ _TELLING: Mapping[Kind, str] = {
     Kind.MEM0: r'"memory"\s*:\s*"',
     Kind.GRAPH: r'"nodes"\s*:\s*\[',
     Kind.LOCRIT: r'"session_id"\s*:\s*"',
+    Kind.LETTA: r'"(?:core_memory|memory_blocks|in_context_message_(?:ids|indices))"\s*:\s*\[',
+    Kind.GRAPHITI: _OF_GRAPHITI,
+    Kind.HINDSIGHT: r'"fact_type"\s*:',
 }
 # A key, not a text that quotes one: there the quotation marks are escaped.
 _TELLS = re.compile("|".join(rf"(?P<{kind.name}>(?<!\\){pattern})" for kind, pattern in _TELLING.items()))
@@ -79,6 +110,8 @@ def detect(path: Path) -> Kind:
     begin = found[0].begin()
     if not begin.strip():
         raise NotImportable(str(path), "it is empty")
+    if begin.startswith(mcp_sqlite.MAGIC):
+        return Kind.MCP_SQLITE
     kind = _of_xml(begin) or _of_first_line(begin) or _of_names(begin)
     if kind is None and markdown.is_markdown(path):
         kind = Kind.MARKDOWN
@@ -112,6 +145,10 @@ def _of_first_line(begin: bytes) -> Kind | None:
         return None
     if said.get("_header") is True or said.get("type") == "header":
         return Kind.JSONL
+    if hindsight.tells(said):
+        return Kind.HINDSIGHT
+    if "text" not in said and graphiti.tells(said):
+        return Kind.GRAPHITI
     names: Mapping[str, Kind] = {
         "text": Kind.JSONL,
         "mapping": Kind.CHATGPT,
@@ -121,6 +158,9 @@ def _of_first_line(begin: bytes) -> Kind | None:
         "relationType": Kind.MCP_MEMORY,
         "nodes": Kind.GRAPH,
         "session_id": Kind.LOCRIT,
+        "agents": Kind.LETTA,
+        "core_memory": Kind.LETTA,
+        "in_context_message_indices": Kind.LETTA,
     }
     return next((kind for name, kind in names.items() if name in said), None)
 
@@ -129,4 +169,6 @@ def _of_names(begin: bytes) -> Kind | None:
     """Return the kind of a document, by the first key that only one kind has."""
     text = begin.decode("utf-8", "ignore").lstrip()
     found = _TELLS.search(text) if text.startswith(("{", "[")) else None
-    return Kind[str(found.lastgroup)] if found else None
+    kind = Kind[str(found.lastgroup)] if found else None
+    # Its nodes have another name in the same list.
+    return Kind.GRAPHITI if kind is Kind.GRAPH and re.search(rf"(?<!\\){_OF_GRAPHITI}", text) else kind

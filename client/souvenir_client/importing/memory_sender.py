@@ -63,14 +63,17 @@ class MemorySender:
     def _stored(self) -> dict[tuple[str, str], str | None]:
         """The digest of each memory with a key, including archived ones; None for memories that were not imported."""
         held: dict[tuple[str, str], str | None] = {}
+        active: set[tuple[str, str]] = set()
         query: dict[str, Any] = {"source": self._below, "source_boundary": True} if self._below else {}
         for line in self._client.transfer.export_memories(**query):
             if isinstance(line.get("key"), str):
                 digest = (line.get("custom_fields") or {}).get(DIGEST)
                 named = (str(line["source"]), line["key"])
-                # Of several with one name, the one that is not archived counts.
-                if named not in held or line.get("archived") is False:
+                # Of several with one name, the one that is not archived counts, otherwise the newest, which comes last.
+                if named not in active:
                     held[named] = digest if isinstance(digest, str) else None
+                if line.get("archived") is False:
+                    active.add(named)
         return held
 
     def _flush(self) -> None:
@@ -82,6 +85,14 @@ class MemorySender:
         answer = self._client.memories.upsert_batch(memories=[body for _, body in batch])
         self._tally.memories.imported += answer.created
         self._tally.memories.updated += answer.updated
+        # An upsert does not change the state of a memory that exists.
+        archived = [
+            result.id
+            for (record, _), result in zip(batch, answer.results, strict=True)
+            if result.action == "updated" and record.metadata.get("archived") is True
+        ]
+        if archived:
+            self._client.memories.archive_batch(ids=archived)
 
     def _refused(self, item: tuple[MemoryRecord, dict[str, Any]], error: ApiError) -> None:
         self._tally.note(Skipped(item[0].place, f"the service refused it: {error.detail}"))

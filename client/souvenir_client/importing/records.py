@@ -149,10 +149,10 @@ class Altered:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Lines that are missing from one of our own exports: it was truncated or edited.
+    """Lines that are missing from one of our own exports, which was truncated or edited, or from a page of a list.
 
     :param noun: Memories, messages, sessions, users or blocks.
-    :param counted: Number in the header.
+    :param counted: Number in the header, or the total.
     :param held: Number in the file.
     """
 

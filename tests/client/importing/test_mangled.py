@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from souvenir_client.errors import NotImportable
-from souvenir_client.importing import Conversation, Kind, MemoryRecord
+from souvenir_client.importing import BlockRecord, Conversation, Kind, MemoryRecord
+from souvenir_client.importing.records import ImportedEntity, ImportedRelation
 from tests.client.importing.files import (
     chatgpt_conversation,
     chatgpt_message,
@@ -65,6 +66,56 @@ CLAUDE = [
         ]
     )
 ]
+LETTA_MESSAGES = [
+    {"role": "system", "content": [{"type": "text", "text": "s"}]},
+    {"role": "user", "content": [{"type": "text", "text": '{"type": "user_message", "message": "m"}'}], "name": "n"},
+    {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "t"}, {"type": "reasoning"}, {"type": "image", "source": {"url": "u"}}],
+        "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": '{"message": 1}'}}],
+        "created_at": "2024-01-01",
+    },
+    {"role": "tool", "tool_call_id": "c", "tool_returns": [{"tool_call_id": "c", "func_response": "r"}]},
+    {"role": "assistant", "content": [{"type": "tool_call", "id": "d", "name": "send_message", "input": {"a": 1}}]},
+]
+BLOCK = {"label": "l", "value": "v", "limit": 5, "description": "d", "read_only": True}
+LETTA = {
+    "core_memory": [BLOCK],
+    "messages": LETTA_MESSAGES,
+    "name": "n",
+    "passages": [{"text": "t", "tags": ["a"], "metadata": {"a": 1}, "created_at": "2024-01-01"}],
+}
+GRAPHITI = [
+    {"uuid": "n", "name": "n", "labels": ["Entity", "l"], "summary": "s", "group_id": "g"},
+    {"uuid": "m", "name": "m", "labels": [], "summary": ""},
+    {
+        "uuid": "e",
+        "name": "r",
+        "fact": "f",
+        "source_node_uuid": "n",
+        "target_node_uuid": "m",
+        "source_node_name": "n",
+        "valid_at": "2024-01-01",
+        "invalid_at": None,
+        "expired_at": None,
+        "attributes": {"a": 1},
+        "episodes": ["p"],
+    },
+    {"uuid": "p", "content": "a(user): c", "source": "message", "valid_at": "2024-01-01", "group_id": "g"},
+    {"uuid": "q", "content": "c", "role": "tool", "role_name": "n", "thread_uuid": "t", "source_description": "d"},
+    {"uuid": "r", "content": "c", "source": "text", "metadata": {"a": 1}},
+]
+HINDSIGHT = {
+    "id": "i",
+    "text": "t",
+    "fact_type": "world",
+    "entities": "a, b",
+    "tags": ["a"],
+    "metadata": {"a": 1},
+    "date": "2024-01-01",
+    "mentioned_at": None,
+    "state": "valid",
+}
 
 
 @pytest.mark.parametrize(
@@ -76,6 +127,12 @@ CLAUDE = [
         (Kind.MEM0, json_lines, [MEMORY]),
         (Kind.MCP_MEMORY, json_file, {"entities": [ENTITY], "relations": [RELATION]}),
         (Kind.MCP_MEMORY, json_lines, [ENTITY, RELATION]),
+        (Kind.LETTA, json_file, LETTA),
+        (Kind.LETTA, json_file, {"agents": [LETTA], "blocks": [BLOCK], "files": [{"content": "c"}]}),
+        (Kind.GRAPHITI, json_lines, GRAPHITI),
+        (Kind.GRAPHITI, json_file, {"nodes": GRAPHITI[:2], "edges": [GRAPHITI[2]], "episodes": GRAPHITI[3:]}),
+        (Kind.HINDSIGHT, json_file, {"items": [HINDSIGHT], "total": 1}),
+        (Kind.HINDSIGHT, json_lines, [HINDSIGHT, HINDSIGHT]),
         (Kind.JSONL, json_lines, AGENT),
         (
             Kind.JSONL,
@@ -122,6 +179,13 @@ def assert_storable(record: object) -> None:
         case MemoryRecord(text, source, key, _, metadata):
             assert all(len(said) in range(1, most + 1) for said, most in ((text, 50_000), (source, 500), (key, 500)))
             json.dumps([text, source, key, metadata], ensure_ascii=False, allow_nan=False).encode()
+        case ImportedEntity(name, entity_type, observations):
+            json.dumps([name, entity_type, list(observations)], ensure_ascii=False).encode()
+        case ImportedRelation(one, other, relation):
+            json.dumps([one, other, relation], ensure_ascii=False).encode()
+        case BlockRecord(label, value, description):
+            assert "\0" not in label + value
+            json.dumps([label, value, description], ensure_ascii=False).encode()
         case Conversation(session_id, turns, title):
             assert session_id.isprintable()
             assert len(session_id) in range(1, 201)
