@@ -1,10 +1,11 @@
 """The overhead of the proxy per model call: the vendor alone, through the proxy, and the service's context alone.
 
     PYTHONPATH=client python -m benchmarks.proxy
-    PYTHONPATH=client python -m benchmarks.proxy --calls 200 --messages 500
+    PYTHONPATH=client python -m benchmarks.proxy --calls 50 --messages 500
 
 The conversation, the vendor, the agent and the turns are those of `benchmarks.interception`. The context alone is asked
-for by the Python client, so it includes a request of its own.
+for by the Python client, so it includes a request of its own. Calls of all kinds are some time apart, as a model takes
+longer than this vendor: messages are embedded after their call, and would slow the next one.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import openai
 
-from benchmarks.interception.__main__ import AGENT, CALLS_IN_TURN, fill, prompt, timed
+from benchmarks.interception.__main__ import AGENT, CALLS_IN_TURN, fill, prompt
 from benchmarks.interception.vendor import MODEL, serving
 from benchmarks.load.sentences import questions
 from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
@@ -27,6 +30,7 @@ from souvenir_client import Souvenir
 
 DIRECT, PROXIED, CONTEXT = "the vendor alone", "through the proxy", "the context alone"
 PLAIN, STREAMED = "plain", "streamed"
+APART_S = 0.5
 MOST_MORE_MS = 5.0
 """Beyond the context."""
 
@@ -37,6 +41,16 @@ def asking(client: openai.OpenAI, *, stream: bool) -> Callable[[str], object]:
         return list(answer) if stream else answer
 
     return ask
+
+
+def timed(ask: Callable[[str], object], asked: Iterator[str], count: int) -> list[float]:
+    seconds = []
+    for question in islice(asked, count):
+        time.sleep(APART_S)
+        begin = time.perf_counter()
+        ask(question)
+        seconds.append(time.perf_counter() - begin)
+    return seconds
 
 
 def measure(
@@ -99,7 +113,7 @@ def run(calls: int, messages: int) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calls", type=int, default=500, help="of each kind")
+    parser.add_argument("--calls", type=int, default=100, help="of each kind")
     parser.add_argument("--messages", type=int, default=2_000, help="that the agent has")
     given = parser.parse_args()
     return 0 if run(given.calls, given.messages) else 1
