@@ -107,13 +107,15 @@ class SouvenirRetriever(BaseRetriever):
         super().__init__()
         self._retrieval = Retrieval(souvenir, agent=agent, **options)
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        return [_document(hit) for hit in self._retrieval.search(query)]
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        return [_document(hit) for hit in self._retrieval.search(query, k)]
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return [_document(hit) for hit in await asyncio.to_thread(self._retrieval.search, query)]
+        return [_document(hit) for hit in await asyncio.to_thread(self._retrieval.search, query, k)]
 
 
 class AsyncSouvenirRetriever(BaseRetriever):
@@ -125,13 +127,16 @@ class AsyncSouvenirRetriever(BaseRetriever):
         super().__init__()
         self._retrieval = AsyncRetrieval(souvenir, agent=agent, **options)
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+    # LangChain reads from this signature which arguments the asynchronous method takes.
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
         raise NotImplementedError(_ASYNCHRONOUS)
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return [_document(hit) for hit in await self._retrieval.search(query)]
+        return [_document(hit) for hit in await self._retrieval.search(query, k)]
 
 
 _ASYNCHRONOUS = "This class has asynchronous methods only; use those, or the class without Async"

@@ -28,13 +28,16 @@ class AsyncRetrieval:
         self._source = NOT_SENT if source is None else source
         self._min_score = min_score
 
-    async def search(self, query: str) -> list[SearchHit]:
-        """The memories, best first; none for a query without visible characters."""
+    async def search(self, query: str, k: int | None = None) -> list[SearchHit]:
+        """The memories, best first; none for a query without visible characters.
+
+        :param k: Replaces the number of the constructor.
+        """
         if not query.strip():
             return []
         answer = await self._memories.search(
             query=query,
-            k=self._k,
+            k=self._k if k is None else k,
             source_prefix=self._source,
             source_boundary=True,
             min_score=self._min_score,
