@@ -1,0 +1,19 @@
+"""Messages of a framework as messages of a session. Nothing here calls the service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+MAX_CONTENT_CHARACTERS = 50_000
+
+
+def message(role: str, content: str, kind: str, *, field: str, whole: Mapping[str, Any]) -> dict[str, Any]:
+    """A message to store.
+
+    :param content: What is searched and shown in contexts; the first 50,000 characters.
+    :param kind: Stands for content without visible characters.
+    :param whole: The framework's message, which is kept in this field of the metadata.
+    """
+    text = content[:MAX_CONTENT_CHARACTERS]
+    return {"role": role, "content": text if text.strip() else f"({kind})", "metadata": {field: whole}}
