@@ -5,6 +5,7 @@ Relevance is returned as fields, or as headers where the response is a bare arra
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
 from typing import Annotated, Any
@@ -62,13 +63,17 @@ FactList = Annotated[list[FactText], Field(max_length=MAX_GIVEN_FACTS)]
 Ids = Annotated[list[MemoryId], Field(min_length=1, max_length=1000, description="Ids of memories.")]
 
 
+_PLUS_AS_SPACE = re.compile(r"(\d:\d\d(?::\d\d(?:\.\d+)?)?) (\d\d:?\d\d)$")
+"""A time with the offset that a query turns `+` in front of into a space."""
+
+
 def moment(text: str) -> datetime:
     """An ISO-8601 date or time in UTC; one without an offset is UTC already.
 
     :raises ValueError: If it is unreadable.
     """
     try:
-        read = datetime.fromisoformat(text.strip().upper())
+        read = datetime.fromisoformat(_PLUS_AS_SPACE.sub(r"\1+\2", text.strip().upper()))
         return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise ValueError("not an ISO-8601 date or time such as 2023-05-08 or 2023-05-08T17:30:00Z") from error

@@ -139,5 +139,8 @@ class NetworkSettings(BaseSettings):
 
     @property
     def serves_network(self) -> bool:
-        """True if other machines can connect, by the address under which clients reach the service."""
-        return not is_loopback((self.published_on or self.host).strip("[]"))
+        """True if other machines can connect, by the addresses under which clients reach the service."""
+        reached = [(self.published_on or self.host).strip("[]")]
+        if self.public_url is not None:
+            reached.append(urlsplit(self.public_url).hostname or "")
+        return not all(map(is_loopback, reached))

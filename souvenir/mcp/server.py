@@ -30,10 +30,9 @@ from starlette.types import Scope as AsgiScope
 from souvenir import VERSION
 from souvenir.access.audit import Denial
 from souvenir.core.errors import Forbidden, SouvenirError
-from souvenir.core.settings import McpTier
 from souvenir.core.types import Role, Scope
 from souvenir.mcp.endpoint import MAX_MESSAGE_BYTES
-from souvenir.mcp.prompts import GRAPH_INSTRUCTIONS, INSTRUCTIONS, PROMPTS, ServerPrompt
+from souvenir.mcp.prompts import ServerPrompt, instructions_for, prompts_for
 from souvenir.mcp.registry import may_call, no_such_tool, scope_for, tools_of
 from souvenir.mcp.resources import TEMPLATES, Resources
 from souvenir.mcp.tools import MAX_SHOWN_CHARS, Call, Tool
@@ -69,7 +68,7 @@ class McpServer:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._tools = tools_of(service.settings.mcp_tools)
-        self._prompts = {prompt.name: prompt for prompt in PROMPTS}
+        self._prompts = {prompt.name: prompt for prompt in prompts_for(service.settings.mcp_tools)}
         self._resources = Resources(service)
         self._server = self._made()
         max_bytes = min(service.settings.max_body_bytes, MAX_MESSAGE_BYTES)
@@ -129,7 +128,7 @@ class McpServer:
             "souvenir",
             title="Souvenir",
             version=VERSION,
-            instructions=INSTRUCTIONS if {*self._service.settings.mcp_tools} - {McpTier.GRAPH} else GRAPH_INSTRUCTIONS,
+            instructions=instructions_for(self._service.settings.mcp_tools),
             get_tool_input_schema=schemas.get,
             on_list_tools=_guarded(self._list_tools),
             on_call_tool=_guarded(self._call_tool),
@@ -205,7 +204,7 @@ class McpServer:
         return wire.ReadResourceResult(contents=[wire.TextResourceContents(uri=params.uri, mime_type=TEXT, text=text)])
 
     async def _list_prompts(self, _: Context, __: wire.PaginatedRequestParams | None) -> wire.ListPromptsResult:
-        return wire.ListPromptsResult(prompts=[_prompt_described(prompt) for prompt in PROMPTS])
+        return wire.ListPromptsResult(prompts=[_prompt_described(prompt) for prompt in self._prompts.values()])
 
     async def _get_prompt(self, context: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
         prompt = self._prompts.get(params.name)

@@ -24,7 +24,7 @@ from souvenir.core.files import sync
 from souvenir.core.settings import Settings
 from souvenir.store import meta
 from souvenir.store.sqlite.schema import SCHEMA_VERSION
-from souvenir.transfer.archive_signature import require_signed, sign
+from souvenir.transfer.archive_signature import require_signed, sign, signature_path
 from souvenir.transfer.migration import Say, opened
 from souvenir.transfer.migration_rows import PAGE_BYTES, Row, Table, set_references, tables, without_references
 from souvenir.transfer.migration_stores import MovedStore, require_empty, require_finished_jobs
@@ -79,7 +79,7 @@ def import_archive(settings: Settings, path: Path, say: Say, *, public_key: str 
     :raises StoreUnusable: If the store is not empty or cannot be written.
     """
     digest = _digest_of(path)
-    if not unsigned:
+    if not unsigned or signature_path(path).exists():
         say(f"{path} was signed by the key {require_signed(path, digest, public_key)}")
     with path.open("rb") as file, opened(settings, is_target=True, work=_IMPORT) as store:
         reader = _Reader(path, file)

@@ -61,6 +61,16 @@ def test_a_deleted_block_stays_deleted_at_every_time(client: TestClient):
     assert client.get("/memory-blocks/ann/human", params={"as_of": before}).status_code == 404
 
 
+def test_a_time_that_was_copied_from_an_answer_is_read_although_a_query_makes_its_plus_a_space(client: TestClient):
+    made = client.post("/memory-blocks", json={"agent_name": "ann", "label": "human", "value": "old"}).json()
+    client.put("/memory-blocks/ann/human", json={"value": "new"})
+    at = made["created_at"]
+    assert at.endswith("+00:00")
+    assert b"old" in client.get(f"/memory-blocks/ann?as_of={at}").content
+    assert client.get("/memory-blocks/ann?as_of=2999-01-01 10:00").status_code == 200
+    assert client.get("/memory-blocks/ann?as_of=2999-01-01T10:00 01:00").status_code == 200
+
+
 def test_there_is_no_block_before_its_creation_and_a_future_time_is_now(client: TestClient):
     before = utc_now().isoformat()
     client.post("/memory-blocks", json={"agent_name": "ann", "label": "human", "value": "new"})

@@ -134,3 +134,21 @@ def test_without_a_public_url_addresses_name_host_and_port(start: Start):
     ask.http.post("/memory/add", json={"text": "The kettle whistles.", "source": "notes"})
     [found] = ask.call("search", query="kettle")["results"]
     assert found["url"] == "http://127.0.0.1:8900/#/memories?in=default&memory=1"
+
+
+def test_the_instructions_name_only_tools_that_there_are(ask: Asking):
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    answer = ask.post(asking("initialize", **params), headers=ENV).json()["result"]
+    assert "call search with" in answer["instructions"]
+    assert "_memory" not in answer["instructions"]
+    prompts = ask.post(asking("prompts/list"), headers=ENV).json()["result"]["prompts"]
+    assert [prompt["name"] for prompt in prompts] == ["recall"]
+
+
+def test_a_service_with_a_public_address_is_not_open(tmp_path: Path):
+    service = RunningService(tmp_path / "data", mcp_tools="connector", public_url=PUBLIC)
+    service.start()
+    with httpx.Client(base_url=service.url, timeout=TIMEOUT_S, trust_env=False) as http:
+        assert http.get("/memories").status_code == 401
+        assert Asking(http).post(asking("tools/list")).status_code == 401
+    service.stop()

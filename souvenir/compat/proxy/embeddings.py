@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from souvenir.compat.proxy.routes import ProxyRoutes
 from souvenir.core.errors import InvalidRequest
@@ -25,12 +25,21 @@ MAX_TEXTS = 2_048
 _Text = Annotated[str, Field(min_length=1)]
 
 
+def _without_tokens(value: Any) -> Any:
+    """:raises ValueError: If there are numbers of tokens, which are those of another model."""
+    if isinstance(value, list) and any(isinstance(one, int | list) for one in value):
+        raise ValueError("numbers of tokens are not accepted; send texts")
+    return value
+
+
 class EmbeddingsRequest(BaseModel):
     """:ivar model: Accepted and ignored, since there is one model; the answer names it."""
 
     model_config = ConfigDict(extra="ignore")
 
-    input: _Text | Annotated[list[_Text], Field(min_length=1, max_length=MAX_TEXTS)]
+    input: Annotated[
+        _Text | Annotated[list[_Text], Field(min_length=1, max_length=MAX_TEXTS)], BeforeValidator(_without_tokens)
+    ]
     model: str = ""
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,12 +28,12 @@ from souvenir.compat.proxy.calls import AnsweredSessions, ModelCall, written
 from souvenir.compat.proxy.kept_contexts import KeptContexts, Shown
 from souvenir.compat.proxy.places import SESSION_HEADER, agent_of, conversation_of, place_of
 from souvenir.compat.proxy.storing import Course, Said, Storing
-from souvenir.compat.proxy.vendors import VendorEndpoint, for_caller, vendor_of, without_keys
-from souvenir.compat.proxy.wires import wire_of
+from souvenir.compat.proxy.vendors import PROXIED_HEADER, VendorEndpoint, for_caller, vendor_of, without_keys
+from souvenir.compat.proxy.wires import Turn, wire_of
 from souvenir.compat.proxy.wires.answers import EVENT_STREAM
 from souvenir.compat.proxy.wires.prefixes import KnownPrefixes
 from souvenir.conversations.continued import NOTHING_YET, Continued
-from souvenir.core.errors import ModelUnreachable, Overloaded, SouvenirError
+from souvenir.core.errors import InvalidRequest, ModelUnreachable, Overloaded, SouvenirError
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Role, Scope
 from souvenir.models.providers.endpoints import is_loopback
@@ -186,20 +186,22 @@ class ProxiedAnswer(Response):
         """:raises SouvenirError: If the caller's request is refused here, or the vendor is not reached."""
         proxy, request, state = self._proxy, self._request, self._request.scope["state"]
         vendor = VendorEndpoint.of(proxy.service.settings, vendor_of(self._path, state["headers"]))
+        if PROXIED_HEADER in state["headers"]:
+            raise InvalidRequest(
+                f"{vendor.vendor.upper()}_BASE_URL of the service leads to a proxy; set it to the vendor's address"
+            )
         sent = without_keys(request.headers.raw, proxy.service.authenticator.is_key)
         headers = vendor.headers(sent, callers_key=state["vendor_credentials"])
-        prepared = await proxy.service.threads.run(self._prepare, await request.body())
+        prepared = await self._prepared(await request.body())
         # The memory of the body is given back when it was sent.
         del request._body
         content, call, course = prepared.content, prepared.call, prepared.course
-        del prepared
         added, stored = "", None
         if call is not None:
-            if call.new_turns:
-                # Before anything that a caller who leaves can cancel: its retry is recognised, and not stored again.
-                turns = call.new_turns
-                stored = proxy.storing.put(Said(call.place, lambda: turns, self._caller, course, utc_now()))
-            shown = await call.shown(proxy.service, self._caller, proxy.contexts)
+            try:
+                shown = await call.shown(proxy.service, self._caller, proxy.contexts)
+            finally:
+                stored = self._put_question(call, course)
             content, added = await proxy.service.threads.run(_placed, call, shown, content)
         query = request.scope["query_string"]
         address = f"{vendor.base_url}{self._path.removeprefix('/v1')}"
@@ -207,7 +209,7 @@ class ProxiedAnswer(Response):
         if request.method != "GET":
             headers.append((b"content-length", b"%d" % len(content)))
         body = self._sent(content) if request.method != "GET" else None
-        del content
+        del content, prepared
         client = proxy.client(vendor.base_url)
         asked = client.build_request(request.method, url, headers=headers, content=body)
         try:
@@ -229,6 +231,29 @@ class ProxiedAnswer(Response):
             await _Passing(proxy, heard, answer, self._caller, course, stored).run(send)
         finally:
             await answer.aclose()
+
+    async def _prepared(self, body: bytes) -> _Prepared:
+        """Return what `_prepare` does.
+
+        From then on its messages are known, so they are stored even if the caller leaves: a retry does not do it again.
+        """
+        work = self._proxy.service.threads.run(self._prepare, body)
+        try:
+            prepared: _Prepared = await asyncio.shield(work)
+        except asyncio.CancelledError:
+            work.add_done_callback(self._put_abandoned)
+            raise
+        return prepared
+
+    def _put_abandoned(self, work: asyncio.Future[_Prepared]) -> None:
+        if work.exception() is None and (call := work.result().call) is not None:
+            self._put_question(call, work.result().course)
+
+    def _put_question(self, call: ModelCall, course: Course) -> asyncio.Task[None] | None:
+        if not call.new_turns:
+            return None
+        read = partial(_itself, call.new_turns)
+        return self._proxy.storing.put(Said(call.place, read, self._caller, course, utc_now()))
 
     async def _sent(self, content: bytes) -> AsyncIterator[bytes]:
         """Yield the body, and give its memory back once it is sent."""
@@ -345,6 +370,10 @@ class _Passing:
         """Wait until both sides are stored; they are stored in the background if it takes longer."""
         if self._stored is not None:
             await asyncio.wait((self._stored,), timeout=STORING_TIMEOUT_S)
+
+
+def _itself(turns: Sequence[Turn]) -> Sequence[Turn]:
+    return turns
 
 
 def _placed(call: ModelCall, shown: Shown | None, content: bytes) -> tuple[bytes, str]:

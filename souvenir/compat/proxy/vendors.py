@@ -60,6 +60,10 @@ _NOT_FOR_CALLERS = frozenset({b"date", b"server", b"set-cookie", b"alt-svc", b"s
 _WITHOUT_BODY = frozenset({204, 304})
 
 
+PROXIED_HEADER = b"x-souvenir-proxied"
+"""Marks what the proxy sends, by which it recognises its own calls."""
+
+
 class Vendor(StrEnum):
     OPENAI = "OpenAI"
     ANTHROPIC = "Anthropic"
@@ -101,7 +105,7 @@ class VendorEndpoint:
             credentials = [self._credential(self.key)]
         if self.needs_key and not credentials:
             raise VendorKeyMissing(self.vendor)
-        return [*passed, *credentials]
+        return [*passed, *credentials, (PROXIED_HEADER, b"1")]
 
     def _credential(self, key: str) -> tuple[bytes, bytes]:
         if self.vendor is Vendor.ANTHROPIC:

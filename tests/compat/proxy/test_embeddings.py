@@ -37,7 +37,8 @@ def test_a_long_text_has_one_unit_vector(proxied: Proxied):
     [
         ({"input": []}, "input"),
         ({"input": ""}, "input"),
-        ({"input": [[1, 2]]}, "input"),
+        ({"input": [[1, 2]]}, "send texts"),
+        ({"input": [1, 2]}, "send texts"),
         ({}, "input"),
         ({"input": "a", "dimensions": 3}, "dimensions"),
         ({"input": "a", "encoding_format": "hex"}, "encoding_format"),

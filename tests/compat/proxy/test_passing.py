@@ -273,6 +273,15 @@ def test_a_vendor_that_needs_a_key_is_not_asked_without_one(start: Start, path: 
     assert f"PROXY_{name}_API_KEY" in answer.json()["detail"]
 
 
+def test_a_service_that_would_call_itself_says_so(start: Start):
+    port = free_port()
+    service = start(openai_base_url=f"http://127.0.0.1:{port}/v1")
+    forward = start(openai_base_url=f"{service.url}/v1")
+    answer = httpx.post(f"{forward.url}/v1/chat/completions", json=CHAT)
+    assert answer.status_code == 422
+    assert "OPENAI_BASE_URL" in answer.json()["error"]["message"]
+
+
 def test_a_vendor_that_does_not_answer_is_a_bad_gateway(start: Start):
     service = start(openai_base_url=f"http://127.0.0.1:{free_port()}/v1")
     with (

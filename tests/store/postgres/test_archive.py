@@ -84,6 +84,7 @@ def signature_of(path: Path) -> Path:
 
 
 def change_lines(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    signature_of(path).unlink()
     path.write_bytes(b"\n".join(change(path.read_bytes().splitlines())) + b"\n")
 
 
@@ -178,6 +179,12 @@ def test_a_changed_archive_is_refused_and_nothing_is_stored(copied: Path, tmp_pa
     with pytest.raises(InvalidRequest, match="is not as it was signed"):
         fill(tmp_path / "new", copied)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_wrong_signature_is_refused_even_if_none_is_needed(copied: Path, tmp_path: Path):
+    copied.write_bytes(copied.read_bytes() + b"\n")
+    with pytest.raises(InvalidRequest, match="is not as it was signed"):
+        fill(tmp_path / "new", copied, unsigned=True)
 
 
 def test_an_archive_without_its_signature_needs_a_word(copied: Path, tmp_path: Path):
