@@ -275,7 +275,7 @@ def _parser() -> argparse.ArgumentParser:
         "--searches", type=int, default=SAMPLED_SEARCHES, help="searches to compare; default %(default)s"
     )
     exporting = commands.add_parser("export-archive", help="write the whole store to a signed file; no service may run")
-    exporting.add_argument("path", type=Path, help="a new file; its signature is beside it, with .sig")
+    exporting.add_argument("path", type=Path, help="a new file; its signature is written to FILE.sig")
     filling = commands.add_parser("import-archive", help="fill an empty store with a file of export-archive")
     filling.add_argument("path", type=Path)
     filling.add_argument("--public-key", help="the key that must have signed it, as export-archive prints it")

@@ -116,7 +116,7 @@ def _lines(store: MovedStore, say: Say) -> Iterator[bytes]:
     yield _line({"souvenir_archive": FORMAT, "schema": SCHEMA_VERSION, "counters": counters})
     total = 0
     for table in tables():
-        count = sum(len(page) for page in table.pages(store.connection))
+        count = table.count(store.connection)
         yield _line({"table": table.name, "columns": table.columns, "rows": count})
         for page in table.pages(store.connection):
             yield b"".join(_line([_written(value) for value in row]) for row in page)

@@ -69,9 +69,16 @@ class Table:
         """Return the table and the key of a row, for a sentence."""
         return f"{self.name} {', '.join(map(str, self.key_of(row)))}"
 
+    @property
+    def _copied(self) -> str:
+        """The condition of the rows that are copied."""
+        return f"key NOT IN ({', '.join(map(repr, OF_ONE_DATABASE))})" if self.name == "meta" else "TRUE"
+
+    def count(self, connection: Connection) -> int:
+        return int(connection.execute(f"SELECT count(*) FROM {self.name} WHERE {self._copied}").get)
+
     def _select(self, condition: str, limit: int, *, descending: bool = False) -> str:
-        if self.name == "meta":
-            condition += f" AND key NOT IN ({', '.join(map(repr, OF_ONE_DATABASE))})"
+        condition += f" AND {self._copied}"
         order = ", ".join(f"{name} DESC" if descending else name for name in self.key)
         return f"SELECT {', '.join(self.columns)} FROM {self.name} WHERE {condition} ORDER BY {order} LIMIT {limit}"
 

@@ -35,7 +35,7 @@ PLAIN = frozenset("-_.@:+ ")
 
 @dataclass(frozen=True, slots=True)
 class StoreConfig:
-    """What a store is configured with.
+    """The configuration of a store.
 
     :param path: The source below which the items lie.
     :param fields: Paths of the values to search by; `$` is the whole value.
@@ -118,7 +118,7 @@ def is_expired(memory: Stored) -> bool:
 
 
 def matches(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
-    """Whether a value passes a filter: exact values, or the operators `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`."""
+    """Return whether a value matches exact values, or the operators `$eq`, `$ne`, `$gt`, `$gte`, `$lt` and `$lte`."""
     return all(_fits(value.get(name), condition) for name, condition in (wanted or {}).items())
 
 

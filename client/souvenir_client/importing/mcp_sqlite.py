@@ -1,7 +1,7 @@
 """The SQLite file of the MCP Local Memory server: memories with their facts and tags.
 
-The file is never opened: SQLite reads a private copy of it and of the log (`-wal`) or journal beside it, since even a
-reader may write to these. So memories are read that the server has not moved from the log to the file yet. Vectors are
+The file is never opened: SQLite reads a private copy of it and of its log (`-wal`) or journal, since even a reader may
+write to these. Memories that the server has not moved from the log to the file yet are therefore included. Vectors are
 not imported. All texts are held in memory.
 """
 
@@ -25,7 +25,7 @@ DEFAULT_SOURCE = "mcp-local-memory"
 MAGIC = b"SQLite format 3\0"
 """The first bytes of every SQLite file."""
 
-_BESIDE = ("", "-wal", "-journal")
+_SUFFIXES = ("", "-wal", "-journal")
 _ATTEMPTS = 5
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "memories": ("id", "user_id", "data", "created_at", "updated_at"),
@@ -80,20 +80,20 @@ def _copied(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _copy(path: Path, copy: Path) -> None:
-    """Copy the file and those beside it, as they were at one time."""
+    """Copy the file with its log and journal in one consistent state."""
     try:
-        # SQLite also follows links, and looks for the log beside the file itself.
+        # SQLite follows links, and looks for the log next to the target.
         whole = path.resolve()
         with whole.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
                 raise NotImportable(str(path), NO_DATABASE)
         for _ in range(_ATTEMPTS):
             before = _states(whole)
-            for beside in _BESIDE:
-                to = copy.with_name(copy.name + beside)
+            for suffix in _SUFFIXES:
+                to = copy.with_name(copy.name + suffix)
                 to.unlink(missing_ok=True)
-                if before[beside] is not None:
-                    shutil.copyfile(f"{whole}{beside}", to)
+                if before[suffix] is not None:
+                    shutil.copyfile(f"{whole}{suffix}", to)
             if _states(whole) == before:
                 return
     except OSError as error:
@@ -104,13 +104,13 @@ def _copy(path: Path, copy: Path) -> None:
 def _states(path: Path) -> Mapping[str, tuple[int, int, int] | None]:
     """Size, inode and time of each file; None for one that does not exist."""
     found: dict[str, tuple[int, int, int] | None] = {}
-    for beside in _BESIDE:
+    for suffix in _SUFFIXES:
         try:
-            stat = Path(f"{path}{beside}").stat()
+            stat = Path(f"{path}{suffix}").stat()
         except FileNotFoundError:
-            found[beside] = None
+            found[suffix] = None
         else:
-            found[beside] = stat.st_size, stat.st_ino, stat.st_mtime_ns
+            found[suffix] = stat.st_size, stat.st_ino, stat.st_mtime_ns
     return found
 
 

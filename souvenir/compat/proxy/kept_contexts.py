@@ -1,6 +1,6 @@
 """The context of a call, which its tool loop keeps, so that vendors can cache the prompt.
 
-It is built anew as soon as something that it shows was changed or deleted: what was forgotten is not shown again.
+It is rebuilt as soon as anything in it is changed or deleted, so deleted text is not shown again.
 """
 
 from __future__ import annotations

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from pydantic import SecretStr
-
 from souvenir.compat.proxy.answers import ENCODINGS
 from souvenir.core.errors import VendorKeyMissing
 from souvenir.core.settings import Settings
@@ -86,10 +84,12 @@ class VendorEndpoint:
         """:raises InvalidRequest: If an address or a key is invalid; the message names the setting."""
         if vendor is Vendor.ANTHROPIC:
             url = checked_url(settings.anthropic_base_url, setting="ANTHROPIC_BASE_URL")
-            key = _key(settings.proxy_anthropic_api_key, "PROXY_ANTHROPIC_API_KEY")
+            key = checked_key(settings.proxy_anthropic_api_key, setting="PROXY_ANTHROPIC_API_KEY")
             return cls(vendor, f"{url.removesuffix('/v1')}/v1", key, url == ANTHROPIC_URL)
         url = checked_url(settings.openai_base_url, setting="OPENAI_BASE_URL")
-        return cls(vendor, url, _key(settings.proxy_openai_api_key, "PROXY_OPENAI_API_KEY"), url == OPENAI_URL)
+        return cls(
+            vendor, url, checked_key(settings.proxy_openai_api_key, setting="PROXY_OPENAI_API_KEY"), url == OPENAI_URL
+        )
 
     def headers(self, sent: RawHeaders, *, callers_key: bool) -> list[tuple[bytes, bytes]]:
         """Return the headers for the vendor.
@@ -147,10 +147,6 @@ def _of_all_connections(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[by
 
 def _is_for_vendors(name: bytes) -> bool:
     return name not in _NOT_FOR_VENDORS | CREDENTIALS and not name.startswith(_PREFIXES_NOT_FOR_VENDORS)
-
-
-def _key(secret: SecretStr | None, setting: str) -> str | None:
-    return checked_key(secret, setting=setting)
 
 
 def vendor_of(path: str, headers: Mapping[bytes, bytes]) -> Vendor:
