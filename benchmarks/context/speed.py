@@ -14,9 +14,11 @@ from benchmarks.conversation.turns import new_questions
 from benchmarks.report import percentile_ms
 from souvenir.api.context import ContextResponse
 from souvenir.conversations.context import ContextQuery, Contexts
-from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.conversations.message_search import MessageQuery
+from souvenir.conversations.messages import Conversations
 from souvenir.core.concurrency import deadline
 from souvenir.core.settings import Settings
+from souvenir.core.timestamps import utc_now
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.embedding.factory import embedder_of
 
@@ -59,4 +61,4 @@ def _verbs(engine: MemoryEngine) -> dict[str, Callable[[str], object]]:
 
 def _answer(contexts: Contexts, question: str) -> str:
     """The body that `POST /context` answers."""
-    return ContextResponse.of(contexts.build(SCOPE, ContextQuery(question)), None).model_dump_json()
+    return ContextResponse.of(contexts.build(SCOPE, ContextQuery(question)), None, now=utc_now()).model_dump_json()

@@ -11,7 +11,8 @@ from pathlib import Path
 from benchmarks.fake_embedder import FakeTokenEmbedder
 from benchmarks.faults.contents import SCOPES, WORDS, Ledger, Operation, key_of, new_key, new_text
 from souvenir.conversations.blocks import Blocks
-from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.conversations.message_search import MessageQuery
+from souvenir.conversations.messages import Conversations
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MessageRole, SearchQuery
 from souvenir.memories.engine import MemoryEngine

@@ -21,7 +21,8 @@ from structlog.testing import capture_logs
 from benchmarks.fake_embedder import FakeEmbedder
 from benchmarks.faults.part import Outcome
 from souvenir.conversations.blocks import Blocks
-from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.conversations.message_search import MessageQuery
+from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import AgentNotFound, SouvenirError
 from souvenir.core.service_warnings import ServiceWarning
 from souvenir.core.settings import Settings

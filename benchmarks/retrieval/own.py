@@ -12,7 +12,8 @@ from benchmarks.report import percentile_ms
 from benchmarks.retrieval.data_sets import DataSet, Document, Question
 from benchmarks.retrieval.metrics import TOP_K, Found
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.conversations.message_search import MessageQuery
+from souvenir.conversations.messages import Conversations
 from souvenir.core.settings import Settings
 from souvenir.core.types import Fusion, PassageKind, Scope, SearchQuery, Weights
 from souvenir.memories.engine import MemoryEngine

@@ -30,7 +30,8 @@ from benchmarks.retrieval.own import opened, store
 from benchmarks.retrieval.vector_cache import CachedEmbedder
 from souvenir.conversations.agent_search import AgentQuery, AgentSearch
 from souvenir.conversations.agents import Agents
-from souvenir.conversations.messages import Conversations, MessageHit
+from souvenir.conversations.message_search import MessageHit
+from souvenir.conversations.messages import Conversations
 from souvenir.core.settings import Settings
 from souvenir.core.types import Hit, RecordKind, Scope
 from souvenir.memories.engine import MemoryEngine

@@ -31,7 +31,7 @@ from souvenir.api.verification import (
     verdict_fields,
 )
 from souvenir.conversations.agent_search import AgentQuery, AgentSearchResult
-from souvenir.conversations.messages import MessageHit
+from souvenir.conversations.message_search import MessageHit
 from souvenir.conversations.verification import Verdict, passages_of
 from souvenir.core.concurrency import answer_due
 from souvenir.core.timestamps import utc_now

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from time import monotonic
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from souvenir.api.blocks import MemoryBlock
-from souvenir.api.fields import EvidenceOfAnswer, MinScore, RelevanceShare, SessionId, Text, UserName
+from souvenir.api.fields import AsOf, EvidenceOfAnswer, MinScore, RelevanceShare, SessionId, Text, UserName
 from souvenir.api.message_search import FoundMessage
 from souvenir.api.parameters import AgentReader
 from souvenir.api.search import SearchHit
@@ -27,7 +28,7 @@ from souvenir.conversations.context import DEFAULT_DEADLINE_S, DEFAULT_MAX_TOKEN
 from souvenir.conversations.context_budget import MAX_LISTED, Dropped, DroppedHit, DropReason
 from souvenir.conversations.context_shape import ContextShape, CourseIntent
 from souvenir.conversations.context_text import ResultLines, shortened
-from souvenir.conversations.messages import MessageHit
+from souvenir.conversations.message_search import MessageHit
 from souvenir.conversations.verification import Verdict
 from souvenir.core.text import recalled
 from souvenir.core.timestamps import utc_now
@@ -86,6 +87,11 @@ class ContextRequest(BaseModel):
         "found and left out.",
     )
     verify: Verify = False
+    as_of: AsOf | None = Field(
+        default=None,
+        description="Build the context of this time: ISO-8601, UTC without an offset; a future time means now. What "
+        "was deleted since then is not included.",
+    )
 
     def to_query(self) -> ContextQuery:
         return ContextQuery(
@@ -98,6 +104,7 @@ class ContextRequest(BaseModel):
             shape=self.shape,
             min_score=self.min_score,
             explain=self.explain,
+            as_of=self.as_of,
         )
 
 
@@ -240,8 +247,8 @@ class ContextResponse(BaseModel):
     answer_reason: AnswerReason = None
 
     @classmethod
-    def of(cls, context: Context, verdict: Verdict | None) -> ContextResponse:
-        now, embedded = utc_now(), VECTOR not in context.degraded
+    def of(cls, context: Context, verdict: Verdict | None, *, now: datetime) -> ContextResponse:
+        embedded = VECTOR not in context.degraded
         return cls(
             memory_blocks=[MemoryBlock.of(block) for block in context.blocks],
             relevant_messages=[FoundMessage.of_hit(hit) for hit in context.messages],
@@ -276,4 +283,4 @@ def build_context(
     began, query = monotonic(), replace(body.to_query(), max_results=most_found(request))
     context = service.contexts.build(scope, query)
     verdict = service.verification.of_context(scope, query, context, began=began) if body.verify else None
-    return ContextResponse.of(context, verdict)
+    return ContextResponse.of(context, verdict, now=query.as_of or utc_now())

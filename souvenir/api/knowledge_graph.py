@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.fields import MAX_ID, MAX_TEXT_CHARS, Clean, Key, Text
+from souvenir.api.fields import MAX_ID, MAX_TEXT_CHARS, AsOf, Clean, Key, Text
 from souvenir.core.errors import InvalidRequest
 from souvenir.knowledge.entities import Entity, Graph, Stored
 from souvenir.knowledge.knowledge_graph import MAX_ENTITIES, MAX_RELATIONS
@@ -169,15 +169,23 @@ def read_graph(
     names: _Names = None,
     offset: Annotated[int, Query(ge=0, le=MAX_ID, description="Number of names to skip.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_ENTITIES, description="Maximum number of names.")] = MAX_ENTITIES,
+    as_of: Annotated[
+        AsOf | None,
+        Query(
+            description="Read the graph as it was at this time: ISO-8601, UTC without an offset; a future time means "
+            "now. Entities and relations deleted since then are not included."
+        ),
+    ] = None,
 ) -> GraphResponse:
     """Get entities with observations and relations: all, those that match a query, or those with given names."""
     if q is not None and names is not None:
         raise InvalidRequest("Send q or names, not both")
+    graph = service.graph.knowledge
     if q is not None:
-        return GraphResponse.of(service.graph.knowledge.search(scope, q, offset=offset, limit=limit))
+        return GraphResponse.of(graph.search(scope, q, as_of, offset=offset, limit=limit))
     if names is not None:
-        return GraphResponse.of(service.graph.knowledge.open(scope, names, offset=offset, limit=limit))
-    return GraphResponse.of(service.graph.knowledge.read(scope, offset=offset, limit=limit))
+        return GraphResponse.of(graph.open(scope, names, as_of, offset=offset, limit=limit))
+    return GraphResponse.of(graph.read(scope, as_of, offset=offset, limit=limit))
 
 
 @routes.post(

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from souvenir.api.fields import (
     RELEVANCE_HEADERS,
+    AsOf,
     EndMoment,
     EvidenceOfAnswer,
     HitScore,
@@ -25,7 +26,7 @@ from souvenir.api.messages import MessageRecord, message_fields
 from souvenir.api.parameters import AgentName, described_headers
 from souvenir.api.search_explanations import Explanation, TimeReading
 from souvenir.api.verification import VERDICT_HEADERS, DeadlineMs, Verify, set_verdict
-from souvenir.conversations.messages import MessageHit, MessageQuery, MessageSearch
+from souvenir.conversations.message_search import MessageHit, MessageQuery, MessageSearch
 from souvenir.conversations.verification import Verdict, passages_of
 from souvenir.core.concurrency import answer_due
 from souvenir.core.errors import InvalidRequest
@@ -72,6 +73,13 @@ class SearchMessagesRequest(BaseModel):
     ] = True
     reference_date: Annotated[
         Moment | None, Field(description="The reference time for times in the query; now by default.")
+    ] = None
+    as_of: Annotated[
+        AsOf | None,
+        Field(
+            description="Search the messages of this time: ISO-8601, UTC without an offset. It is also the reference "
+            "time unless `reference_date` is set."
+        ),
     ] = None
     min_score: MinScore = None
     role_weight: Annotated[
@@ -133,7 +141,8 @@ _SEARCHED = described_headers(
     (
         DEGRADED_HEADER,
         "Components of the search that could not run, or not within `deadline_ms`, separated by commas: an arm "
-        "(`vector`, `lexical`), late interaction (`late`) or the cross-encoder (`rerank`); absent if all ran.",
+        "(`vector`, `lexical`), late interaction (`late`), the cross-encoder (`rerank`), or with `as_of` some of the "
+        "texts that were different then (`past_texts`); absent if all ran.",
         "string",
     ),
     *RELEVANCE_HEADERS,
@@ -158,7 +167,7 @@ def search_messages(
     query = body.query_of(result_limit(request, search_limit(service.settings, body.limit)))
     scope = agent_scope(request, body.agent_name)
     with answer_due(body.deadline_ms):
-        found = service.conversations.search(scope, query)
+        found = service.conversations.search(scope, query, body.as_of)
         if body.verify:
             set_verdict(response, _verdict(body, scope, service, found))
     set_relevance(response, found.relevance, found.evidence)
@@ -173,7 +182,7 @@ def _verdict(body: VerifiableMessageSearch, scope: Scope, service: Service, foun
         body.query,
         passages_of(found.hits),
         degraded=found.degraded,
-        asked_at=body.reference_date,
+        asked_at=body.reference_date or body.as_of,
     )
 
 
@@ -252,5 +261,5 @@ def explain_messages(
 ) -> ExplainMessagesResponse:
     """Search like `/messages/search`, and show the parts of each score."""
     query = body.query_of(search_limit(service.settings, body.limit), explain=True)
-    found = service.conversations.search(agent_scope(request, body.agent_name), query)
+    found = service.conversations.search(agent_scope(request, body.agent_name), query, body.as_of)
     return ExplainMessagesResponse.of(body.query, found, service.settings.search_fusion)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from souvenir.api.agents import RemovedResponse
 from souvenir.api.fields import (
+    AsOf,
     EndMoment,
     MessageId,
     Moment,
@@ -41,6 +42,13 @@ routes = Routes("messages")
 MAX_BATCH = 1_000
 
 
+OfMessagesThen = Annotated[
+    AsOf | None,
+    Query(
+        description="Read the messages as they were at this time: ISO-8601, UTC without an offset; a future time means "
+        "now. Messages deleted since then are not included."
+    ),
+]
 Role = Annotated[MessageRole, Field(description="The role of the speaker.")]
 Content = Annotated[Text, Field(description="The text of the message.")]
 
@@ -219,10 +227,11 @@ def list_messages(
     role: Annotated[MessageRole | None, Query(description="Only messages of this role.")] = None,
     since: Annotated[Moment | None, Query(description="Earliest `created_at`.")] = None,
     until: Annotated[EndMoment | None, Query(description="Latest time; a date alone includes that whole day.")] = None,
+    as_of: OfMessagesThen = None,
 ) -> MessageList:
-    """List an agent's messages, newest first."""
+    """List an agent's messages, newest first, as they are now or as they were at a point in time."""
     chosen = MessageFilter(session_id, user, role, since, until)
-    found, total = service.conversations.page(scope, chosen, offset=offset, limit=limit)
+    found, total = service.conversations.page(scope, chosen, as_of, offset=offset, limit=limit)
     set_total(response, total)
     return MessageList([MessageRecord.of(one) for one in found])
 
@@ -235,9 +244,11 @@ def list_messages(
     sdk="messages.get",
     errors=[404],
 )
-def get_message(message_id: MessageId, scope: AgentReader, service: RunningService) -> MessageRecord:
-    """Get a message by its id."""
-    return MessageRecord.of(service.conversations.get(scope, message_id))
+def get_message(
+    message_id: MessageId, scope: AgentReader, service: RunningService, as_of: OfMessagesThen = None
+) -> MessageRecord:
+    """Get a message by its id, as it is now or as it was at a point in time."""
+    return MessageRecord.of(service.conversations.get(scope, message_id, as_of))
 
 
 @routes.patch(

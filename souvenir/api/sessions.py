@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from souvenir.api.agents import RemovedResponse
 from souvenir.api.fields import MessageId, Moment, SessionId, Title, UserName, optional_wire_time, wire_time
 from souvenir.api.memories import MemoryPage, MemoryRecord
-from souvenir.api.messages import MessageList, MessageRecord
+from souvenir.api.messages import MessageList, MessageRecord, OfMessagesThen
 from souvenir.api.metadata import PlainMetadata
 from souvenir.api.parameters import (
     COUNT_HEADER,
@@ -185,11 +185,12 @@ def list_session_messages(
         MessageId | None,
         Query(description="Instead of `offset`: the page that has this message in its middle."),
     ] = None,
+    as_of: OfMessagesThen = None,
 ) -> MessageList:
-    """List a session's messages in chronological order."""
+    """List a session's messages in chronological order, as they are now or as they were at a point in time."""
     if around is not None:
         offset = service.conversations.offset_around(scope, session_id, around, limit=limit)
-    found, total = service.conversations.of_session(scope, session_id, offset=offset, limit=limit)
+    found, total = service.conversations.of_session(scope, session_id, as_of, offset=offset, limit=limit)
     set_total(response, total)
     response.headers[OFFSET_HEADER] = str(offset)
     return MessageList([MessageRecord.of(one) for one in found])

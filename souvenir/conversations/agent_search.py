@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from souvenir.conversations.messages import Conversations, MessageHit, MessageQuery, MessageSearch
+from souvenir.conversations.message_search import MessageHit, MessageQuery, MessageSearch
+from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import (

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache, partial
 from hashlib import blake2b, sha256
 from itertools import pairwise
@@ -34,7 +35,8 @@ from souvenir.conversations.context_text import (
     stable_prefix,
     volatile_tail,
 )
-from souvenir.conversations.messages import Conversations, MessageHit, MessageQuery, MessageSearch
+from souvenir.conversations.message_search import MessageHit, MessageQuery, MessageSearch
+from souvenir.conversations.messages import Conversations
 from souvenir.core.concurrency import Deadline, deadline, time_left
 from souvenir.core.errors import DeadlineExceeded, SouvenirError
 from souvenir.core.labels import SENSITIVE_TOPICS
@@ -115,6 +117,7 @@ class ContextQuery:
     :param agent_may_be_new: If true, a namespace that is no agent yet has a context of memories only.
     :param shape: `AUTO` reads it from the text.
     :param explain: If true, the lines of each result are found, and what was left out is listed.
+    :param as_of: The context as it was then; None for now. The agent's policy is the present one.
     """
 
     text: str
@@ -128,6 +131,7 @@ class ContextQuery:
     agent_may_be_new: bool = False
     shape: ContextShape = ContextShape.AUTO
     explain: bool = False
+    as_of: datetime | None = None
 
     @property
     def form(self) -> Form:
@@ -258,7 +262,7 @@ class Contexts:
             if query.agent_may_be_new and agent_rows.find(connection, scope.namespace) is None:
                 return _KnownContext(None, (), frozenset(query.exclude_topics))
             agent = require_agent(connection, scope)
-            blocks, _ = block_rows.page(connection, agent.namespace_id)
+            blocks, _ = block_rows.page(connection, agent.namespace_id, as_of=query.as_of)
         hidden = frozenset([*PrivacyPolicy.of_json(agent.policy).hidden_topics, *query.exclude_topics])
         return _KnownContext(agent.namespace_id, blocks, hidden)
 
@@ -274,13 +278,13 @@ class Contexts:
             without_topics=tuple(certain.hidden_topics),
             min_score=query.min_score,
         )
-        search = self._conversations.search(scope, wanted)
+        search = self._conversations.search(scope, wanted, query.as_of)
         near, distant = _by_relevance(query, search.hits, search.relevance, search.time)
         found = replace(search, hits=tuple(near))
         best = [hit.message for hit in found.hits[:ANSWERS_WITH_QUESTION]]
         if query.max_results is not None or query.form.is_outline or not best:
             return _Talks(found, distant)
-        turns = self._conversations.neighbours(scope, best, before=1, after=0)
+        turns = self._conversations.neighbours(scope, best, query.as_of, before=1, after=0)
         questions = _questions([turn for turn in turns if _may_be_shown(turn, query.user, certain.hidden_topics)])
         return _Talks(found, distant, questions)
 
@@ -295,7 +299,8 @@ class Contexts:
             )
         filters = Filters(without=tuple(hidden))
         count = min(self._max_memories, _most_results(query))
-        found = self._engine.search(scope, SearchQuery(query.text, count, filters=filters, min_score=query.min_score))
+        wanted = SearchQuery(query.text, count, filters=filters, min_score=query.min_score)
+        found = self._engine.search(scope, wanted, query.as_of)
         near, distant = _by_relevance(query, found.hits, found.relevance, found.time)
         return _Recalled(replace(found, hits=tuple(near)), distant)
 

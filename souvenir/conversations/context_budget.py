@@ -20,7 +20,7 @@ from souvenir.conversations.context_text import (
     memory_line,
     turn_line,
 )
-from souvenir.conversations.messages import MessageHit
+from souvenir.conversations.message_search import MessageHit
 from souvenir.core.types import Memory
 from souvenir.store.messages.messages import Message
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from souvenir.conversations.message_buffer import role_named
-from souvenir.conversations.messages import Conversations, MessageHit, MessageQuery
+from souvenir.conversations.message_search import MessageHit, MessageQuery
+from souvenir.conversations.messages import Conversations
 from souvenir.conversations.sessions import Sessions
 from souvenir.conversations.tiers import AGENT, OLLAMA_HOST, EngineAccess, settings_of
 from souvenir.core.errors import SessionNotFound

@@ -7,13 +7,14 @@ session, so positions have no gaps and follow the order of arrival.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from souvenir.conversations import pending_index
 from souvenir.conversations.agents import ensure_agent
 from souvenir.conversations.continued import NOTHING_YET, Continued
+from souvenir.conversations.message_search import MessageQuery, MessageSearch, search_messages
 from souvenir.core.errors import InvalidRequest, MessageNotFound, MessageUnreadable, NothingToDo
 from souvenir.core.labels import notes_of, without_notes
 from souvenir.core.passages import PreparedPassage
@@ -21,23 +22,13 @@ from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.text import is_blank
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import (
-    EvidenceLevel,
-    Filters,
     JsonObject,
-    MessageRole,
     PassageKind,
     RecordKind,
     Scope,
-    ScoreParts,
-    SearchQuery,
-    TimeUse,
-    TurnFilter,
-    Weights,
 )
 from souvenir.memories.engine import MemoryEngine
 from souvenir.privacy.screening import AppliedPolicy
-from souvenir.retrieval.recall import VECTOR
-from souvenir.retrieval.relevance import NOTHING_FOUND, Found
 from souvenir.store.graph import mention_queue, mentions
 from souvenir.store.idempotency import Once, do_once, made_before
 from souvenir.store.learning import extractions
@@ -46,69 +37,10 @@ from souvenir.store.messages import sessions
 from souvenir.store.messages.agents import Agent, require_agent
 from souvenir.store.messages.messages import Message, MessageDraft, MessageFilter
 from souvenir.store.messages.sessions import MessagePlace
-from souvenir.store.privacy import flagged
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 DEFAULT_IDLE = timedelta(minutes=30)
-
-
-@dataclass(frozen=True, slots=True)
-class MessageQuery:
-    """A search of messages; every filter applies before the best `limit` are chosen.
-
-    :param without_topics: Exclude messages that are flagged with one of these sensitive topics.
-    :param auto_intent: Parse times in the text, relative to `now` or the clock.
-    :param min_score: As in `SearchQuery`. :param role_weight: `Weights.role`.
-    :param explain: Return the contribution of each term for each hit.
-    :param hybrid: As in `SearchQuery`; likewise `words_only`. :param among: Ids of the searched messages; None for all.
-    """
-
-    text: str
-    limit: int = 5
-    session_id: str | None = None
-    user: str | None = None
-    role: MessageRole | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    exclude_session_id: str | None = None
-    without_topics: tuple[str, ...] = ()
-    auto_intent: bool = True
-    now: datetime | None = None
-    min_score: float | None = None
-    role_weight: float | None = None
-    explain: bool = False
-    hybrid: bool = True
-    words_only: bool = False
-    among: tuple[int, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MessageHit:
-    """`score` is how likely it answers, in [0, 1]; `similarity` is the cosine, or None without a query vector."""
-
-    message: Message
-    score: float
-    similarity: float | None
-    parts: ScoreParts
-
-
-@dataclass(frozen=True, slots=True)
-class MessageSearch:
-    """`degraded` names the arms that could not run, and `rerank`; empty if all did.
-
-    :param relevance: As in `SearchResult`.
-    """
-
-    hits: tuple[MessageHit, ...]
-    degraded: tuple[str, ...] = ()
-    relevance: float = 0.0
-    evidence: EvidenceLevel = EvidenceLevel.NONE
-    signals: Mapping[str, float] = field(default_factory=dict)
-    candidates_considered: int = 0
-    repairs: Mapping[str, str] = field(default_factory=dict)
-    unheard: float = 0.0
-    time: TimeUse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +173,7 @@ class Conversations:
             if content is not None:
                 kept = message.metadata and without_notes(message.metadata) if metadata is None else metadata
                 after = kept if notes is None else {**(kept or {}), **notes}
+            rows.keep_version(tx.connection, message.id, tx.now)
             rows.update(tx.connection, message.id, content=content, metadata=after, at=tx.now)
             if content not in (None, message.content):
                 extractions.forget_said(tx.connection, tx.namespace_id, [message.id])
@@ -255,30 +188,39 @@ class Conversations:
 
     # --- reading -----------------------------------------------------------------------------------------------
 
-    def get(self, scope: Scope, uid: str) -> Message:
-        """:raises MessageNotFound: If there is no such message."""
+    def get(self, scope: Scope, uid: str, as_of: datetime | None = None) -> Message:
+        """Return a message, as it was at a time if one is given.
+
+        :raises MessageNotFound: If there is, or was, no such message.
+        """
         with self._engine.namespace(scope) as (connection, _):
-            [message] = _require_messages(connection, require_agent(connection, scope), [uid])
+            [message] = _require_messages(connection, require_agent(connection, scope), [uid], as_of)
         return message
 
     def page(
-        self, scope: Scope, chosen: MessageFilter, *, offset: int = 0, limit: int = 100
+        self,
+        scope: Scope,
+        chosen: MessageFilter,
+        as_of: datetime | None = None,
+        *,
+        offset: int = 0,
+        limit: int = 100,
     ) -> tuple[Sequence[Message], int]:
-        """Return a page of messages, newest first, and their total number."""
+        """Return a page of messages, newest first, and their total number; as they were, if a time is given."""
         with self._engine.namespace(scope) as (connection, _):
             agent = require_agent(connection, scope)
-            return rows.page(connection, agent.namespace_id, chosen, offset=offset, limit=limit)
+            return rows.page(connection, agent.namespace_id, chosen, offset=offset, limit=limit, as_of=as_of)
 
     def of_session(
-        self, scope: Scope, session_id: str, *, offset: int = 0, limit: int = 100
+        self, scope: Scope, session_id: str, as_of: datetime | None = None, *, offset: int = 0, limit: int = 100
     ) -> tuple[Sequence[Message], int]:
         """Return a page of a session's messages in order of arrival, and their total number.
 
-        :raises SessionNotFound: If there is no such session.
+        :param as_of: As they were then; None for now. :raises SessionNotFound: If there is no such session.
         """
         with self._engine.namespace(scope) as (connection, _):
             session = sessions.require_session(connection, require_agent(connection, scope).namespace_id, session_id)
-            return rows.of_session(connection, session.id, offset=offset, limit=limit)
+            return rows.of_session(connection, session.id, offset=offset, limit=limit, as_of=as_of)
 
     def offset_around(self, scope: Scope, session_id: str, uid: str, *, limit: int) -> int:
         """Return the offset of the page of a session that has a message in its middle, or of the first page.
@@ -295,31 +237,28 @@ class Conversations:
             return max(0, rows.count_before(connection, message) - limit // 2)
 
     @traced(MemoryOperation.SEARCH, records=lambda found: len(found.hits))
-    def search(self, scope: Scope, query: MessageQuery) -> MessageSearch:
+    def search(self, scope: Scope, query: MessageQuery, as_of: datetime | None = None) -> MessageSearch:
         """Return the messages that answer a query best, by both retrieval arms, among all indexed ones.
 
+        :param as_of: As it would have been answered then; None for now.
         :raises SearchUnavailable: If no arm can run.
         """
-        with self._engine.namespace(scope) as (connection, _):
-            agent = require_agent(connection, scope)
-            filters = _filters(connection, agent.namespace_id, query)
-        if filters is None:
-            return MessageSearch(())
-        found = self._engine.recall(scope, PassageKind.MESSAGE, _asked(query, filters), owner_ids=query.among)
-        if found is None:
-            return MessageSearch(())
-        with self._engine.namespace(scope) as (connection, _):
-            stored = rows.by_id(connection, agent.namespace_id, found.owner_ids)
-        return _result(found, stored)
+        return search_messages(self._engine, scope, query, as_of)
 
     def neighbours(
-        self, scope: Scope, messages: Sequence[Message], *, before: int = 1, after: int = 1
+        self,
+        scope: Scope,
+        messages: Sequence[Message],
+        as_of: datetime | None = None,
+        *,
+        before: int = 1,
+        after: int = 1,
     ) -> Sequence[Message]:
         """Return these messages and their neighbours, without duplicates: session by session, in order."""
         with self._engine.namespace(scope) as (connection, _):
             agent = require_agent(connection, scope)
             ids = [one.id for one in messages]
-            return rows.around(connection, agent.namespace_id, ids, before=before, after=after)
+            return rows.around(connection, agent.namespace_id, ids, before=before, after=after, as_of=as_of)
 
     # --- inside ------------------------------------------------------------------------------------------------
 
@@ -369,6 +308,7 @@ class Conversations:
                 agent_uid=agent.uid,
                 actor=tx.scope.actor,
                 created_at=at,
+                stored_at=tx.now,
                 indexed=indexed,
             )
             inserted.append(message)
@@ -417,72 +357,16 @@ def _screened(draft: MessageDraft, applied: AppliedPolicy) -> MessageDraft:
     return replace(draft, content=content, metadata=metadata, speaker=speaker)
 
 
-def _require_messages(connection: Connection, agent: Agent, uids: Sequence[str]) -> Sequence[Message]:
+def _require_messages(
+    connection: Connection, agent: Agent, uids: Sequence[str], as_of: datetime | None = None
+) -> Sequence[Message]:
     """:raises MessageNotFound: If one of them does not exist, or no longer does.
 
     :raises MessageUnreadable: If one of them is damaged.
     """
-    found = rows.by_uid(connection, agent.namespace_id, uids)
+    found = rows.by_uid(connection, agent.namespace_id, uids, as_of)
     for uid in uids:
         if uid not in found:
-            raise (MessageUnreadable if rows.exists(connection, agent.namespace_id, uid) else MessageNotFound)(uid)
+            is_stored = rows.exists(connection, agent.namespace_id, uid, as_of)
+            raise (MessageUnreadable if is_stored else MessageNotFound)(uid)
     return [found[uid] for uid in uids]
-
-
-def _filters(connection: Connection, namespace_id: int, query: MessageQuery) -> Filters | None:
-    """Return the filters of the index; None if the query names a session or a user that does not exist."""
-    session = excluded = user = None
-    if query.session_id is not None:
-        session = sessions.row_of(connection, namespace_id, query.session_id)
-    if query.exclude_session_id is not None:
-        excluded = sessions.row_of(connection, namespace_id, query.exclude_session_id)
-    if query.user is not None:
-        user = sessions.user_row(connection, namespace_id, query.user)
-    if (query.session_id is not None and session is None) or (query.user is not None and user is None):
-        return None
-    without = flagged(connection, PassageKind.MESSAGE, namespace_id, query.without_topics)
-    turn = TurnFilter(session_id=session, not_session_id=excluded, user_id=user, role=query.role)
-    return Filters(since=query.since, until=query.until, turn=turn, without=tuple(without))
-
-
-def _asked(query: MessageQuery, filters: Filters) -> SearchQuery:
-    return SearchQuery(
-        query.text,
-        query.limit,
-        filters=filters,
-        weights=Weights(role=query.role_weight),
-        min_score=query.min_score,
-        now=query.now,
-        explain=query.explain,
-        auto_intent=query.auto_intent,
-        hybrid=query.hybrid,
-        words_only=query.words_only,
-    )
-
-
-def _result(found: Found, stored: Mapping[int, Message]) -> MessageSearch:
-    """Convert the result; messages deleted since they were ranked are omitted."""
-    embedded = VECTOR not in found.degraded and not found.query.words_only
-    parts = {ranked.owner_id: found.score_parts(ranked) for ranked in found.ranked}
-    hits = tuple(
-        MessageHit(
-            stored[ranked.owner_id],
-            ranked.probability,
-            parts[ranked.owner_id].similarity if embedded else None,
-            parts[ranked.owner_id],
-        )
-        for ranked in found.ranked
-        if ranked.owner_id in stored
-    )
-    judgement = found.judgement if hits else NOTHING_FOUND
-    return MessageSearch(
-        hits,
-        degraded=found.degraded,
-        relevance=judgement.relevance,
-        evidence=judgement.evidence,
-        signals=judgement.signals,
-        candidates_considered=len(found.candidates.rows),
-        repairs=found.candidates.repairs,
-        unheard=found.unheard,
-        time=found.time,
-    )

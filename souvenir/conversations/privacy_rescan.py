@@ -32,7 +32,7 @@ BATCH_SIZE = 64
 SPEAKER = privacy.Column("messages", "speaker")
 MEMORIES, MESSAGES, BLOCKS, TRANSCRIPTS = "memories", "messages", "blocks", "transcripts"
 ORDER = (MEMORIES, MESSAGES, BLOCKS, TRANSCRIPTS, *(column.name.lower() for column in privacy.Columns))
-"""History comes last, because by then it contains the changes of the memories."""
+"""History and versions come last, because by then they contain the changes of memories and messages."""
 
 
 @dataclass(frozen=True, slots=True)

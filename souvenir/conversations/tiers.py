@@ -12,7 +12,8 @@ from typing import Self
 from souvenir.conversations.agents import Agents
 from souvenir.conversations.long_term import PREFERENCE, LongTermStore
 from souvenir.conversations.message_buffer import MAX_MESSAGES, BufferedMessage
-from souvenir.conversations.messages import Conversations, MessageQuery, MessageSearch
+from souvenir.conversations.message_search import MessageQuery, MessageSearch
+from souvenir.conversations.messages import Conversations
 from souvenir.conversations.sessions import Sessions
 from souvenir.conversations.working_memory import WorkingMemory
 from souvenir.core.errors import InvalidRequest

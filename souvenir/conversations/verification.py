@@ -28,7 +28,7 @@ from souvenir.conversations.agent_search import AnyHit
 from souvenir.conversations.concurrent_parts import TimedParts
 from souvenir.conversations.context import DEFAULT_DEADLINE_S, Context, ContextQuery
 from souvenir.conversations.context_text import ELLIPSIS, part_shown
-from souvenir.conversations.messages import MessageHit
+from souvenir.conversations.message_search import MessageHit
 from souvenir.core.concurrency import awaited, deadline, leave_place, left_until_due, time_left
 from souvenir.core.errors import DeadlineExceeded, SouvenirError
 from souvenir.core.text import defuse, fenced, sentences
@@ -216,7 +216,8 @@ class Verification:
         passages = passages_of(context.shown, context.blocks)
         dropped = [DROPPED] if context.dropped.messages or context.dropped.memories else []
         left_s = query.deadline_s - (monotonic() - began)
-        return self.read(scope, query.text, passages, degraded=[*context.degraded, *dropped], timeout_s=left_s)
+        degraded = [*context.degraded, *dropped]
+        return self.read(scope, query.text, passages, degraded=degraded, asked_at=query.as_of, timeout_s=left_s)
 
     def _read(
         self,

@@ -6,7 +6,7 @@ Values without behaviour, known to store, indexes and engine; the records' own v
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, IntFlag
 from typing import NamedTuple
@@ -260,19 +260,29 @@ class PreparedPassage:
 
 @dataclass(frozen=True, slots=True)
 class FormerText:
-    """The text of an owner at a past time, if its passages differ now."""
+    """The text of an owner at a past time, if its passages differ now.
+
+    :param fact_ids: The ids of its facts, by their texts.
+    """
 
     owner: PassageOwner
     passages: Sequence[PreparedPassage]
+    fact_ids: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PastPassages:
-    """The passages of one kind at a past time: ids of the owners that have not changed, and the others as they were."""
+    """The passages of one kind at a past time.
+
+    :param unchanged: Ids of owners whose passages have not changed, apart from `beside`.
+    :param former: The other owners as they were.
+    :param beside: Ids of owners whose passages have not changed, and share words with those of `former`.
+    """
 
     at: datetime
     unchanged: Sequence[int]
     former: Sequence[FormerText]
+    beside: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

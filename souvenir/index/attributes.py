@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,13 @@ def source_matches(source: str, wanted: SourceFilter) -> bool:
             return lies_in(source, wanted.pattern)
         case SourceMatch.SUBSTRING:
             return wanted.pattern in source
+
+
+class Contents(NamedTuple):
+    """Whether any passage is an assistant's message, or of a fact."""
+
+    answers: bool
+    facts: bool
 
 
 class PassageAttributes:
@@ -143,6 +150,14 @@ class PassageAttributes:
         """Return a mask of the rows of owners' own texts, shape (n,); None if all are."""
         return self.fact_ids == 0 if self._fact_count else None
 
+    def contents(self, rows: NDArray[np.bool_] | None) -> Contents:
+        """Return what some rows (n,), or all, contain."""
+        answers, facts = self._assistant_count > 0, self._fact_count > 0
+        if rows is not None:
+            answers = answers and bool((self._roles[: self._size][rows] == _ROLE_CODES[MessageRole.ASSISTANT]).any())
+            facts = facts and bool((self.fact_ids[rows] != 0).any())
+        return Contents(answers, facts)
+
     def holds(self, profile: Profile) -> bool:
         return profile in self.held_profiles
 
@@ -150,6 +165,12 @@ class PassageAttributes:
     def only_profile(self) -> Profile | None:
         """The profile of all rows, if there is only one, which makes computations over all rows faster."""
         return self.held_profiles[0] if len(self.held_profiles) == 1 else None
+
+    def turns_of_speakers(self, rows: NDArray[np.bool_] | None) -> list[int]:
+        """Return the number of turns of talks of each speaker, by code, among some rows (n,) or all."""
+        of_talk = self.profiles == Profile.TALK
+        counts: list[int] = np.bincount(self.spoken_by[of_talk if rows is None else of_talk & rows]).tolist()
+        return counts
 
     @property
     def linked(self) -> bool:
@@ -160,10 +181,11 @@ class PassageAttributes:
         """Return the rows before and after each one in its session, (n + 1,); -1, the last entry, means none."""
         return self._links.arrays(self._size)
 
-    def columns(self, lengths: NDArray[np.uint32], named: int | None) -> PassageColumns:
+    def columns(self, lengths: NDArray[np.uint32], named: int | None, *, has_answers: bool) -> PassageColumns:
         """Return the inputs of the field scores.
 
         :param lengths: Terms of every row, (n,). :param named: Code of the only speaker that the query names.
+        :param has_answers: Whether the searched namespace has an assistant's messages.
         """
         end = self._size
         return PassageColumns(
@@ -172,7 +194,7 @@ class PassageAttributes:
             occurred_us=self.occurred,
             flags=self.flags,
             lengths=lengths,
-            by_user=self._roles[:end] == _USER if self._assistant_count else None,
+            by_user=self._roles[:end] == _USER if has_answers else None,
             by_named=None if named is None else self._speakers[:end] == named,
         )
 
@@ -244,9 +266,8 @@ class PassageAttributes:
         self.held_profiles = tuple(one for one in Profile if self._profile_counts[one])
         self._fact_count = int(np.count_nonzero(self.fact_ids))
         self._assistant_count = int(np.count_nonzero(self._roles[:size] == _ROLE_CODES[MessageRole.ASSISTANT]))
-        of_talk = np.bincount(self.spoken_by[self.profiles == Profile.TALK])
-        for code in of_talk.nonzero()[0].tolist():
-            self.speakers.count(code, int(of_talk[code]) - self.speakers.count_of(code))
+        for code, count in enumerate(self.turns_of_speakers(None)):
+            self.speakers.count(code, count - self.speakers.count_of(code))
         self._links = SessionLinks(self._row_of.get)
         self._links.reserve(size)
         self._link_all()

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from souvenir.core.passages import FieldScores, PassageColumns
 from souvenir.core.types import Filters, FloatVector, TermMatch
 from souvenir.index.analyser import QueryWord
+from souvenir.index.attributes import Contents
 from souvenir.index.late_interaction import LateQuery
+from souvenir.index.lexical import Corpus
+from souvenir.index.speakers import Speakers
 
 if TYPE_CHECKING:
     from souvenir.index.namespace import NamespaceIndex
@@ -48,15 +51,36 @@ class Probe:
 class PastState:
     """The state of a namespace at a past time, which is searched as if one index held exactly that state.
 
-    Facts are not searched, since current ones may differ from those of then. The spread between related passages stays
-    within each of the two parts.
+    The spread between related passages stays within each of the two parts.
 
-    :param owner_ids: Owners whose passages have not changed since.
-    :param former: An index, private to this search, of the other owners' passages as of then.
+    :param owner_ids: Owners whose passages have not changed since, apart from those in `former`.
+    :param former: An index, private to this search, of the other owners' passages as of then, and of those that share
+        words with one of them.
     """
 
     owner_ids: NDArray[np.int64]
     former: NamespaceIndex
+
+
+@dataclass(frozen=True, slots=True)
+class PastStatistics:
+    """A past state in an index: the rows that stood, (n,), and statistics of them and of all of `PastState.former`.
+
+    :param speakers: Those who had spoken, with this index's codes. :param codes_of_former: Their codes by those there.
+    """
+
+    stood: NDArray[np.bool_]
+    corpus: Corpus
+    of_former: Corpus
+    speakers: Speakers
+    codes_of_former: NDArray[np.int32]
+    contents: Contents
+
+    def named_in_former(self, named: int | None) -> int | None:
+        """Return the code there of a speaker; -1 if there is none."""
+        if named is None:
+            return None
+        return next(iter(np.flatnonzero(self.codes_of_former == named).tolist()), -1)
 
 
 class ArmSeconds(NamedTuple):

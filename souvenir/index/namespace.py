@@ -27,12 +27,13 @@ from souvenir.core.passages import (
 )
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Filters, FloatVector, Profile
-from souvenir.index.attributes import PassageAttributes, row_of
-from souvenir.index.candidates import ArmSeconds, Candidates, PastState, Probe
+from souvenir.index.attributes import Contents, PassageAttributes, row_of
+from souvenir.index.candidates import ArmSeconds, Candidates, PastState, PastStatistics, Probe
 from souvenir.index.late_interaction import LateQuery, late_interaction
 from souvenir.index.lexical import Corpus, idf
 from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
 from souvenir.index.selection import nearest, top, union
+from souvenir.index.speakers import Speakers
 from souvenir.index.token_vectors import TokenVectors
 from souvenir.index.vector import SCORED_WHOLE_ROWS, FromCentre, VectorIndex, products, shrunk_mean
 
@@ -182,7 +183,9 @@ class NamespaceIndex:
                 return self._search_past(probe.past, probe, visible, times)
             corpus = self._corpus(visible)
             mean = self._mean(probe.filters.visible, visible)
-            return self._search(probe, _SearchScope(visible, corpus, mean, self._resolved(probe, corpus), times))
+            resolved = self._resolved(probe, corpus, self.attributes.speakers)
+            contents = self.attributes.contents(None)
+            return self._search(probe, _SearchScope(visible, corpus, mean, resolved, contents, times))
 
     def late_scores(
         self, probe: Probe, rows: NDArray[np.int64], passage_ids: NDArray[np.int64]
@@ -198,25 +201,45 @@ class NamespaceIndex:
         if probe.late is None:
             return None
         with self.lock.read():
-            rows, held = self._rows_now(rows, passage_ids)
-            if self.tokens.missing(rows[held]):
-                return None
             visible = self.attributes.visible(probe.filters.visible)
-            weights = self._token_weights(probe.late, self._corpus(visible))
-            counted = weights > 0
-            if not counted.any():
-                return None
+            if probe.past is None:
+                weights = self._token_weights(probe.late, self._corpus(visible), self.attributes.speakers)
+                return self._late_scores(probe.late, weights, rows, passage_ids, visible)
+            then = self._then(probe.past, visible)
+            weights = self._token_weights(probe.late, then.corpus, then.speakers)
+            former = probe.past.former
+            is_former = np.array([former.has(id_) for id_ in passage_ids.tolist()], dtype=np.bool_)
             found = np.zeros(len(rows))
-            found[held] = late_interaction(
-                self.tokens,
-                rows[held],
-                probe.late.vectors[counted],
-                weights[counted],
-                self._neighbourhood(),
-                self.words.shares,
-                visible,
-            )
+            for index, mask, standing in ((self, ~is_former, then.stood), (former, is_former, None)):
+                scores = index._late_scores(probe.late, weights, rows[mask], passage_ids[mask], standing)
+                if scores is None:
+                    return None
+                found[mask] = scores
             return found
+
+    def _late_scores(
+        self,
+        query: LateQuery,
+        weights: NDArray[np.float32],
+        rows: NDArray[np.int64],
+        passage_ids: NDArray[np.int64],
+        visible: NDArray[np.bool_] | None,
+    ) -> NDArray[np.float64] | None:
+        rows, held = self._rows_now(rows, passage_ids)
+        counted = weights > 0
+        if self.tokens.missing(rows[held]) or not counted.any():
+            return None
+        found = np.zeros(len(rows))
+        found[held] = late_interaction(
+            self.tokens,
+            rows[held],
+            query.vectors[counted],
+            weights[counted],
+            self._neighbourhood(),
+            self.words.shares,
+            visible,
+        )
+        return found
 
     def _rows_now(
         self, rows: NDArray[np.int64], passage_ids: NDArray[np.int64]
@@ -229,9 +252,9 @@ class NamespaceIndex:
         held = np.array([row is not None for row in found], dtype=np.bool_)
         return np.array([row or 0 for row in found], dtype=np.int64), held
 
-    def _token_weights(self, query: LateQuery, corpus: Corpus) -> NDArray[np.float32]:
+    def _token_weights(self, query: LateQuery, corpus: Corpus, speakers: Speakers) -> NDArray[np.float32]:
         """Return the weight of each token of a query, 0 for names of speakers."""
-        frequency, names = self.words.chunks.document_frequency, self.attributes.speakers.names
+        frequency, names = self.words.chunks.document_frequency, speakers.names
         rarity = {term: idf(frequency(term, corpus), corpus) for terms in query.terms for term in terms}
         return np.array(
             [
@@ -246,21 +269,36 @@ class NamespaceIndex:
     def _search_past(
         self, past: PastState, probe: Probe, visible: NDArray[np.bool_] | None, times: tuple[float, float]
     ) -> Candidates:
-        former = past.former
-        stood = np.isin(self.attributes.owners, past.owner_ids)
-        for mask in (self.attributes.texts(), visible):
-            stood = stood if mask is None else stood & mask
-        corpus, of_former = self.words.corpora_with(former.words, stood)
-        total = self.vectors.sum_of(stood) + former.vectors.sum_of(np.ones(len(former), dtype=np.bool_))
-        mean = shrunk_mean(total, int(np.count_nonzero(stood)) + len(former))
-        resolved = self._resolved(probe, corpus)
-        here = self._search(probe, _SearchScope(stood, corpus, mean, resolved, times))
+        former, then = past.former, self._then(past, visible)
+        total = self.vectors.sum_of(then.stood) + former.vectors.sum_of(np.ones(len(former), dtype=np.bool_))
+        mean = shrunk_mean(total, int(np.count_nonzero(then.stood)) + len(former))
+        resolved = self._resolved(probe, then.corpus, then.speakers)
+        here = self._search(probe, _SearchScope(then.stood, then.corpus, mean, resolved, then.contents, times))
         if not len(former):
             return here
         talk = former.attributes.profiles == Profile.TALK
-        of_then = replace(resolved, talk=talk)
-        there = former._search(probe, _SearchScope(None, of_former, mean, of_then, (perf_counter(),) * 2))
-        return here.joined(there, len(self))
+        of_former = replace(resolved, talk=talk, named=then.named_in_former(resolved.named))
+        there = former._search(
+            probe,
+            _SearchScope(None, then.of_former, mean, of_former, then.contents, (perf_counter(),) * 2),
+        )
+        return here.joined(replace(there, speakers=then.codes_of_former[there.speakers]), len(self))
+
+    def _then(self, past: PastState, visible: NDArray[np.bool_] | None) -> PastStatistics:
+        stood = np.isin(self.attributes.owners, past.owner_ids)
+        stood = stood if visible is None else stood & visible
+        former = past.former
+        corpus, of_former = self.words.corpora_with(former.words, stood)
+        here, there = self.attributes, former.attributes
+        contents = Contents(*map(any, zip(here.contents(stood), there.contents(None), strict=True)))
+        if contents.facts:
+            of_texts = (self.words.lengths[stood & (here.fact_ids == 0)], former.words.lengths[there.fact_ids == 0])
+            lengths = np.concatenate(of_texts)
+            average = float(lengths.mean()) if len(lengths) else 0.0
+            corpus, of_former = (replace(one, average_length=average) for one in (corpus, of_former))
+        turns, turns_there = here.turns_of_speakers(stood), there.turns_of_speakers(None)
+        speakers, codes = here.speakers.joined(turns, there.speakers, turns_there)
+        return PastStatistics(stood, corpus, of_former, speakers, np.array(codes, dtype=np.int32), contents)
 
     def _search(self, probe: Probe, part: _SearchScope) -> Candidates:
         visible, corpus, resolved = part.rows, part.corpus, part.resolved
@@ -272,7 +310,7 @@ class NamespaceIndex:
         if not ranked.all():
             allowed = ranked if allowed is None else allowed & ranked
         evidence = self.words.score(resolved.words, corpus, self._neighbourhood(), resolved.talk)
-        columns = self.attributes.columns(self.words.lengths, resolved.named)
+        columns = self.attributes.columns(self.words.lengths, resolved.named, has_answers=part.contents.answers)
         fields = {} if probe.fields is None else probe.fields(columns)
         centre = part.mean if probe.centred else np.zeros_like(part.mean)
         count = probe.candidate_count
@@ -283,11 +321,13 @@ class NamespaceIndex:
         if len(self) <= SCORED_WHOLE_ROWS and probe.vector is not None:
             dense, similarity = self._cosines(None, probe, centre)
             found.append(nearest(dense, allowed, count))
-            rows = self._with_siblings(union(found, len(self)), allowed)
+            rows = union(found, len(self))
+            rows = self._with_siblings(rows, allowed) if part.contents.facts else rows
             dense, similarity = dense[rows], similarity[rows]
         else:
             found += [self.vectors.search(one - centre, count, allowed) for one in self._dense_queries(probe)]
-            rows = self._with_siblings(union(found, len(self)), allowed)
+            rows = union(found, len(self))
+            rows = self._with_siblings(rows, allowed) if part.contents.facts else rows
             dense, similarity = self._cosines(rows, probe, centre)
         (arrived_s, began_s), with_vectors_s = part.times, perf_counter()
         reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
@@ -326,17 +366,14 @@ class NamespaceIndex:
         return replace(corpus, average_length=float(lengths.mean()) if len(lengths) else 0.0)
 
     def _with_siblings(self, rows: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-        """Add all passages of these rows' owners if owners have facts, since they are scored together."""
-        if self.attributes.texts() is None:
-            return rows
+        """Add all passages of these rows' owners, which are scored together if owners have facts."""
         owners = self.attributes.owners
         found = np.isin(owners, owners[rows])
         return np.flatnonzero(found if allowed is None else found & allowed)
 
-    def _resolved(self, probe: Probe, corpus: Corpus) -> _ResolvedQuery:
+    def _resolved(self, probe: Probe, corpus: Corpus, speakers: Speakers) -> _ResolvedQuery:
         """Return the terms to search for, and the only speaker that they name."""
         repaired = self.words.chunks.repair(probe.words or (), corpus)
-        speakers = self.attributes.speakers
         names = frozenset(speakers.names & repaired.terms)
         talk = self.attributes.profiles == Profile.TALK
         named = speakers.only_one_named(names)
@@ -453,4 +490,5 @@ class _SearchScope:
     corpus: Corpus
     mean: FloatVector
     resolved: _ResolvedQuery
+    contents: Contents
     times: tuple[float, float]

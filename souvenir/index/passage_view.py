@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from typing import Protocol
 
-from souvenir.core.passages import Chunks, CommitId, OwnerChanged, Passage
+from souvenir.core.passages import Chunks, CommitId, Embedding, OwnerChanged, Passage
 from souvenir.index.cross_check import Stored
 from souvenir.index.namespace import NamespaceIndex
 
@@ -32,6 +32,9 @@ class PassageView(Stored, Protocol):
 
     def changes_since(self, change_seq: int) -> Touched | None:
         """Return what the writes after a number touched; None if the log does not reach back to it."""
+
+    def passages_of(self, owner_ids: Iterable[int]) -> Iterable[tuple[Passage, Embedding]]:
+        """Return the passages of these owners that the model has embedded, in id order."""
 
     def owners(self, owner_ids: Iterable[int]) -> Iterable[OwnerChanged]:
         """Return the present filter attributes of these owners, as far as they have passages."""

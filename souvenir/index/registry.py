@@ -163,10 +163,11 @@ class IndexRegistry:
         with self._lock:
             return {key: entry.index for key, entry in self._entries.items() if entry.index is not None}
 
-    def detached(self, passages: Iterable[PassageAdded]) -> NamespaceIndex:
-        """Return an index, for one search, of passages that are not in the database."""
+    def detached(self, key: IndexKey, passages: Iterable[PassageAdded], owner_ids: Sequence[int]) -> NamespaceIndex:
+        """Return an index, for one search, of passages that are not stored, and of the stored ones of some owners."""
         index = self._empty()
-        index.apply(passages, 0)
+        with self._open_view(key) as view:
+            index.apply([*passages, *self._added(view.passages_of(owner_ids))], 0)
         return index
 
     def _empty(self) -> NamespaceIndex:

@@ -47,6 +47,23 @@ class Speakers:
                 if not of_term:
                     del self._named_by[term]
 
+    def joined(
+        self, counts: Sequence[int], other: Speakers, counts_of_other: Sequence[int]
+    ) -> tuple[Speakers, list[int]]:
+        """Return the speakers of some passages of two indexes, and the code there of each one of `other`.
+
+        Those of this index keep their codes.
+
+        :param counts: The number of these passages of each speaker, by code; missing ones are 0.
+        """
+        both = Speakers(self._analyse)
+        codes: list[int] = []
+        for speakers, of_each in ((self, counts), (other, counts_of_other)):
+            codes = [both.code(name) for name in speakers._names]
+            for code, count in zip(codes, of_each, strict=False):
+                both.count(code, count)
+        return both, codes
+
     @property
     def names(self) -> KeysView[str]:
         """The terms that occur in the names of speakers."""

@@ -7,12 +7,12 @@ sources has a graph of its own, under the first of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from souvenir.core.labels import is_visible
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.types import EvidenceLevel, Filters, Scope, SearchQuery, SourceFilter, SourceMatch
 from souvenir.knowledge.entities import (
-    ENTITY_TYPE,
     Entity,
     Graph,
     Observations,
@@ -22,11 +22,10 @@ from souvenir.knowledge.entities import (
     source_of,
 )
 from souvenir.knowledge.entity_writes import GraphWriter, Sketch, ends, note_relations, writable_source
+from souvenir.knowledge.graph_views import GraphView, PastGraph, PresentGraph
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import relations as rows
 from souvenir.store.graph.relations import EntityGraph, EntityRelation
-from souvenir.store.memories import reads
-from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 MAX_ENTITIES = 1_000
@@ -152,39 +151,48 @@ class KnowledgeGraph:
 
     # --- reading -----------------------------------------------------------------------------------------------
 
-    def read(self, scope: Scope, *, offset: int = 0, limit: int = MAX_ENTITIES) -> Graph:
-        """Return a page of the whole graph: names in order of creation, with their outgoing relations."""
-        return self._part(scope, rows.named_ids, offset=offset, limit=limit, whole=True)
+    def read(self, scope: Scope, as_of: datetime | None = None, *, offset: int = 0, limit: int = MAX_ENTITIES) -> Graph:
+        """Return a page of the whole graph: names in order of creation, with their outgoing relations.
 
-    def search(self, scope: Scope, query: str, *, offset: int = 0, limit: int = MAX_ENTITIES) -> Graph:
+        :param as_of: The graph as it was then; None for now.
+        """
+        return self._part(scope, lambda graph: graph.named(), as_of, offset=offset, limit=limit, whole=True)
+
+    def search(
+        self, scope: Scope, query: str, as_of: datetime | None = None, *, offset: int = 0, limit: int = MAX_ENTITIES
+    ) -> Graph:
         """Return the entities that contain a text, ignoring case, with all of their relations.
 
         If there is none, the semantically similar entities are returned, if any.
 
+        :param as_of: The graph as it was then; None for now.
         :raises SearchUnavailable: If that search is needed and not available.
         """
-
-        def saying(connection: Connection, place: EntityGraph) -> list[int]:
-            return rows.ids_saying(connection, place, query, ENTITY_TYPE)
-
-        found = self._part(scope, saying, offset=offset, limit=limit)
+        found = self._part(scope, lambda graph: graph.saying(query), as_of, offset=offset, limit=limit)
         if found.entities or found.next_offset is not None or offset or not query.strip():
             return found
-        near = self._near(scope, query)
-        return self._part(scope, lambda *_: near, offset=0, limit=limit) if near else found
+        near = self._near(scope, query, as_of)
+        return self._part(scope, lambda _: near, as_of, offset=0, limit=limit) if near else found
 
-    def open(self, scope: Scope, names: Sequence[str], *, offset: int = 0, limit: int = MAX_ENTITIES) -> Graph:
-        """Return the entities of these names, with all of their relations; missing ones are ignored."""
+    def open(
+        self,
+        scope: Scope,
+        names: Sequence[str],
+        as_of: datetime | None = None,
+        *,
+        offset: int = 0,
+        limit: int = MAX_ENTITIES,
+    ) -> Graph:
+        """Return the entities of these names, with all of their relations; missing ones are ignored.
 
-        def named(connection: Connection, place: EntityGraph) -> list[int]:
-            return sorted(rows.living(connection, place, names).values())
+        :param as_of: The graph as it was then; None for now.
+        """
+        return self._part(scope, lambda graph: graph.living(names), as_of, offset=offset, limit=limit)
 
-        return self._part(scope, named, offset=offset, limit=limit)
-
-    def _near(self, scope: Scope, query: str) -> list[int]:
+    def _near(self, scope: Scope, query: str, as_of: datetime | None) -> list[int]:
         source = source_of(scope)
         filters = Filters(sources=(SourceFilter(source, SourceMatch.PATH),))
-        result = self._engine.search(scope, SearchQuery(query, FOUND_BY_MEANING, filters=filters))
+        result = self._engine.search(scope, SearchQuery(query, FOUND_BY_MEANING, filters=filters), as_of)
         if result.evidence is EvidenceLevel.NONE:
             return []
         least = NEAR_SHARE * max((hit.parts.raw_score for hit in result.hits), default=0.0)
@@ -194,7 +202,8 @@ class KnowledgeGraph:
     def _part(
         self,
         scope: Scope,
-        choose: Callable[[Connection, EntityGraph], Sequence[int]],
+        choose: Callable[[GraphView], Sequence[int]],
+        as_of: datetime | None,
         *,
         offset: int,
         limit: int,
@@ -205,14 +214,15 @@ class KnowledgeGraph:
         with self._engine.namespace(scope) as (connection, namespace):
             if namespace is None or not is_visible(source, scope.sources):
                 return Graph()
-            place = EntityGraph(namespace.id, source)
-            ids = choose(connection, place)
+            graph: GraphView = PresentGraph(connection, namespace, source)
+            if as_of is not None:
+                graph = PastGraph.read(connection, namespace, source, as_of)
+            ids = choose(graph)
             here = ids[offset : offset + limit]
-            memories = reads.as_stored(connection, namespace, here)
+            memories = graph.memories(here)
             entities = [entity_of(memories[id_]) for id_ in here if id_ in memories and is_entity(memories[id_])]
             names = [one.key for one in memories.values() if one.key] if whole else [one.name for one in entities]
-            of_names = rows.ids_of(connection, place, names)
-            relations = rows.relations(connection, place, of_names, incoming=not whole, limit=MAX_RELATIONS + 1)
+            relations = graph.relations(names, incoming=not whole, limit=MAX_RELATIONS + 1)
         return Graph(
             entities,
             relations[:MAX_RELATIONS],

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from souvenir.api.fields import Clean, wire_time
 from souvenir.conversations.agent_search import AgentQuery, AnyHit
-from souvenir.conversations.messages import MessageHit
+from souvenir.conversations.message_search import MessageHit
 from souvenir.core.errors import AgentNotFound, InvalidRequest, NotFound
 from souvenir.core.settings import Settings
 from souvenir.core.types import Memory, Role, Scope, SearchQuery

@@ -7,15 +7,27 @@ the current index for texts that are unchanged since then. Other texts are embed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 import structlog
 
 from souvenir.core.errors import EmbeddingUnavailable, TooManyTokens
-from souvenir.core.passages import FormerText, PastPassages
-from souvenir.core.types import HistoryEntry, Listing, Memory, Page, PassageKind, Scope, SearchQuery, SearchResult
+from souvenir.core.labels import fold, named_in
+from souvenir.core.passages import FormerText, PastPassages, PreparedPassage
+from souvenir.core.types import (
+    HistoryEntry,
+    Listing,
+    Memory,
+    MemoryDraft,
+    Page,
+    PassageKind,
+    Scope,
+    SearchQuery,
+    SearchResult,
+)
 from souvenir.memories.indexed_store import IndexedStore
 from souvenir.store import namespaces
 from souvenir.store.memories import history, links, reads
@@ -36,13 +48,15 @@ log = structlog.get_logger(__name__)
 class _Then:
     """:param stood: All memories of that time. :param may_be_found: The ids of those that match the filters.
 
-    :param former: Memories with a different text, as they were; `left_out` is true if there are more.
+    :param former: Memories with different passages, as they were; `left_out` is true if there are more.
+    :param dated_alike: The ids of memories that share words with one of those.
     """
 
     stood: Sequence[PastMemory]
     may_be_found: Sequence[int]
     former: Sequence[Memory]
     left_out: bool
+    dated_alike: Set[int] = frozenset()
 
 
 def search_at(store: IndexedStore, scope: Scope, query: SearchQuery, at: datetime) -> SearchResult:
@@ -52,9 +66,22 @@ def search_at(store: IndexedStore, scope: Scope, query: SearchQuery, at: datetim
     """
     then = _then(store, scope, query, at)
     query = replace(query, now=query.now or at, filters=replace(query.filters, include_archived=True))
-    former, degraded = _prepared(store, then)
-    past_passages = PastPassages(at, [one.id for one in then.stood if one.same], former)
-    found = store.recall(scope, PassageKind.MEMORY, query, owner_ids=then.may_be_found, past_passages=past_passages)
+    drafts = [MemoryDraft(one.text, one.source, facts=tuple(fact.text for fact in one.facts)) for one in then.former]
+    passages, degraded = former_passages(lambda: store.prepare_drafts(drafts), left_out=then.left_out)
+    former = [
+        FormerText(owner_of(memory), of, {fact.text: fact.id for fact in memory.facts})
+        for memory, of in zip(then.former, passages, strict=False)
+    ]
+    unchanged = {one.id for one in then.stood if one.same}
+    past = PastPassages(at, sorted(unchanged - then.dated_alike), former, sorted(unchanged & then.dated_alike))
+    found = store.recall(
+        scope,
+        PassageKind.MEMORY,
+        query,
+        owner_ids=then.may_be_found,
+        past_passages=past,
+        tagged=partial(_tagged, store, scope, at, {*map(fold, query.filters.tags), *named_in(query.text)}),
+    )
     if found is None:
         return SearchResult(query.text, ())
     with store.namespace(scope) as (connection, namespace):
@@ -80,18 +107,32 @@ def _then(store: IndexedStore, scope: Scope, query: SearchQuery, at: datetime) -
         others = sorted((one.id for one in stood if not one.same), key=lambda id_: (id_ in chosen, id_))
         read = others[-MAX_FORMER_TEXTS:]
         former = history.memories_at(connection, namespace, at, read)
-        return _Then(stood, may, list(former.values()), len(read) < len(others))
+        alike = history.dated_as(connection, namespace, former.values())
+        return _Then(stood, may, list(former.values()), len(read) < len(others), alike)
 
 
-def _prepared(store: IndexedStore, then: _Then) -> tuple[Sequence[FormerText], tuple[str, ...]]:
-    """Embed the former texts for the search; also return the degradations."""
-    left_out = (PAST_TEXTS,) if then.left_out else ()
+def _tagged(
+    store: IndexedStore, scope: Scope, at: datetime, named: Collection[str], ids: Sequence[int]
+) -> Collection[int]:
+    with store.namespace(scope) as (connection, namespace):
+        if namespace is None or not named:
+            return ()
+        return history.having_tags_at(connection, namespace, at, named, ids)
+
+
+def former_passages(
+    prepare: Callable[[], Sequence[Sequence[PreparedPassage]]], *, left_out: bool
+) -> tuple[Sequence[Sequence[PreparedPassage]], tuple[str, ...]]:
+    """Embed former texts for a search; also return the degradations.
+
+    :param prepare: Returns the passages of each. :param left_out: Whether there are more than these.
+    :return: No passages if the model cannot run.
+    """
     try:
-        passages = store.prepare([memory.text for memory in then.former]) if then.former else []
+        return prepare(), (PAST_TEXTS,) if left_out else ()
     except (EmbeddingUnavailable, TooManyTokens) as error:
         log.warning("former_texts_not_embedded", reason=error.message)
         return (), (PAST_TEXTS,)
-    return [FormerText(owner_of(memory), of) for memory, of in zip(then.former, passages, strict=True)], left_out
 
 
 @dataclass(frozen=True, slots=True)

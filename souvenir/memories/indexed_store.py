@@ -42,6 +42,7 @@ from souvenir.privacy.rules import PrivacyRules
 from souvenir.privacy.screening import Screening
 from souvenir.retrieval.preparation import PassageAnalyser, embeddings_of, prepared_drafts, prepared_patches
 from souvenir.retrieval.profiles import Profiles
+from souvenir.retrieval.recall import Tagged
 from souvenir.retrieval.relevance import Found
 from souvenir.retrieval.searcher import Searcher, memories_of
 from souvenir.retrieval.serving_model import Models
@@ -139,15 +140,16 @@ class IndexedStore:
         *,
         owner_ids: Sequence[int] | None = None,
         past_passages: PastPassages | None = None,
+        tagged: Tagged | None = None,
     ) -> Found | None:
         """Rank the owners of one kind for a query; None in a namespace that was never written to.
 
         :param owner_ids: The eligible owners, if filters outside of the index chose them.
         :param past_passages: The passages at an earlier time; None for the current ones.
+        :param tagged: Returns the owners with a tag that the query names; None: there are none.
         """
-        return self._searcher.recall(
-            scope, kind, replace(query, text=self.screening.query(scope, query.text)), owner_ids, past_passages
-        )
+        screened = replace(query, text=self.screening.query(scope, query.text))
+        return self._searcher.recall(scope, kind, screened, owner_ids, past_passages, tagged)
 
     def write(self, scope: Scope, work: Callable[[Transaction], T]) -> T:
         """Run `work` in one durable transaction, and return once the indexes have applied it.

@@ -344,7 +344,7 @@ class Recall:
     ) -> Evidence:
         """Add the late interaction of the best passages, if it takes part in this search."""
         sums = query.hybrid and self._fusion is Fusion.SUM and query.weights.vector > 0
-        if not sums or probe.late is None or probe.past is not None or not evidence.dense_counts:
+        if not sums or probe.late is None or not evidence.dense_counts:
             return evidence
         profiles = self._scoring.profiles
         total = score_terms(evidence, query.weights, profiles, to_us(now)).total

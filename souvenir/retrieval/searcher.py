@@ -76,16 +76,18 @@ class Searcher:
         query: SearchQuery,
         owner_ids: Sequence[int] | None,
         past_passages: PastPassages | None = None,
+        tagged: Tagged | None = None,
     ) -> Found | None:
         """Rank the owners of one kind; None for a namespace that was never written to.
 
         :param past_passages: The past state that is searched; None: the present.
+        :param tagged: Returns the owners with a tag that the query names; None: there are none.
         """
         namespace = self._namespace(scope)
         if namespace is None:
             return None
         return self._models.using(
-            lambda serving: self._find(serving, scope, namespace, kind, query, owner_ids, past_passages)
+            lambda serving: self._find(serving, scope, namespace, kind, query, owner_ids, past_passages, tagged)
         )
 
     def nearest(
@@ -155,8 +157,9 @@ class Searcher:
         tagged: Tagged | None = None,
         balances: Balances | None = None,
     ) -> Found:
+        key = IndexKey(namespace.id, kind)
         recall = Recall(
-            serving.registry.get(IndexKey(namespace.id, kind), namespace.change_seq),
+            serving.registry.get(key, namespace.change_seq),
             serving.embedder,
             serving.scoring,
             self._analyser,
@@ -166,7 +169,7 @@ class Searcher:
         )
         query = replace(query, filters=_visible_to(scope, query.filters))
         former = [] if past_passages is None else list(_former_passages(serving, past_passages))
-        past = None if past_passages is None else _past_state(serving, past_passages, former)
+        past = None if past_passages is None else _past_state(serving, key, past_passages, former)
         now = query.now or utc_now()
         if self._reranking is None or not query.hybrid or query.words_only:
             found = recall.find(query, owner_ids, now, past, tagged, balances)
@@ -221,12 +224,17 @@ def _former_passages(serving: Serving, past_passages: PastPassages) -> Iterator[
                 occurred_at=owner.occurred_at,
                 archived=owner.archived,
                 dated=owner.dated,
+                turn=owner.turn,
+                fact_id=None if one.fact is None else text.fact_ids[one.fact],
             )
             yield PassageAdded(passage, made, one.chunks)
 
 
-def _past_state(serving: Serving, past_passages: PastPassages, former: Sequence[PassageAdded]) -> PastState:
-    return PastState(np.array(past_passages.unchanged, dtype=np.int64), serving.registry.detached(former))
+def _past_state(
+    serving: Serving, key: IndexKey, past_passages: PastPassages, former: Sequence[PassageAdded]
+) -> PastState:
+    index = serving.registry.detached(key, former, past_passages.beside)
+    return PastState(np.array(past_passages.unchanged, dtype=np.int64), index)
 
 
 def _visible_to(scope: Scope, filters: Filters = ANY) -> Filters:

@@ -207,6 +207,10 @@ _SHAPES: Mapping[str, tuple[Any, str]] = {
         tuple[int, str, MessageRole, str, str | None, JsonObject | None, datetime, datetime | None],
         "id, uid, role, content, speaker, metadata, created_at, edited_at",
     ),
+    "message_versions": (
+        tuple[int, str, JsonObject | None, datetime | None, datetime],
+        "id, content, metadata, edited_at, replaced_at",
+    ),
     "blocks": (
         tuple[int, str, str, str, str | None, datetime, datetime],
         "id, uid, label, value, description, created_at, updated_at",

@@ -95,6 +95,12 @@ class NamespaceView:
             yield from self._embedded("id > ? AND id <= ? ORDER BY id", [after, last])
             after = last
 
+    def passages_of(self, owner_ids: Iterable[int]) -> Iterator[tuple[Passage, Embedding]]:
+        """Yield the passages of these owners that the model has embedded, in id order."""
+        yield from self._embedded(
+            "owner_id IN (SELECT value FROM json_each(?)) ORDER BY id", [ids_parameter(owner_ids)]
+        )
+
     def _last_of_page(self, after: int) -> int | None:
         """Return the last id of a page of passages; None if there are no more."""
         ids = "SELECT id FROM passages WHERE namespace_id = ? AND kind = ? AND id > ? ORDER BY id LIMIT ?"

@@ -71,6 +71,8 @@ class Columns(Enum):
     LEDGER_OUTCOME = Column("extraction_facts", "outcome", key="job_id || ':' || ordinal", is_json=True)
     HISTORY_BEFORE = Column("history", "before", is_json=True)
     HISTORY_AFTER = Column("history", "after", is_json=True)
+    MESSAGE_VERSION_CONTENT = Column("message_versions", "content")
+    MESSAGE_VERSION_METADATA = Column("message_versions", "metadata", is_json=True)
 
 
 _OF_NAMESPACE = MappingProxyType(

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.conversations.message_search import MessageQuery
+from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import EmbeddingUnavailable
 from souvenir.core.types import FloatVector, MessageRole, Scope
 from souvenir.store.messages.messages import Message, MessageDraft, MessageFilter

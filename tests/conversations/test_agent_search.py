@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from souvenir.conversations.agent_search import AgentQuery, AgentSearch, merged
-from souvenir.conversations.messages import Conversations, MessageHit, MessageQuery
+from souvenir.conversations.message_search import MessageHit, MessageQuery
+from souvenir.conversations.messages import Conversations
 from souvenir.core.types import MemoryDraft, SearchQuery
 from souvenir.memories.engine import MemoryEngine
 from souvenir.retrieval.reranking import RERANK

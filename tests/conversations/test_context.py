@@ -16,7 +16,8 @@ from souvenir.conversations.context import DOUBTS, Context, ContextQuery, Contex
 from souvenir.conversations.context_budget import MIN_TOKENS_LEFT, DropReason
 from souvenir.conversations.context_shape import ContextShape, CourseIntent, Form
 from souvenir.conversations.context_text import OUTLINE_CHARS
-from souvenir.conversations.messages import Conversations, MessageHit, MessageQuery
+from souvenir.conversations.message_search import MessageHit, MessageQuery
+from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import AgentNotFound, EmbeddingUnavailable
 from souvenir.core.settings import Settings
 from souvenir.core.text import fenced

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.conversations.message_search import MessageQuery
+from souvenir.conversations.messages import Conversations
 from souvenir.conversations.sessions import Sessions
 from souvenir.core.errors import MessageNotFound
 from souvenir.core.settings import Settings

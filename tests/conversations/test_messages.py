@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from souvenir.conversations.agents import Agents
-from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.conversations.message_search import MessageQuery
+from souvenir.conversations.messages import Conversations
 from souvenir.conversations.sessions import Sessions
 from souvenir.core.errors import (
     AgentNotFound,

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from pydantic import SecretStr
 
-from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.conversations.message_search import MessageQuery
+from souvenir.conversations.messages import Conversations
 from souvenir.core.settings import Settings
 from souvenir.core.types import Filters, MessageRole, PassageKind, Scope, SearchQuery, TurnFilter, Weights
 from souvenir.index.analyser import Analyser

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from souvenir.conversations.agent_search import CONCEPT_CANDIDATES, AgentQuery, AgentSearch, AgentSearchResult
-from souvenir.conversations.messages import Conversations, MessageHit
+from souvenir.conversations.message_search import MessageHit
+from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import EmbeddingUnavailable, InvalidRequest
 from souvenir.core.settings import Settings
 from souvenir.core.types import (

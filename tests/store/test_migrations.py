@@ -11,7 +11,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.conversations.message_search import MessageQuery
+from souvenir.conversations.messages import Conversations
 from souvenir.conversations.sessions import Sessions
 from souvenir.core.files import sha256_of
 from souvenir.core.settings import Settings

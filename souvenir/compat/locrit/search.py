@@ -11,7 +11,7 @@ from souvenir.api.agent_search import STRATEGY
 from souvenir.api.fields import EndMoment, HitScore, Moment, SessionId, Text, UserName, wire_time
 from souvenir.compat.locrit.parameters import LocritReader
 from souvenir.conversations.agent_search import AgentQuery, AgentSearchResult, AnyHit
-from souvenir.conversations.messages import MessageHit
+from souvenir.conversations.message_search import MessageHit
 from souvenir.core.types import MessageRole, RecordKind, SearchStrategy
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import SEARCHING, RunningService, access_of, result_limit

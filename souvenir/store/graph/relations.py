@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
 from souvenir.core.stored_json import to_json
+from souvenir.core.timestamps import to_us
 from souvenir.store.rows import ids_parameter, select
 from souvenir.store.sql import NO_LIMIT, Connection
 
@@ -121,6 +124,29 @@ def relations(
             f"JOIN memories t ON t.id = l.to_id WHERE {touching} AND {_TYPED} AND {standing} "
             "GROUP BY f.key, t.key, l.type ORDER BY min(l.created_at), min(l.from_id), min(l.to_id), l.type LIMIT ?5",
             (chosen, place.namespace_id, place.source, len(RELATION) + 1, NO_LIMIT if limit is None else limit),
+        )
+    )
+
+
+class RelationLink(NamedTuple):
+    """The link of a relation between two memories. `created_us` is in microseconds."""
+
+    from_id: int
+    to_id: int
+    relation_type: str
+    created_us: int
+
+
+def links_between(connection: Connection, ids: Iterable[int], at: datetime) -> list[RelationLink]:
+    """Return the relations between two of these memories that existed at a time and still do."""
+    return list(
+        select(
+            connection,
+            RelationLink,
+            f"SELECT l.from_id, l.to_id, substr(l.type, ?1), l.created_at FROM links l WHERE {_TYPED} AND "
+            "l.created_at <= ?2 AND l.from_id IN (SELECT value FROM json_each(?3)) AND l.to_id IN "
+            "(SELECT value FROM json_each(?3))",
+            (len(RELATION) + 1, to_us(at), ids_parameter(ids)),
         )
     )
 

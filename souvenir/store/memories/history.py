@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from souvenir.core.labels import fold
 from souvenir.core.stored_json import same_json
 from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import Fact, HistoryEntry, JsonObject, Listing, Memory
@@ -29,9 +30,18 @@ _LAST_ROW = "SELECT id FROM history WHERE memory_id = m.id AND at <= :at ORDER B
 _AFTER = "(CASE WHEN json_valid(h.after) THEN h.after ELSE '{}' END)"
 """The state of a history row, of which an unreadable one has no property."""
 
+_SAME_FACTS = (
+    f"coalesce((SELECT group_concat(j.value ->> 'id' ORDER BY j.key) FROM json_each({_AFTER}, '$.facts') j), '') = "
+    "coalesce((SELECT group_concat(CAST(f.id AS TEXT) ORDER BY f.ordinal) FROM facts f WHERE f.memory_id = m.id), '')"
+)
 _SAME = " AND ".join(
-    f"m.{column} IS NOT DISTINCT FROM CAST({_AFTER} ->> '{column}' AS {kind})"
-    for column, kind in (("text", "TEXT"), ("source", "TEXT"), ("document_at", "BIGINT"))
+    [
+        *(
+            f"m.{column} IS NOT DISTINCT FROM CAST({_AFTER} ->> '{column}' AS {kind})"
+            for column, kind in (("text", "TEXT"), ("source", "TEXT"), ("document_at", "BIGINT"))
+        ),
+        _SAME_FACTS,
+    ]
 )
 """Whether passages are the same now as then; so does `created_at`, which older history rows do not have."""
 
@@ -113,6 +123,27 @@ def memories_at(connection: Connection, namespace: Namespace, at: datetime, ids:
             conflicts_with=contradicted[-1] if contradicted else None,
         )
     return found
+
+
+def dated_as(connection: Connection, namespace: Namespace, former: Iterable[Memory]) -> set[int]:
+    """Return the memories that have the source and the given time of one of these, with which they share words."""
+    places = {(one.source, one.document_at) for one in former}
+    query = "SELECT id FROM memories WHERE namespace_id = ? AND source = ? AND document_at = ?"
+    return {
+        id_
+        for source, document_at in places
+        if document_at is not None
+        for id_ in select(connection, int, query, (namespace.id, source, to_us(document_at)))
+    }
+
+
+def having_tags_at(
+    connection: Connection, namespace: Namespace, at: datetime, folded: Iterable[str], ids: Iterable[int]
+) -> set[int]:
+    """Return those of the memories that had any of the folded tags then."""
+    wanted = {*folded}
+    found = _without_links(connection, namespace, at, ids)
+    return {id_ for id_, memory in found.items() if not wanted.isdisjoint(map(fold, memory.tags))}
 
 
 def was_stored(connection: Connection, namespace: Namespace, at: datetime, memory_id: int) -> bool:

@@ -1,7 +1,8 @@
-"""Rows of messages, identified by `uid`.
+"""Rows of messages, identified by `uid`, now or as they were at a time (`as_of`).
 
-Passages of messages are written by `souvenir.store.passages`; a caller that writes a message keeps both consistent.
-Each function takes a connection inside a transaction.
+An edit keeps the replaced state as a version; a deleted message is deleted at every time. Passages of messages are
+written by `souvenir.store.passages`; a caller that writes a message keeps both consistent. Each function takes a
+connection inside a transaction.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from souvenir.core.passages import PassageOwner, SpokenBy, Utterance
 from souvenir.core.stored_json import to_json
@@ -92,13 +94,29 @@ class MessageFilter:
     exclude_session_id: str | None = None
 
 
-_SELECT = (
-    "SELECT m.id, m.uid, a.uid, s.name, m.position, m.role, m.content, u.name, m.speaker, m.metadata, m.created_at, "
-    "m.edited_at, m.indexed, m.session_id, m.user_id FROM messages m CROSS JOIN agents a ON "
-    "a.namespace_id = m.namespace_id CROSS JOIN sessions s ON s.id = m.session_id LEFT JOIN users u ON u.id = m.user_id"
+_JOINED = (
+    "FROM messages m CROSS JOIN agents a ON a.namespace_id = m.namespace_id CROSS JOIN sessions s ON "
+    "s.id = m.session_id LEFT JOIN users u ON u.id = m.user_id"
 )
 """The join order is fixed: messages are selected first. Where another condition is more selective, a plus before
 `m.namespace_id` keeps SQLite from scanning the whole namespace instead."""
+
+_SELECT = (
+    "SELECT m.id, m.uid, a.uid, s.name, m.position, m.role, m.content, u.name, m.speaker, m.metadata, m.created_at, "
+    f"m.edited_at, m.indexed, m.session_id, m.user_id {_JOINED}"
+)
+
+_THEN = "v.id IS NOT NULL"
+_SELECT_THEN = (
+    "SELECT m.id, m.uid, a.uid, s.name, m.position, m.role, coalesce(v.content, m.content), u.name, m.speaker, "
+    f"CASE WHEN {_THEN} THEN v.metadata ELSE m.metadata END, m.created_at, "
+    f"CASE WHEN {_THEN} THEN v.edited_at ELSE m.edited_at END, m.indexed, m.session_id, m.user_id {_JOINED} "
+    "LEFT JOIN message_versions v ON v.id = "
+    "(SELECT id FROM message_versions WHERE message_id = m.id AND replaced_at > ? ORDER BY id LIMIT 1)"
+)
+"""The messages as they were at a time, which is the first parameter."""
+
+_STORED_BY = "coalesce(m.stored_at, m.created_at) <= ?"
 
 
 def insert(
@@ -110,6 +128,7 @@ def insert(
     agent_uid: str,
     actor: str,
     created_at: datetime,
+    stored_at: datetime,
     indexed: bool,
 ) -> Message:
     """Store a message; the caller queues it for the graph."""
@@ -118,7 +137,7 @@ def insert(
         connection,
         int,
         "INSERT INTO messages (uid, namespace_id, session_id, position, role, content, user_id, speaker, metadata, "
-        "created_at, indexed, key_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        "created_at, indexed, key_id, stored_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             uid,
             namespace_id,
@@ -132,6 +151,7 @@ def insert(
             to_us(created_at),
             indexed,
             key_id_of(actor),
+            to_us(stored_at),
         ),
     )
     return Message(
@@ -170,74 +190,109 @@ def update(
     )
 
 
+def keep_version(connection: Connection, message_id: int, at: datetime) -> None:
+    """Keep the present state of a message, which an edit at this time is about to replace."""
+    connection.execute(
+        "INSERT INTO message_versions (namespace_id, message_id, content, metadata, edited_at, replaced_at) "
+        "SELECT namespace_id, id, content, metadata, edited_at, ? FROM messages WHERE id = ?",
+        (to_us(at), message_id),
+    )
+
+
 def mark_indexed(connection: Connection, message_id: int) -> None:
     connection.execute("UPDATE messages SET indexed = 1 WHERE id = ?", (message_id,))
 
 
-def by_uid(connection: Connection, namespace_id: int, uids: Sequence[str]) -> dict[str, Message]:
+def by_uid(
+    connection: Connection, namespace_id: int, uids: Sequence[str], as_of: datetime | None = None
+) -> dict[str, Message]:
     """Return the existing ones of these messages."""
+    chosen, stored, given = _at(as_of)
     rows = readable(
         connection,
         Message,
-        f"{_SELECT} WHERE m.uid IN (SELECT atom FROM json_each(?)) AND +m.namespace_id = ?",
-        (json.dumps(list(uids)), namespace_id),
+        f"{chosen} WHERE m.uid IN (SELECT atom FROM json_each(?)) AND +m.namespace_id = ?{stored}",
+        (*given, json.dumps(list(uids)), namespace_id, *given),
         table="messages",
     )
     return {message.uid: message for message in rows}
 
 
-def exists(connection: Connection, namespace_id: int, uid: str) -> bool:
-    query = "SELECT EXISTS (SELECT 1 FROM messages WHERE uid = ? AND namespace_id = ?)"
-    return bool(connection.execute(query, (uid, namespace_id)).get)
+def exists(connection: Connection, namespace_id: int, uid: str, as_of: datetime | None = None) -> bool:
+    _, stored, given = _at(as_of)
+    query = f"SELECT EXISTS (SELECT 1 FROM messages m WHERE m.uid = ? AND m.namespace_id = ?{stored})"
+    return bool(connection.execute(query, (uid, namespace_id, *given)).get)
 
 
-def by_id(connection: Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Message]:
+def by_id(
+    connection: Connection, namespace_id: int, ids: Iterable[int], as_of: datetime | None = None
+) -> dict[int, Message]:
     """Return the existing ones of these messages."""
+    chosen, stored, given = _at(as_of)
     rows = readable(
         connection,
         Message,
-        f"{_SELECT} WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.namespace_id = ?",
-        (ids_parameter(ids), namespace_id),
+        f"{chosen} WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.namespace_id = ?{stored}",
+        (*given, ids_parameter(ids), namespace_id, *given),
         table="messages",
     )
     return {message.id: message for message in rows}
 
 
 def newest(
-    connection: Connection, namespace_id: int, chosen: MessageFilter, *, limit: int, offset: int = 0
+    connection: Connection,
+    namespace_id: int,
+    chosen: MessageFilter,
+    *,
+    limit: int,
+    offset: int = 0,
+    as_of: datetime | None = None,
 ) -> list[Message]:
     where, parameters = condition(namespace_id, chosen)
+    select_from, stored, given = _at(as_of)
     return list(
         readable(
             connection,
             Message,
-            f"{_SELECT} WHERE {where} ORDER BY m.created_at DESC, m.id DESC LIMIT ? OFFSET ?",
-            (*parameters, limit, offset),
+            f"{select_from} WHERE {where}{stored} ORDER BY m.created_at DESC, m.id DESC LIMIT ? OFFSET ?",
+            (*given, *parameters, *given, limit, offset),
             table="messages",
         )
     )
 
 
 def page(
-    connection: Connection, namespace_id: int, chosen: MessageFilter, *, offset: int, limit: int
+    connection: Connection,
+    namespace_id: int,
+    chosen: MessageFilter,
+    *,
+    offset: int,
+    limit: int,
+    as_of: datetime | None = None,
 ) -> tuple[list[Message], int]:
     """Return messages, newest first, and the total."""
-    found = newest(connection, namespace_id, chosen, limit=limit, offset=offset)
+    found = newest(connection, namespace_id, chosen, limit=limit, offset=offset, as_of=as_of)
     where, parameters = condition(namespace_id, chosen)
-    return found, int(connection.execute(f"SELECT count(*) FROM messages m WHERE {where}", parameters).get)
+    _, stored, given = _at(as_of)
+    counted = connection.execute(f"SELECT count(*) FROM messages m WHERE {where}{stored}", (*parameters, *given))
+    return found, int(counted.get)
 
 
-def of_session(connection: Connection, session_row: int, *, offset: int, limit: int) -> tuple[list[Message], int]:
+def of_session(
+    connection: Connection, session_row: int, *, offset: int, limit: int, as_of: datetime | None = None
+) -> tuple[list[Message], int]:
     """Return messages in insertion order, and the total."""
+    chosen, stored, given = _at(as_of)
     rows = readable(
         connection,
         Message,
-        f"{_SELECT} WHERE m.session_id = ? ORDER BY m.position LIMIT ? OFFSET ?",
-        (session_row, limit, offset),
+        f"{chosen} WHERE m.session_id = ?{stored} ORDER BY m.position LIMIT ? OFFSET ?",
+        (*given, session_row, *given, limit, offset),
         table="messages",
     )
     found = list(rows)
-    return found, int(connection.execute("SELECT count(*) FROM messages WHERE session_id = ?", (session_row,)).get)
+    query = f"SELECT count(*) FROM messages m WHERE m.session_id = ?{stored}"
+    return found, int(connection.execute(query, (session_row, *given)).get)
 
 
 MAX_WITH_WORDS = 50
@@ -269,19 +324,60 @@ def every(connection: Connection, namespace_id: int) -> Iterator[Message]:
     return readable(connection, Message, query, (namespace_id,), table="messages")
 
 
-def around(connection: Connection, namespace_id: int, ids: Iterable[int], *, before: int, after: int) -> list[Message]:
+def around(
+    connection: Connection,
+    namespace_id: int,
+    ids: Iterable[int],
+    *,
+    before: int,
+    after: int,
+    as_of: datetime | None = None,
+) -> list[Message]:
     """Return these messages and their neighbours by position, without duplicates: session by session, in order."""
+    chosen, stored, given = _at(as_of)
     return list(
         readable(
             connection,
             Message,
-            f"{_SELECT} WHERE +m.namespace_id = ? AND m.id IN (SELECT n.id FROM json_each(?) j "
+            f"{chosen} WHERE +m.namespace_id = ? AND m.id IN (SELECT n.id FROM json_each(?) j "
             "JOIN messages h ON h.id = j.value JOIN messages n ON n.session_id = h.session_id "
-            "AND n.position BETWEEN h.position - ? AND h.position + ?) ORDER BY m.session_id, m.position",
-            (namespace_id, ids_parameter(ids), before, after),
+            f"AND n.position BETWEEN h.position - ? AND h.position + ?){stored} ORDER BY m.session_id, m.position",
+            (*given, namespace_id, ids_parameter(ids), before, after, *given),
             table="messages",
         )
     )
+
+
+class StoredThen(NamedTuple):
+    """A message that was stored at a time.
+
+    :param same: Whether it was not edited since.
+    """
+
+    id: int
+    session_row: int
+    same: bool
+
+
+def stored_then(connection: Connection, namespace_id: int, as_of: datetime) -> list[StoredThen]:
+    """Return all messages that were stored then, in id order."""
+    at = to_us(as_of)
+    return list(
+        select(
+            connection,
+            StoredThen,
+            "SELECT m.id, m.session_id, m.id NOT IN (SELECT message_id FROM message_versions WHERE namespace_id = ? "
+            f"AND replaced_at > ?) FROM messages m WHERE m.namespace_id = ? AND {_STORED_BY} ORDER BY m.id",
+            (namespace_id, at, namespace_id, at),
+        )
+    )
+
+
+def _at(as_of: datetime | None) -> tuple[str, str, tuple[int, ...]]:
+    """Return the query of messages at a time, a condition to add to it, and the parameter of each."""
+    if as_of is None:
+        return _SELECT, "", ()
+    return _SELECT_THEN, f" AND {_STORED_BY}", (to_us(as_of),)
 
 
 def pending(

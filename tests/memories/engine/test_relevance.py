@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.conversations.message_search import MessageQuery
+from souvenir.conversations.messages import Conversations
 from souvenir.core.settings import Settings
 from souvenir.core.types import (
     EvidenceLevel,

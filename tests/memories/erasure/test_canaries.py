@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app import create_app
-from souvenir.conversations.messages import MessageQuery
+from souvenir.conversations.message_search import MessageQuery
 from souvenir.core.settings import Settings
 from souvenir.core.types import FloatVector, Scope, SearchQuery
 from souvenir.server.service import Service
