@@ -47,6 +47,7 @@ from souvenir.core.types import (
     EvidenceLevel,
     Filters,
     Hit,
+    JsonObject,
     Memory,
     MessageRole,
     PassageKind,
@@ -279,7 +280,9 @@ class Contexts:
             min_score=query.min_score,
         )
         search = self._conversations.search(scope, wanted, query.as_of)
-        near, distant = _by_relevance(query, search.hits, search.relevance, search.time)
+        # The search leaves out what is flagged now; what it found may have been flagged then.
+        hits = [hit for hit in search.hits if not _is_flagged(hit.message.metadata, certain.hidden_topics)]
+        near, distant = _by_relevance(query, hits, search.relevance, search.time)
         found = replace(search, hits=tuple(near))
         best = [hit.message for hit in found.hits[:ANSWERS_WITH_QUESTION]]
         if query.max_results is not None or query.form.is_outline or not best:
@@ -301,7 +304,8 @@ class Contexts:
         count = min(self._max_memories, _most_results(query))
         wanted = SearchQuery(query.text, count, filters=filters, min_score=query.min_score)
         found = self._engine.search(scope, wanted, query.as_of)
-        near, distant = _by_relevance(query, found.hits, found.relevance, found.time)
+        hits = [hit for hit in found.hits if not _is_flagged(hit.memory.metadata, certain.hidden_topics)]
+        near, distant = _by_relevance(query, hits, found.relevance, found.time)
         return _Recalled(replace(found, hits=tuple(near)), distant)
 
     # --- the whole ---------------------------------------------------------------------------------------------
@@ -430,5 +434,9 @@ def _questions(turns: Sequence[Message]) -> Mapping[int, Message]:
 def _may_be_shown(turn: Message, user: str | None, hidden_topics: frozenset[str]) -> bool:
     """Return True unless the filters of the search exclude this neighbour of a result."""
     of_others = user is not None and turn.user not in (None, user)
-    topics = (turn.metadata or {}).get(SENSITIVE_TOPICS) or ()
-    return not of_others and hidden_topics.isdisjoint([topics] if isinstance(topics, str) else topics)
+    return not of_others and not _is_flagged(turn.metadata, hidden_topics)
+
+
+def _is_flagged(metadata: JsonObject | None, hidden_topics: frozenset[str]) -> bool:
+    topics = (metadata or {}).get(SENSITIVE_TOPICS) or ()
+    return not hidden_topics.isdisjoint([topics] if isinstance(topics, str) else topics)

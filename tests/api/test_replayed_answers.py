@@ -264,3 +264,21 @@ def test_a_rescan_redacts_the_former_texts_of_messages(client: TestClient):
     assert client.put(f"/agents/{AGENT}/policy", json={"pii": "redact"}).is_success
     assert client.post("/privacy/rescan", headers={"X-Namespace": AGENT}).json()["changed"] > 0
     assert "ann.lee@" not in client.get(f"/messages/{AGENT}/{uid}", params={"as_of": at}).text
+
+
+def test_what_was_flagged_then_is_hidden_from_the_context_of_then(client: TestClient):
+    flagged = {"sensitive_topics": ["health"]}
+    uid = told(client, "the doctor found a fracture", metadata=flagged)
+    memory = {"text": "the doctor set a fracture", "source": "a", "metadata": flagged}
+    made = client.post("/memory/add", json=memory, headers={"X-Namespace": AGENT}).json()["id"]
+    at = utc_now().isoformat()
+    client.patch(f"/messages/{AGENT}/{uid}", json={"content": "the baker found a loaf", "metadata": {"a": 1}})
+    client.patch(
+        f"/memory/{made}",
+        json={"text": "the baker ate a loaf", "metadata_patch": {"sensitive_topics": None}},
+        headers={"X-Namespace": AGENT},
+    )
+    question = {"query": "what did the doctor find?", "as_of": at}
+    assert "fracture" in client.post(f"/context/{AGENT}", json=question).json()["text"]
+    hidden = client.post(f"/context/{AGENT}", json={**question, "exclude_topics": ["health"]})
+    assert "fracture" not in hidden.text
