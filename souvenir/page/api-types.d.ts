@@ -3219,6 +3219,7 @@ export interface components {
             explain: boolean;
             /** @default false */
             verify: boolean;
+            as_of?: string | null;
         };
         ContextResponse: {
             memory_blocks: components["schemas"]["MemoryBlock"][];
@@ -5141,6 +5142,7 @@ export interface components {
             /** @default true */
             auto_intent: boolean;
             reference_date?: string | null;
+            as_of?: string | null;
             min_score?: number | null;
             role_weight?: number | null;
         };
@@ -5699,6 +5701,7 @@ export interface components {
             /** @default true */
             auto_intent: boolean;
             reference_date?: string | null;
+            as_of?: string | null;
             min_score?: number | null;
             role_weight?: number | null;
             /** @default false */
@@ -7911,6 +7914,7 @@ export interface operations {
                 names?: string[] | null;
                 offset?: number;
                 limit?: number;
+                as_of?: string | null;
             };
             header?: never;
             path?: never;
@@ -9376,6 +9380,7 @@ export interface operations {
                 role?: components["schemas"]["MessageRole"] | null;
                 since?: string | null;
                 until?: string | null;
+                as_of?: string | null;
             };
             header?: never;
             path: {
@@ -9398,7 +9403,9 @@ export interface operations {
     };
     get_message: {
         parameters: {
-            query?: never;
+            query?: {
+                as_of?: string | null;
+            };
             header?: never;
             path: {
                 agent_name: string;
@@ -10234,6 +10241,7 @@ export interface operations {
                 offset?: number;
                 limit?: number;
                 around?: string | null;
+                as_of?: string | null;
             };
             header?: never;
             path: {

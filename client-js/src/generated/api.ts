@@ -2542,7 +2542,7 @@ export interface paths {
         };
         /**
          * List messages
-         * @description List an agent's messages, newest first.
+         * @description List an agent's messages, newest first, as they are now or as they were at a point in time.
          */
         get: operations["list_messages"];
         put?: never;
@@ -2562,7 +2562,7 @@ export interface paths {
         };
         /**
          * Get a message
-         * @description Get a message by its id.
+         * @description Get a message by its id, as it is now or as it was at a point in time.
          */
         get: operations["get_message"];
         put?: never;
@@ -3186,7 +3186,7 @@ export interface paths {
         };
         /**
          * List the messages of a session
-         * @description List a session's messages in chronological order.
+         * @description List a session's messages in chronological order, as they are now or as they were at a point in time.
          */
         get: operations["list_session_messages"];
         put?: never;
@@ -4333,6 +4333,8 @@ export interface components {
              * @default false
              */
             verify?: boolean;
+            /** @description Build the context of this time: ISO-8601, UTC without an offset; a future time means now. What was deleted since then is not included. */
+            as_of?: string | null;
         };
         ContextResponse: {
             /** @description All blocks, in order of creation. */
@@ -7280,6 +7282,8 @@ export interface components {
             auto_intent?: boolean;
             /** @description The reference time for times in the query; now by default. */
             reference_date?: string | null;
+            /** @description Search the messages of this time: ISO-8601, UTC without an offset. It is also the reference time unless `reference_date` is set. */
+            as_of?: string | null;
             /** @description Minimum `score` of a result. docs/retrieval.md shows the effect of each value. */
             min_score?: number | null;
             /** @description Added to the score of user messages in a chat with an assistant; negative values prefer the assistant's messages. Default: 0.4, or 0 if the query asks for the assistant's words or a summary. */
@@ -8164,6 +8168,8 @@ export interface components {
             auto_intent?: boolean;
             /** @description The reference time for times in the query; now by default. */
             reference_date?: string | null;
+            /** @description Search the messages of this time: ISO-8601, UTC without an offset. It is also the reference time unless `reference_date` is set. */
+            as_of?: string | null;
             /** @description Minimum `score` of a result. docs/retrieval.md shows the effect of each value. */
             min_score?: number | null;
             /** @description Added to the score of user messages in a chat with an assistant; negative values prefer the assistant's messages. Default: 0.4, or 0 if the query asks for the assistant's words or a summary. */
@@ -10985,6 +10991,8 @@ export interface operations {
                 offset?: number;
                 /** @description Maximum number of names. */
                 limit?: number;
+                /** @description Read the graph as it was at this time: ISO-8601, UTC without an offset; a future time means now. Entities and relations deleted since then are not included. */
+                as_of?: string | null;
             };
             header?: {
                 /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
@@ -12744,7 +12752,7 @@ export interface operations {
             /** @description Successful Response */
             200: {
                 headers: {
-                    /** @description Components of the search that could not run, or not within `deadline_ms`, separated by commas: an arm (`vector`, `lexical`), late interaction (`late`) or the cross-encoder (`rerank`); absent if all ran. */
+                    /** @description Components of the search that could not run, or not within `deadline_ms`, separated by commas: an arm (`vector`, `lexical`), late interaction (`late`), the cross-encoder (`rerank`), or with `as_of` some of the texts that were different then (`past_texts`); absent if all ran. */
                     "X-Search-Degraded"?: string;
                     /** @description The share of similar queries that were answered in labelled data sets, in [0, 1]; 0 without results. It tells whether the subject is mentioned, and mostly not whether exactly this is answered. */
                     "X-Search-Relevance"?: number;
@@ -12808,6 +12816,8 @@ export interface operations {
                 since?: string | null;
                 /** @description Latest time; a date alone includes that whole day. */
                 until?: string | null;
+                /** @description Read the messages as they were at this time: ISO-8601, UTC without an offset; a future time means now. Messages deleted since then are not included. */
+                as_of?: string | null;
             };
             header?: {
                 /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
@@ -12836,7 +12846,10 @@ export interface operations {
     };
     get_message: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Read the messages as they were at this time: ISO-8601, UTC without an offset; a future time means now. Messages deleted since then are not included. */
+                as_of?: string | null;
+            };
             header?: {
                 /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
                 "X-Namespace"?: string | null;
@@ -13874,6 +13887,8 @@ export interface operations {
                 limit?: number;
                 /** @description Instead of `offset`: the page that has this message in its middle. */
                 around?: string | null;
+                /** @description Read the messages as they were at this time: ISO-8601, UTC without an offset; a future time means now. Messages deleted since then are not included. */
+                as_of?: string | null;
             };
             header?: {
                 /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */

@@ -494,7 +494,7 @@ export class Folders extends Group {
 export class Graph extends Group {
   /** Get entities with observations and relations: all, those that match a query, or those with given names. `GET /knowledge-graph`. */
   read(input: Input<"read_graph"> = {}, options?: CallOptions): Promise<Output<"read_graph">> {
-    return this.transport.send({ method: "GET", path: "/knowledge-graph", input, query: ["q","names","offset","limit"], repeat: "safe" }, options);
+    return this.transport.send({ method: "GET", path: "/knowledge-graph", input, query: ["q","names","offset","limit","as_of"], repeat: "safe" }, options);
   }
 
   /** Store the entities, observations and relations that do not exist yet (atomic, idempotent). `POST /knowledge-graph`. */
@@ -934,14 +934,14 @@ export class Messages extends Group {
     return this.transport.send({ method: "POST", path: "/messages/search/explain", input, hasBody: true, repeat: "safe" }, options);
   }
 
-  /** Get a message by its id. `GET /messages/{agent_name}/{message_id}`. */
-  get(agentName: string, messageId: string, options?: CallOptions): Promise<Output<"get_message">> {
-    return this.transport.send({ method: "GET", path: "/messages/{agent_name}/{message_id}", names: { agent_name: agentName, message_id: messageId }, repeat: "safe" }, options);
+  /** Get a message by its id, as it is now or as it was at a point in time. `GET /messages/{agent_name}/{message_id}`. */
+  get(agentName: string, messageId: string, input: Input<"get_message"> = {}, options?: CallOptions): Promise<Output<"get_message">> {
+    return this.transport.send({ method: "GET", path: "/messages/{agent_name}/{message_id}", names: { agent_name: agentName, message_id: messageId }, input, query: ["as_of"], repeat: "safe" }, options);
   }
 
-  /** List an agent's messages, newest first. `GET /messages/{agent_name}`. */
+  /** List an agent's messages, newest first, as they are now or as they were at a point in time. `GET /messages/{agent_name}`. */
   list(agentName: string, input: Input<"list_messages"> = {}, options?: CallOptions): Promise<Output<"list_messages">> {
-    return this.transport.send({ method: "GET", path: "/messages/{agent_name}", names: { agent_name: agentName }, input, query: ["offset","limit","session_id","user","role","since","until"], repeat: "safe" }, options);
+    return this.transport.send({ method: "GET", path: "/messages/{agent_name}", names: { agent_name: agentName }, input, query: ["offset","limit","session_id","user","role","since","until","as_of"], repeat: "safe" }, options);
   }
 
   /** Find the messages of an agent that best match a query, by meaning and by words. `POST /messages/search`. */
@@ -1038,9 +1038,9 @@ export class Sessions extends Group {
     return this.transport.send({ method: "GET", path: "/sessions/{agent_name}/{session_id}/memories", names: { agent_name: agentName, session_id: sessionId }, input, query: ["offset","limit"], repeat: "safe" }, options);
   }
 
-  /** List a session's messages in chronological order. `GET /sessions/{agent_name}/{session_id}/messages`. */
+  /** List a session's messages in chronological order, as they are now or as they were at a point in time. `GET /sessions/{agent_name}/{session_id}/messages`. */
   messages(agentName: string, sessionId: string, input: Input<"list_session_messages"> = {}, options?: CallOptions): Promise<Output<"list_session_messages">> {
-    return this.transport.send({ method: "GET", path: "/sessions/{agent_name}/{session_id}/messages", names: { agent_name: agentName, session_id: sessionId }, input, query: ["offset","limit","around"], repeat: "safe" }, options);
+    return this.transport.send({ method: "GET", path: "/sessions/{agent_name}/{session_id}/messages", names: { agent_name: agentName, session_id: sessionId }, input, query: ["offset","limit","around","as_of"], repeat: "safe" }, options);
   }
 
   /** Start a session, and create its agent and user if needed; an active session with that id is returned as it is. `POST /sessions`. */

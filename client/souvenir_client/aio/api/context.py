@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from souvenir_client.aio.transport import AsyncTransport
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
@@ -29,6 +30,7 @@ class AsyncContextOperations:
         min_score: float | NotSent | None = NOT_SENT,
         explain: bool | NotSent = NOT_SENT,
         verify: bool | NotSent = NOT_SENT,
+        as_of: str | datetime | NotSent | None = NOT_SENT,
     ) -> ContextResponse:
         """Get an agent's blocks and the messages and memories relevant to a query, as records and as text for a prompt.
 
@@ -50,6 +52,7 @@ class AsyncContextOperations:
                     "min_score": min_score,
                     "explain": explain,
                     "verify": verify,
+                    "as_of": as_of,
                 },
                 repeat=Repeat.SAFE,
             )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from souvenir_client.aio.transport import AsyncTransport
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat
@@ -21,6 +22,7 @@ class AsyncGraphOperations:
         names: Sequence[str] | NotSent | None = NOT_SENT,
         offset: int | NotSent = NOT_SENT,
         limit: int | NotSent = NOT_SENT,
+        as_of: str | datetime | NotSent | None = NOT_SENT,
     ) -> GraphResponse:
         """Get entities with observations and relations: all, those that match a query, or those with given names.
 
@@ -31,7 +33,7 @@ class AsyncGraphOperations:
                 "GET",
                 "/knowledge-graph",
                 {200: GraphResponse},
-                query={"q": q, "names": names, "offset": offset, "limit": limit},
+                query={"q": q, "names": names, "offset": offset, "limit": limit, "as_of": as_of},
                 repeat=Repeat.SAFE,
             )
         )

@@ -91,6 +91,7 @@ class AsyncMessagesOperations:
         exclude_session_id: str | NotSent | None = NOT_SENT,
         auto_intent: bool | NotSent = NOT_SENT,
         reference_date: str | datetime | NotSent | None = NOT_SENT,
+        as_of: str | datetime | NotSent | None = NOT_SENT,
         min_score: float | NotSent | None = NOT_SENT,
         role_weight: float | NotSent | None = NOT_SENT,
         verify: bool | NotSent = NOT_SENT,
@@ -114,6 +115,7 @@ class AsyncMessagesOperations:
                     "exclude_session_id": exclude_session_id,
                     "auto_intent": auto_intent,
                     "reference_date": reference_date,
+                    "as_of": as_of,
                     "min_score": min_score,
                     "role_weight": role_weight,
                     "verify": verify,
@@ -137,6 +139,7 @@ class AsyncMessagesOperations:
         exclude_session_id: str | NotSent | None = NOT_SENT,
         auto_intent: bool | NotSent = NOT_SENT,
         reference_date: str | datetime | NotSent | None = NOT_SENT,
+        as_of: str | datetime | NotSent | None = NOT_SENT,
         min_score: float | NotSent | None = NOT_SENT,
         role_weight: float | NotSent | None = NOT_SENT,
     ) -> ExplainMessagesResponse:
@@ -158,6 +161,7 @@ class AsyncMessagesOperations:
                     "exclude_session_id": exclude_session_id,
                     "auto_intent": auto_intent,
                     "reference_date": reference_date,
+                    "as_of": as_of,
                     "min_score": min_score,
                     "role_weight": role_weight,
                 },
@@ -176,8 +180,12 @@ class AsyncMessagesOperations:
         role: MessageRole | NotSent | None = NOT_SENT,
         since: str | datetime | NotSent | None = NOT_SENT,
         until: str | datetime | NotSent | None = NOT_SENT,
+        as_of: str | datetime | NotSent | None = NOT_SENT,
     ) -> Listing[MessageRecord]:
-        """List an agent's messages, newest first. `GET /messages/{agent_name}`."""
+        """List an agent's messages, newest first, as they are now or as they were at a point in time.
+
+        `GET /messages/{agent_name}`.
+        """
         return await self._transport.send(
             Call(
                 "GET",
@@ -191,18 +199,25 @@ class AsyncMessagesOperations:
                     "role": role,
                     "since": since,
                     "until": until,
+                    "as_of": as_of,
                 },
                 repeat=Repeat.SAFE,
             )
         )
 
-    async def get(self, agent_name: str, message_id: str) -> MessageRecord:
-        """Get a message by its id. `GET /messages/{agent_name}/{message_id}`."""
+    async def get(
+        self, agent_name: str, message_id: str, *, as_of: str | datetime | NotSent | None = NOT_SENT
+    ) -> MessageRecord:
+        """Get a message by its id, as it is now or as it was at a point in time.
+
+        `GET /messages/{agent_name}/{message_id}`.
+        """
         return await self._transport.send(
             Call(
                 "GET",
                 f"/messages/{segment(agent_name)}/{segment(message_id)}",
                 {200: MessageRecord},
+                query={"as_of": as_of},
                 repeat=Repeat.SAFE,
             )
         )
@@ -359,14 +374,18 @@ class AsyncSessionsOfMessages:
         offset: int | NotSent = NOT_SENT,
         limit: int | NotSent = NOT_SENT,
         around: str | NotSent | None = NOT_SENT,
+        as_of: str | datetime | NotSent | None = NOT_SENT,
     ) -> Listing[MessageRecord]:
-        """List a session's messages in chronological order. `GET /sessions/{agent_name}/{session_id}/messages`."""
+        """List a session's messages in chronological order, as they are now or as they were at a point in time.
+
+        `GET /sessions/{agent_name}/{session_id}/messages`.
+        """
         return await self._transport.send(
             Call(
                 "GET",
                 f"/sessions/{segment(agent_name)}/{segment(session_id)}/messages",
                 {200: list[MessageRecord]},
-                query={"offset": offset, "limit": limit, "around": around},
+                query={"offset": offset, "limit": limit, "around": around, "as_of": as_of},
                 repeat=Repeat.SAFE,
             )
         )
