@@ -32,16 +32,9 @@ class Moment:
     memories: tuple[Memory, ...]
 
 
-def live(
-    engine: MemoryEngine, chance: Random, deeds: int, *, deletes: bool = True, owning: bool = False
-) -> list[Moment]:
-    """Run random operations and record the stored memories after each.
-
-    :param owning: Memories also get facts and tags, by which a search of the present finds them, and one of the past
-        does not.
-    """
-    may = [one for one in DEEDS if deletes or one is not _delete]
-    return list(_moments(engine, chance, deeds, [*may, _own, _own, _own, _split] if owning else may))
+def live(engine: MemoryEngine, chance: Random, deeds: int, *, deletes: bool = True) -> list[Moment]:
+    """Run random operations and record the stored memories after each."""
+    return list(_moments(engine, chance, deeds, [one for one in DEEDS if deletes or one is not _delete]))
 
 
 def _moments(engine: MemoryEngine, chance: Random, deeds: int, may: Sequence[Deed]) -> Iterator[Moment]:
@@ -75,8 +68,8 @@ def said(chance: Random) -> str:
 
 
 def _day(chance: Random) -> datetime:
-    """Return a unique date: memories of one source and one given time share words."""
-    return MAY + timedelta(days=chance.randint(0, 9), microseconds=chance.randrange(10**9))
+    """Return one of a few dates: memories of one source and one given time share words."""
+    return MAY + timedelta(days=chance.randint(0, 3))
 
 
 def _draft(chance: Random) -> MemoryDraft:
@@ -151,4 +144,7 @@ def _split(engine: MemoryEngine, chance: Random, ids: list[int]) -> None:
         write_facts(engine, DEFAULT, memory, Split((said(chance), memory.text), FactsBy.SENTENCES))
 
 
-DEEDS: list[Deed] = [_add, _add, _replace, _upsert, _patch, _patch, _patch, _supersede, _merge, _archive, _delete]
+DEEDS: list[Deed] = [
+    *(_add, _add, _replace, _upsert, _patch, _patch, _patch, _supersede, _merge, _archive, _delete),
+    *(_own, _own, _own, _split),
+]

@@ -19,7 +19,7 @@ from tests.thoroughness import sampled
 
 @pytest.mark.parametrize("seed", range(sampled(2, 6)))
 def test_a_listing_as_of_a_time_equals_the_store_at_that_time(engine: MemoryEngine, seed: int):
-    moments = live(engine, Random(seed), 80, owning=True)
+    moments = live(engine, Random(seed), 80)
     held = {memory.id for memory in stored(engine)}
     ever = {memory.id for moment in moments for memory in moment.memories}
     assert ever - held, "nothing was forgotten"
