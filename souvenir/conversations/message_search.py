@@ -102,10 +102,18 @@ class _Then:
     :param former: Those that were edited since, as they were; `left_out` is true if there are more.
     """
 
+    at: datetime
     unchanged: Sequence[int]
     beside: Sequence[int]
     former: Sequence[Message]
     left_out: bool
+
+    def passages(self, engine: MemoryEngine) -> tuple[PastPassages, tuple[str, ...]]:
+        """Return the passages of then, of which the former ones are embedded for this search, and the degradations."""
+        texts, spoken_by = [one.content for one in self.former], [one.spoken_by for one in self.former]
+        embedded, degraded = former_passages(lambda: engine.prepare(texts, spoken_by=spoken_by), left_out=self.left_out)
+        former = [FormerText(one.owner, of) for one, of in zip(self.former, embedded, strict=False)]
+        return PastPassages(self.at, self.unchanged, former, self.beside), degraded
 
 
 def _then(connection: Connection, namespace_id: int, as_of: datetime) -> _Then:
@@ -116,7 +124,7 @@ def _then(connection: Connection, namespace_id: int, as_of: datetime) -> _Then:
     beside = [one.id for one in stood if one.same and one.session_row in touched]
     read = edited[-MAX_FORMER_TEXTS:]
     former = rows.by_id(connection, namespace_id, read, as_of)
-    return _Then(unchanged, beside, list(former.values()), len(read) < len(edited))
+    return _Then(as_of, unchanged, beside, list(former.values()), len(read) < len(edited))
 
 
 def search_messages(
@@ -133,15 +141,8 @@ def search_messages(
         then = None if as_of is None else _then(connection, agent.namespace_id, as_of)
     if filters is None:
         return MessageSearch(())
-    asked = _asked(query, filters)
-    past: PastPassages | None = None
-    degraded: tuple[str, ...] = ()
-    if as_of is not None and then is not None:
-        asked = replace(asked, now=asked.now or as_of)
-        texts, spoken_by = [one.content for one in then.former], [one.spoken_by for one in then.former]
-        passages, degraded = former_passages(lambda: engine.prepare(texts, spoken_by=spoken_by), left_out=then.left_out)
-        former = [FormerText(one.owner, of) for one, of in zip(then.former, passages, strict=False)]
-        past = PastPassages(as_of, then.unchanged, former, then.beside)
+    asked = replace(_asked(query, filters), now=query.now or as_of)
+    past, degraded = (None, ()) if then is None else then.passages(engine)
     found = engine.recall(scope, PassageKind.MESSAGE, asked, owner_ids=query.among, past_passages=past)
     if found is None:
         return MessageSearch(())

@@ -351,7 +351,7 @@ def around(
 class StoredThen(NamedTuple):
     """A message that was stored at a time.
 
-    :param same: Whether it was not edited since.
+    :param same: Whether its content was not edited since.
     """
 
     id: int
@@ -366,8 +366,9 @@ def stored_then(connection: Connection, namespace_id: int, as_of: datetime) -> l
         select(
             connection,
             StoredThen,
-            "SELECT m.id, m.session_id, m.id NOT IN (SELECT message_id FROM message_versions WHERE namespace_id = ? "
-            f"AND replaced_at > ?) FROM messages m WHERE m.namespace_id = ? AND {_STORED_BY} ORDER BY m.id",
+            "SELECT m.id, m.session_id, m.id NOT IN (SELECT n.id FROM message_versions v JOIN messages n ON "
+            "n.id = v.message_id WHERE v.namespace_id = ? AND v.replaced_at > ? AND v.content <> n.content) "
+            f"FROM messages m WHERE m.namespace_id = ? AND {_STORED_BY} ORDER BY m.id",
             (namespace_id, at, namespace_id, at),
         )
     )
