@@ -131,13 +131,7 @@ class Webhooks:
         :raises AddressNotAllowed: If the address is not public, and not allowed by the operator.
         :raises InvalidRequest: If a type is unknown, or the secret malformed. :raises Conflict: If there are too many.
         """
-        unknown = sorted(set(types) - set(TYPES))
-        if unknown:
-            raise InvalidRequest(f"There are no events of the type {unknown[0]!r}; the types are {', '.join(TYPES)}")
-        try:
-            self.policy.checked(url)
-        except OSError:
-            log.warning("webhook_host_unknown", action="its name has no address now; each delivery resolves it again")
+        self._require_usable(url, types)
         key = new_secret() if secret is None else checked_secret(secret)
 
         def work(tx: Transaction) -> Webhook:
@@ -168,6 +162,29 @@ class Webhooks:
         with self.engine.namespace(scope) as (connection, _):
             return rows.of_namespace(connection, scope.namespace, None if all_actors else scope.actor)
 
+    def update(
+        self, scope: Scope, webhook_id: str, *, all_actors: bool, url: str | None, types: Sequence[str] | None
+    ) -> Webhook:
+        """Change the address or the types of a webhook from its next delivery on; a disabled one stays disabled.
+
+        :param url: None to keep it. :param types: None to keep them; empty for all.
+        :raises WebhookNotFound: If no visible webhook has this id. :raises AddressNotAllowed: As `create` does.
+        :raises InvalidRequest: If a type is unknown.
+        """
+        before = self._visible(scope, webhook_id, all_actors=all_actors)
+        self._require_usable(before.url if url is None else url, types or ())
+        events = before.events if types is None else tuple(dict.fromkeys(types))
+        after = replace(before, url=before.url if url is None else url, events=events)
+        self.engine.write_rows(lambda connection: rows.change(connection, after))
+        self.reload()
+        return after
+
+    def namespace_of(self, webhook_id: str) -> str | None:
+        """Return the namespace of a webhook, whoever registered it."""
+        with self.engine.namespace(Scope()) as (connection, _):
+            hook = rows.find(connection, webhook_id)
+        return None if hook is None else hook.namespace
+
     def delete(self, scope: Scope, webhook_id: str, *, all_actors: bool) -> None:
         """:raises WebhookNotFound: If no visible webhook has this id."""
         self._visible(scope, webhook_id, all_actors=all_actors)
@@ -183,9 +200,21 @@ class Webhooks:
         with self.engine.namespace(scope) as (connection, _):
             return rows.deliveries(connection, webhook_id, limit=limit)
 
-    def _visible(self, scope: Scope, webhook_id: str, *, all_actors: bool) -> None:
-        if webhook_id not in {hook.id for hook in self.list(scope, all_actors=all_actors)}:
-            raise WebhookNotFound(webhook_id)
+    def _visible(self, scope: Scope, webhook_id: str, *, all_actors: bool) -> Webhook:
+        for hook in self.list(scope, all_actors=all_actors):
+            if hook.id == webhook_id:
+                return hook
+        raise WebhookNotFound(webhook_id)
+
+    def _require_usable(self, url: str, types: Sequence[str]) -> None:
+        """:raises AddressNotAllowed: If the address is not. :raises InvalidRequest: If a type is unknown."""
+        unknown = sorted(set(types) - set(TYPES))
+        if unknown:
+            raise InvalidRequest(f"There are no events of the type {unknown[0]!r}; the types are {', '.join(TYPES)}")
+        try:
+            self.policy.checked(url)
+        except OSError:
+            log.warning("webhook_host_unknown", action="its name has no address now; each delivery resolves it again")
 
     # --- schedule ------------------------------------------------------------------------------------------------
 

@@ -159,6 +159,10 @@ class Mem0Done(BaseModel):
     message: str
 
 
+class Mem0Accepted(Mem0Done):
+    id: str
+
+
 class Mem0Memory(BaseModel):
     """A memory as Mem0 shows it. `score` is how likely it answers the query, in [0, 1]."""
 

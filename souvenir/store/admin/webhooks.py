@@ -107,6 +107,13 @@ def delete(connection: Connection, webhook_id: str) -> None:
     connection.execute("DELETE FROM webhooks WHERE id = ?", (webhook_id,))
 
 
+def change(connection: Connection, hook: Webhook) -> None:
+    """Write the address and the types of a webhook."""
+    connection.execute(
+        "UPDATE webhooks SET url = ?, events = ? WHERE id = ?", (hook.url, to_json(list(hook.events)), hook.id)
+    )
+
+
 def move_to(connection: Connection, webhook_id: str, event_id: int, failures: int) -> None:
     """Go on after an event, unless another replica went on to a later one."""
     connection.execute(
