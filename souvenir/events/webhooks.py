@@ -165,7 +165,9 @@ class Webhooks:
     def update(
         self, scope: Scope, webhook_id: str, *, all_actors: bool, url: str | None, types: Sequence[str] | None
     ) -> Webhook:
-        """Change the address or the types of a webhook from its next delivery on; a disabled one stays disabled.
+        """Change the address of a webhook from its next delivery on, or its types; a disabled one stays disabled.
+
+        New types are those of later events, unless events of the previous types were not delivered yet.
 
         :param url: None to keep it. :param types: None to keep them; empty for all.
         :raises WebhookNotFound: If no visible webhook has this id. :raises AddressNotAllowed: As `create` does.
@@ -173,11 +175,23 @@ class Webhooks:
         """
         before = self._visible(scope, webhook_id, all_actors=all_actors)
         self._require_usable(before.url if url is None else url, types or ())
-        events = before.events if types is None else tuple(dict.fromkeys(types))
-        after = replace(before, url=before.url if url is None else url, events=events)
-        self.engine.write_rows(lambda connection: rows.change(connection, after))
+        chosen = self.filter_for(before.actor, before.namespace)
+
+        def work(connection: Connection) -> Webhook:
+            hook = rows.find(connection, webhook_id)
+            if hook is None:
+                raise WebhookNotFound(webhook_id)
+            after = replace(hook, url=hook.url if url is None else url)
+            if types is not None:
+                done = not _waits(connection, hook, chosen)
+                last_id = events.last_of(connection, hook.namespace) if done else hook.last_event_id
+                after = replace(after, events=tuple(dict.fromkeys(types)), last_event_id=last_id)
+            rows.change(connection, after)
+            return after
+
+        hook = self.engine.write_rows(work)
         self.reload()
-        return after
+        return hook
 
     def namespace_of(self, webhook_id: str) -> str | None:
         """Return the namespace of a webhook, whoever registered it."""
@@ -426,6 +440,16 @@ class Webhooks:
         with self._changed:
             self._turns.pop(hook.id, None)
         return math.inf
+
+
+def _waits(connection: Connection, hook: Webhook, chosen: EventFilter | None) -> bool:
+    """Return whether there is an event that the webhook did not get yet."""
+    page = events.EventPage([], hook.last_event_id, is_last=chosen is None)
+    while chosen is not None and not page.is_last:
+        page = events.events_after(connection, hook.namespace, page.read_to, limit=READ_AT_ONCE, chosen=chosen)
+        if any(not hook.events or event.type in hook.events for event in page.events):
+            return True
+    return False
 
 
 def new_secret() -> str:

@@ -108,9 +108,11 @@ def delete(connection: Connection, webhook_id: str) -> None:
 
 
 def change(connection: Connection, hook: Webhook) -> None:
-    """Write the address and the types of a webhook."""
+    """Write the address, the types and the cursor of a webhook; the cursor does not move back."""
     connection.execute(
-        "UPDATE webhooks SET url = ?, events = ? WHERE id = ?", (hook.url, to_json(list(hook.events)), hook.id)
+        "UPDATE webhooks SET url = ?1, events = ?2, "
+        "last_event_id = CASE WHEN last_event_id < ?3 THEN ?3 ELSE last_event_id END WHERE id = ?4",
+        (hook.url, to_json(list(hook.events)), hook.last_event_id, hook.id),
     )
 
 

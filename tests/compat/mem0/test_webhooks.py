@@ -6,13 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
+from starlette.testclient import TestClient
 
+from app import create_app
+from souvenir.core.settings import Settings
+from souvenir.events import webhooks
+from tests.api.conftest import BASE_URL, KEY
+from tests.compat.mem0.test_routes import ENV
+from tests.fake_embedder import FakeEmbedder, fake_of
 from tests.vendors.server import WAIT_S, Reply, Request, Server
 
 
 class Receiver(Server[Request]):
     def reply(self, request: Request, queued: Any) -> Reply:
-        return Reply(body={})
+        return queued or Reply(body={})
 
     def next(self, number: int) -> dict[str, Any]:
         """The body of a message by its number, from 0."""
@@ -65,6 +73,32 @@ def test_an_updated_webhook_gets_other_events_at_another_address(client, running
     assert (receiver.next(0)["type"], receiver.requests[0].path) == ("memory.added", "/new")
     [listed] = mem0.get_webhooks("changed")
     assert (listed["name"], listed["event_types"], "secret" in listed) == ("two", ["memory_add"], False)
+
+
+def test_new_types_are_those_of_later_events(client, running, receiver):
+    mem0 = client(running.new_key(role="read-write", namespace="later"))
+    made = mem0.create_webhook(receiver.url, "later", "later", ["memory_delete"])
+    mem0.add("before", user_id="ann")
+    mem0.update_webhook(made["webhook_id"], event_types=["memory_add"])
+    [id_] = [one["id"] for one in mem0.add("after", user_id="ann")["results"]]
+    assert receiver.next(0)["data"]["id"] == int(id_)
+
+
+def test_an_event_that_is_tried_again_survives_an_update(tmp_path, receiver, monkeypatch):
+    monkeypatch.setattr(webhooks, "PAUSES_S", (0.01,) * 9)
+    settings = Settings(data_dir=tmp_path, api_key=SecretStr(KEY), webhook_allowed_hosts=("127.0.0.0/8",))
+    receiver.replies.extend([Reply(status=500, body={}, waits=True), *[Reply(status=500, body={})] * 2])
+    with TestClient(create_app(settings, FakeEmbedder(), fake_of), base_url=BASE_URL, headers=ENV) as http:
+        body: dict[str, Any] = {"url": receiver.url, "name": "waiting", "event_types": ["memory_add"]}
+        made = http.post("/api/v1/webhooks/projects/default/", json=body).json()
+        http.post("/v3/memories/add/", json={"messages": [{"role": "user", "content": "first"}], "user_id": "ann"})
+        receiver.next(0)
+        more = {"event_types": ["memory_add", "memory_delete"]}
+        assert http.put(f"/api/v1/webhooks/{made['webhook_id']}/", json=more).status_code == 200
+        receiver.go_on.set()
+        http.delete("/v1/memories/?user_id=ann")
+        sent = [receiver.next(number)["type"] for number in range(1, 5)]
+    assert sent == ["memory.added"] * 3 + ["memory.deleted"]
 
 
 def test_a_change_of_categories_is_an_update(client, running, receiver):
