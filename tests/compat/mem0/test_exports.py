@@ -115,6 +115,24 @@ def test_the_id_of_an_export_gives_no_access_to_its_memories(client):
     assert "only alpha knows" not in str(beta.get_summary({"agent_id": "*"}))
 
 
+def test_a_key_for_some_sources_exports_these_only(client, running):
+    client("alpha").add("of mem0", user_id="u-sources")
+    for prefixes, texts in (["notes"], []), (["mem0"], ["of mem0"]):
+        limited = client(running.new_key(role="read-write", namespace="alpha", prefixes=prefixes))
+        made = limited.create_memory_export(schema=Notes.model_json_schema(), user_id="u-sources")
+        for named in ({"memory_export_id": made["id"]}, {"user_id": "u-sources"}):
+            assert limited.get_memory_export(**named)["memories"] == texts
+        assert limited.get_summary({"user_id": "u-sources"})["memories"] == len(texts)
+
+
+def test_a_key_that_only_reads_names_its_exports_by_id(client):
+    client("alpha").add("read", user_id="u-reader")
+    reader = client("reader")
+    made = reader.create_memory_export(schema=Notes.model_json_schema(), user_id="u-reader")
+    assert reader.get_memory_export(memory_export_id=made["id"])["memories"] == ["read"]
+    assert refused(lambda: reader.get_memory_export(user_id="u-reader")).error_code == "HTTP_404"
+
+
 @pytest.mark.parametrize("schema", [Person.model_json_schema(), Moods.model_json_schema()], ids=["name", "enum"])
 def test_a_schema_that_needs_a_model_is_refused_without_one(client, schema):
     error = refused(lambda: client().create_memory_export(schema=schema, user_id="u-model"))
