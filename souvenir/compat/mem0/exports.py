@@ -31,9 +31,8 @@ from souvenir.core.types import JsonObject, Role, Scope
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import REMEMBERED, Reader, RunningService, caller_of
 from souvenir.server.service import Service
-from souvenir.store import namespaces
 from souvenir.store.idempotency import Once, keep, made_before
-from souvenir.store.sql import Connection
+from souvenir.store.transaction import Transaction
 
 routes = Mem0Routes("mem0")
 
@@ -111,7 +110,7 @@ def create_export(body: CreateExport, scope: Reader, service: RunningService, re
     require_filled(service, form.shape)
     selected(service, request, scope, filters)
     if caller_of(request).role is not Role.READ_ONLY:
-        service.engine.write_rows(lambda connection: _keep(connection, scope, form, filters))
+        service.engine.write(scope, lambda tx: _keep(tx, form, filters))
     return Mem0Accepted(message="The export is made when get_memory_export asks for it", id=form.packed(filters))
 
 
@@ -219,12 +218,10 @@ def _of_id(text: str) -> tuple[Form, dict[str, Any]]:
     return form, filters
 
 
-def _keep(connection: Connection, scope: Scope, form: Form, filters: JsonObject) -> None:
-    """Keep a schema for its filters and as the last one; a namespace that was never written to has none."""
-    namespace = namespaces.named(connection, scope.namespace, scope.sources)
-    if namespace is not None:
-        for key in (filters, _LATEST):
-            keep(connection, namespace.id, scope.actor, _once(key), [form.packed()], utc_now())
+def _keep(tx: Transaction, form: Form, filters: JsonObject) -> None:
+    """Keep a form for its filters and as the last one."""
+    for key in (filters, _LATEST):
+        keep(tx.connection, tx.namespace_id, tx.scope.actor, _once(key), [form.packed()], tx.now)
 
 
 def _kept(service: Service, scope: Scope, filters: JsonObject) -> Form:

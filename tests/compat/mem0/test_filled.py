@@ -143,6 +143,14 @@ def test_the_model_reads_what_the_privacy_policy_lets_it_read(client, vendor):
     assert "ann@example.com" not in vendor.requests[0].user
 
 
+def test_an_export_of_another_agent_is_found_by_its_filters(client, vendor):
+    add(client, "I like tea", agent_id="bot")
+    created(client, agent_id="bot")
+    vendor.replies.append(ANSWER)
+    found = client.post("/v1/exports/get/", json={"user_id": "ann", "agent_id": "bot"})
+    assert (found.status_code, found.json().get("memories")) == (200, ["I like tea"])
+
+
 def test_too_many_memories_for_a_model_are_refused(client, vendor):
     for number in range(5):
         add(client, f"{number} " + "tea " * 2_400)
