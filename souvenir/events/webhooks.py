@@ -131,13 +131,7 @@ class Webhooks:
         :raises AddressNotAllowed: If the address is not public, and not allowed by the operator.
         :raises InvalidRequest: If a type is unknown, or the secret malformed. :raises Conflict: If there are too many.
         """
-        unknown = sorted(set(types) - set(TYPES))
-        if unknown:
-            raise InvalidRequest(f"There are no events of the type {unknown[0]!r}; the types are {', '.join(TYPES)}")
-        try:
-            self.policy.checked(url)
-        except OSError:
-            log.warning("webhook_host_unknown", action="its name has no address now; each delivery resolves it again")
+        self._require_usable(url, types)
         key = new_secret() if secret is None else checked_secret(secret)
 
         def work(tx: Transaction) -> Webhook:
@@ -168,6 +162,43 @@ class Webhooks:
         with self.engine.namespace(scope) as (connection, _):
             return rows.of_namespace(connection, scope.namespace, None if all_actors else scope.actor)
 
+    def update(
+        self, scope: Scope, webhook_id: str, *, all_actors: bool, url: str | None, types: Sequence[str] | None
+    ) -> Webhook:
+        """Change the address of a webhook from its next delivery on, or its types; a disabled one stays disabled.
+
+        New types are those of later events, unless events of the previous types were not delivered yet.
+
+        :param url: None to keep it. :param types: None to keep them; empty for all.
+        :raises WebhookNotFound: If no visible webhook has this id. :raises AddressNotAllowed: As `create` does.
+        :raises InvalidRequest: If a type is unknown.
+        """
+        before = self._visible(scope, webhook_id, all_actors=all_actors)
+        self._require_usable(before.url if url is None else url, types or ())
+        chosen = self.filter_for(before.actor, before.namespace)
+
+        def work(connection: Connection) -> Webhook:
+            hook = rows.find(connection, webhook_id)
+            if hook is None:
+                raise WebhookNotFound(webhook_id)
+            after = replace(hook, url=hook.url if url is None else url)
+            if types is not None:
+                done = not _waits(connection, hook, chosen)
+                last_id = events.last_of(connection, hook.namespace) if done else hook.last_event_id
+                after = replace(after, events=tuple(dict.fromkeys(types)), last_event_id=last_id)
+            rows.change(connection, after)
+            return after
+
+        hook = self.engine.write_rows(work)
+        self.reload()
+        return hook
+
+    def namespace_of(self, webhook_id: str) -> str | None:
+        """Return the namespace of a webhook, whoever registered it."""
+        with self.engine.namespace(Scope()) as (connection, _):
+            hook = rows.find(connection, webhook_id)
+        return None if hook is None else hook.namespace
+
     def delete(self, scope: Scope, webhook_id: str, *, all_actors: bool) -> None:
         """:raises WebhookNotFound: If no visible webhook has this id."""
         self._visible(scope, webhook_id, all_actors=all_actors)
@@ -183,9 +214,21 @@ class Webhooks:
         with self.engine.namespace(scope) as (connection, _):
             return rows.deliveries(connection, webhook_id, limit=limit)
 
-    def _visible(self, scope: Scope, webhook_id: str, *, all_actors: bool) -> None:
-        if webhook_id not in {hook.id for hook in self.list(scope, all_actors=all_actors)}:
-            raise WebhookNotFound(webhook_id)
+    def _visible(self, scope: Scope, webhook_id: str, *, all_actors: bool) -> Webhook:
+        for hook in self.list(scope, all_actors=all_actors):
+            if hook.id == webhook_id:
+                return hook
+        raise WebhookNotFound(webhook_id)
+
+    def _require_usable(self, url: str, types: Sequence[str]) -> None:
+        """:raises AddressNotAllowed: If the address is not. :raises InvalidRequest: If a type is unknown."""
+        unknown = sorted(set(types) - set(TYPES))
+        if unknown:
+            raise InvalidRequest(f"There are no events of the type {unknown[0]!r}; the types are {', '.join(TYPES)}")
+        try:
+            self.policy.checked(url)
+        except OSError:
+            log.warning("webhook_host_unknown", action="its name has no address now; each delivery resolves it again")
 
     # --- schedule ------------------------------------------------------------------------------------------------
 
@@ -397,6 +440,16 @@ class Webhooks:
         with self._changed:
             self._turns.pop(hook.id, None)
         return math.inf
+
+
+def _waits(connection: Connection, hook: Webhook, chosen: EventFilter | None) -> bool:
+    """Return whether there is an event that the webhook did not get yet."""
+    page = events.EventPage([], hook.last_event_id, is_last=chosen is None)
+    while chosen is not None and not page.is_last:
+        page = events.events_after(connection, hook.namespace, page.read_to, limit=READ_AT_ONCE, chosen=chosen)
+        if any(not hook.events or event.type in hook.events for event in page.events):
+            return True
+    return False
 
 
 def new_secret() -> str:

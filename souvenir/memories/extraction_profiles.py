@@ -33,6 +33,12 @@ class ExtractionProfiles:
             raise _not_found(wanted)
         return found
 
+    def stored(self, scope: Scope, prefix: str) -> JsonObject:
+        """Return the fields that were set, with those that only a caller of `put` knows; none without a profile."""
+        with self._engine.namespace(scope) as (connection, namespace):
+            held = None if namespace is None else rows.fields(connection, namespace.id, prefix_named(prefix))
+        return held or {}
+
     def put(self, scope: Scope, prefix: str, changes: JsonObject) -> ExtractionProfile:
         """Set the given fields and keep the others; None resets a field to its default."""
         wanted = prefix_named(prefix)

@@ -159,10 +159,13 @@ def handled(state: dict[str, Any], error: HandledError) -> JSONResponse:
     return error_response(state, status, code, detail, headers)
 
 
+_TYPES = frozenset({"str", "int", "float", "bool", "constrained-str"})
+
+
 def _sentence(field: Mapping[str, Any]) -> str:
-    """The error of a field as one sentence."""
+    """The error of a field as one sentence; its place is without the type that pydantic names if it takes several."""
     names = [] if field["type"] == "json_invalid" else field["loc"][1:]
-    place = ".".join(map(str, names)) or "The body"
+    place = ".".join(str(name) for name in names if name not in _TYPES and "[" not in str(name)) or "The body"
     return f"{place} cannot be used: {str(field['msg']).removeprefix('Value error, ')}"
 
 

@@ -2,7 +2,7 @@
 
 The lookup and the write are one transaction, so concurrent requests with one key, or a retry after a crash, create one
 object. Only ids are stored, and the SHA-256 of the key and of the request: a replayed answer is read from the current
-rows, and objects deleted since are not found.
+rows, and objects deleted since are not found. The id of an export by Mem0's routes contains its schema, and no memory.
 """
 
 from __future__ import annotations
@@ -95,27 +95,28 @@ def do_once(
         once.replayed()
         return again(before)
     made = make()
-    _keep(tx, once, ids(made))
+    keep(tx.connection, tx.namespace_id, tx.scope.actor, once, ids(made), tx.now)
     return made
 
 
-def _keep(tx: Transaction, once: Once, ids: Sequence[str]) -> None:
-    tx.connection.execute(
+def keep(connection: Connection, namespace_id: int, actor: str, once: Once, ids: Sequence[str], now: datetime) -> None:
+    """Keep the ids that a request created, replacing those of an earlier request with the same key."""
+    connection.execute(
         "DELETE FROM idempotency_keys WHERE (namespace_id, actor, route, key_hash) IN (SELECT namespace_id, actor, "
         "route, key_hash FROM idempotency_keys WHERE created_at <= ? ORDER BY created_at LIMIT ?)",
-        (to_us(tx.now - KEPT), PRUNED_AT_ONCE),
+        (to_us(now - KEPT), PRUNED_AT_ONCE),
     )
-    tx.connection.execute(
+    connection.execute(
         "INSERT INTO idempotency_keys VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (namespace_id, actor, route, key_hash) "
         "DO UPDATE SET request_hash = excluded.request_hash, made = excluded.made, created_at = excluded.created_at",
         (
-            tx.namespace_id,
-            tx.scope.actor,
+            namespace_id,
+            actor,
             once.route,
             once.key_hash,
             once.request_hash,
             to_json(list(ids)),
-            to_us(tx.now),
+            to_us(now),
         ),
     )
 

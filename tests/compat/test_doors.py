@@ -48,6 +48,8 @@ class Doors:
         self.http = httpx.Client(base_url=service.url, timeout=30)
         self.mcp = Asking(self.http)
         self.keys = {agent: self._key(agent) for agent in AGENTS}
+        schema = {"properties": {"memories": {"type": "array", "items": {"type": "string"}}}}
+        self.export = self.post("/v1/exports/", AGENTS[0], {"schema": schema})["id"]
         self.writers = {
             "api": self.write_memory,
             "mem0": self.write_mem0,
@@ -59,6 +61,7 @@ class Doors:
         self.readers = {
             "api": (self.read_search, {MEMORY}),
             "mem0": (self.read_mem0, {MEMORY}),
+            "mem0 export": (self.read_export, {MEMORY}),
             "mcp memories": (self.read_mcp_memories, {MEMORY}),
             "messages": (self.read_messages, {MESSAGE}),
             "mcp": (self.read_mcp, {MEMORY, MESSAGE}),
@@ -120,6 +123,10 @@ class Doors:
 
     def read_mem0(self, agent: str, word: str) -> Any:
         return self.post("/v3/memories/search/", agent, {"query": question(word), "top_k": 10, "filters": {}})
+
+    def read_export(self, agent: str, word: str) -> Any:
+        """The export that one agent created before anything was written."""
+        return self.post("/v1/exports/get/", agent, {"memory_export_id": self.export})
 
     def read_mcp_memories(self, agent: str, word: str) -> Any:
         return self.call(agent, "search_memory", query=question(word))

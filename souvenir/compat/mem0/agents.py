@@ -122,3 +122,13 @@ def of_each_agent(found: Sequence[tuple[Scope, int]]) -> dict[Scope, list[int]]:
     for scope, memory_id in dict.fromkeys(found):
         of_each.setdefault(scope, []).append(memory_id)
     return of_each
+
+
+def project_scope(request: Request, project: str, needed: Role) -> Scope:
+    """Return the scope of the namespace that a path names as a project.
+
+    :raises Forbidden: If the caller's key is for another one, or lacks the role.
+    """
+    own = caller_of(request).scope(needed, project)
+    request.state.namespace = own.namespace
+    return own

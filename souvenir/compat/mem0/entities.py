@@ -69,7 +69,7 @@ def entities(scope: Reader, service: RunningService, request: Request) -> Mem0En
     """List the agents that the key is for, and the users, apps and runs of their memories."""
     found: dict[tuple[EntityType, str], Held] = {}
     for agent in every_agent(request, scope, Role.READ_ONLY):
-        for kind, held in _held(service.engine, agent):
+        for kind, held in named_entities(service.engine, agent):
             found[kind, held.value] = _together(found.get((kind, held.value)), held)
     results = [_shown(kind, held) for (kind, _), held in sorted(found.items())]
     return Mem0Entities(count=len(results), results=results)
@@ -113,7 +113,8 @@ def _remove_user(service: Service, scope: Scope, name: str) -> None:
             service.removals.remove(scope, Chooses.USER, name)
 
 
-def _held(engine: MemoryEngine, scope: Scope) -> Iterator[tuple[EntityType, Held]]:
+def named_entities(engine: MemoryEngine, scope: Scope) -> Iterator[tuple[EntityType, Held]]:
+    """Yield the agent, and the users, apps and runs that its memories name; some users twice."""
     with engine.namespace(scope) as (connection, namespace):
         if namespace is None:
             return

@@ -34,9 +34,9 @@ def time_of(value: Any) -> datetime:
 
     :raises ValueError: If it is neither.
     """
-    if isinstance(value, str) and len(value) <= MAX_TIME_CHARS:
-        return moment(value)
     try:
+        if isinstance(value, str) and len(value) <= MAX_TIME_CHARS:
+            return moment(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
     except (ValueError, OverflowError, OSError):
@@ -157,6 +157,10 @@ class BatchDelete(Strict):
 
 class Mem0Done(BaseModel):
     message: str
+
+
+class Mem0Accepted(Mem0Done):
+    id: str
 
 
 class Mem0Memory(BaseModel):

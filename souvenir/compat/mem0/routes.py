@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request
+from pydantic import AfterValidator
 
 from souvenir.compat.mem0.adding import add_messages
 from souvenir.compat.mem0.agents import UNARCHIVED, Part, located, of_each_agent, parts_of, unexpired
@@ -21,6 +22,7 @@ from souvenir.compat.mem0.models import (
 from souvenir.core.types import Filters, Role, Scope, SearchQuery
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import (
+    MAX_NAMESPACE_CHARS,
     REMEMBERED,
     SEARCHING,
     MakeOnce,
@@ -28,6 +30,7 @@ from souvenir.server.request_guards import (
     RunningService,
     Writer,
     caller_of,
+    namespace_name,
     result_limit,
 )
 from souvenir.server.routing import Declaration, Decorator, Routes
@@ -49,6 +52,8 @@ MAX_PAGE_SIZE = 1_000
 DEFAULT_PAGE_SIZE = 100
 
 Mem0Id = Annotated[str, Path(max_length=100, description="The id of a memory.")]
+ProjectId = Annotated[str, Path(max_length=MAX_NAMESPACE_CHARS), AfterValidator(namespace_name)]
+"""A project is a namespace, with its name."""
 
 
 @routes.get("/v1/ping/", cost=CostClass.LIGHT)

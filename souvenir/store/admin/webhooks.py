@@ -107,6 +107,15 @@ def delete(connection: Connection, webhook_id: str) -> None:
     connection.execute("DELETE FROM webhooks WHERE id = ?", (webhook_id,))
 
 
+def change(connection: Connection, hook: Webhook) -> None:
+    """Write the address, the types and the cursor of a webhook; the cursor does not move back."""
+    connection.execute(
+        "UPDATE webhooks SET url = ?1, events = ?2, "
+        "last_event_id = CASE WHEN last_event_id < ?3 THEN ?3 ELSE last_event_id END WHERE id = ?4",
+        (hook.url, to_json(list(hook.events)), hook.last_event_id, hook.id),
+    )
+
+
 def move_to(connection: Connection, webhook_id: str, event_id: int, failures: int) -> None:
     """Go on after an event, unless another replica went on to a later one."""
     connection.execute(

@@ -106,8 +106,8 @@ def profile_for(connection: Connection, namespace: Namespace | None, source: str
 
 
 def find(connection: Connection, namespace: Namespace, prefix: str) -> ExtractionProfile | None:
-    fields = _fields(connection, namespace.id, prefix)
-    return None if fields is None else ExtractionProfile.of(prefix, fields)
+    held = fields(connection, namespace.id, prefix)
+    return None if held is None else ExtractionProfile.of(prefix, held)
 
 
 def every(connection: Connection, namespace: Namespace) -> Sequence[ExtractionProfile]:
@@ -118,12 +118,12 @@ def every(connection: Connection, namespace: Namespace) -> Sequence[ExtractionPr
         "SELECT prefix, fields FROM extraction_profiles WHERE namespace_id = ? ORDER BY prefix",
         (namespace.id,),
     )
-    return [ExtractionProfile.of(prefix, fields) for prefix, fields in rows]
+    return [ExtractionProfile.of(prefix, held) for prefix, held in rows]
 
 
 def merge(connection: Connection, namespace_id: int, prefix: str, changes: JsonObject, now: datetime) -> None:
     """Set fields of a profile, which is created if new; a field given as None is unset."""
-    before = _fields(connection, namespace_id, prefix) or {}
+    before = fields(connection, namespace_id, prefix) or {}
     after = _merged(before, changes)
     if changes.get(RULES) is not None:
         after[RULES] = _merged(before.get(RULES, {}), changes[RULES])
@@ -140,14 +140,15 @@ def delete(connection: Connection, namespace_id: int, prefix: str) -> bool:
     return connection.changes() > 0
 
 
-def _fields(connection: Connection, namespace_id: int, prefix: str) -> JsonObject | None:
+def fields(connection: Connection, namespace_id: int, prefix: str) -> JsonObject | None:
+    """Return the fields of a profile that were set, as JSON; None if there is no profile."""
     found = connection.execute(
         "SELECT fields FROM extraction_profiles WHERE namespace_id = ? AND prefix = ?", (namespace_id, prefix)
     ).get
     if found is None:
         return None
-    fields: JsonObject = json.loads(found)
-    return fields
+    held: JsonObject = json.loads(found)
+    return held
 
 
 def _merged(before: JsonObject, changes: JsonObject) -> dict[str, Any]:

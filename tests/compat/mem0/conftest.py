@@ -39,7 +39,10 @@ class Running:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    settings = Settings(data_dir=tmp_path_factory.mktemp("mem0"), api_key=SecretStr(KEY), auth_rate_limit=10**6)
+    folder = tmp_path_factory.mktemp("mem0")
+    settings = Settings(
+        data_dir=folder, api_key=SecretStr(KEY), auth_rate_limit=10**6, webhook_allowed_hosts=("127.0.0.0/8",)
+    )
     with serving(create_app(settings, FakeEmbedder(), fake_of)) as port:
         wait_until_ready(port)
         service = Running(f"http://127.0.0.1:{port}", {"admin": KEY})

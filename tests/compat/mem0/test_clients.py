@@ -233,15 +233,6 @@ def test_errors_are_the_clients_exceptions_with_one_sentence(client, mem0):
         (lambda: client().add(TEA, unknown=True), errors.ValidationError, "HTTP_422"),
         (lambda: client().get_all(page=0), errors.ValidationError, "HTTP_422"),
         (lambda: reader.add(TEA, user_id="a"), errors.AuthenticationError, "HTTP_403"),
-        (lambda: client().get_profile("a"), errors.MemoryError, "HTTP_501"),
-        (lambda: client().generate_profile("a"), errors.MemoryError, "HTTP_501"),
-        (lambda: client().get_profile_settings(), errors.MemoryError, "HTTP_501"),
-        (client().project.get, errors.MemoryError, "HTTP_501"),
-        (lambda: client().get_project(), errors.MemoryError, "HTTP_501"),
-        (lambda: client().get_webhooks("p"), errors.MemoryError, "HTTP_501"),
-        (lambda: client().create_memory_export("{}"), errors.MemoryError, "HTTP_501"),
-        (lambda: client().get_memory_export(user_id="a"), errors.MemoryError, "HTTP_501"),
-        (lambda: client().get_summary(), errors.MemoryError, "HTTP_501"),
     ):
         error = _error(call)
         assert (type(error), error.error_code) == (kind, code)
@@ -283,9 +274,6 @@ def test_the_asynchronous_client_does_the_same(mem0, running):
         await client.batch_delete([{"memory_id": id_}])
         with pytest.raises(mem0.exceptions.MemoryNotFoundError):
             await client.delete(id_)
-        for refused in (client.get_summary(), client.create_memory_export("{}"), client.get_profile("a")):
-            with pytest.raises(mem0.exceptions.MemoryError):
-                await refused
         await client.add(TEA, user_id="u-async")
         await client.delete_all(filters={"user_id": "u-async"})
         await client.delete_users(user_id="u-async")

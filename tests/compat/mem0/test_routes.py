@@ -26,7 +26,7 @@ SECRET = "zebraquartz"
 
 
 def path_of(path: str) -> str:
-    names = {"{memory_id}": "1", "{kind}": "user", "{name}": "alice", "{rest:path}": "x"}
+    names = {"{memory_id}": "1", "{kind}": "user", "{name}": "alice", "{project}": "a", "{organisation}": "souvenir"}
     for name, value in names.items():
         path = path.replace(name, value)
     return path
@@ -55,7 +55,7 @@ def test_a_route_answers_only_callers_with_its_role(client, route, method):
     needed = route.analysed.role
     reader = key_for(client, role="read-only")
     answer = client.request(method, path, headers=reader, json={})
-    assert (answer.status_code == 403) is (needed is Role.READ_WRITE)
+    assert (answer.status_code == 403) is (needed is not Role.READ_ONLY)
     elsewhere = {**reader, "X-Namespace": "elsewhere"}
     assert client.request(method, path, headers=elsewhere, json={}).status_code == 403
     assert isinstance(answer.json(), list) or isinstance(answer.json().get("detail", ""), str)
@@ -114,6 +114,24 @@ def test_a_body_that_is_no_json_is_refused_with_one_sentence(client):
     headers = {**ENV, "Content-Type": "application/json"}
     answer = client.post("/v3/memories/search/", content="{", headers=headers)
     assert (answer.status_code, answer.json()["detail"]) == (422, "The body cannot be used: JSON decode error")
+
+
+@pytest.mark.parametrize("content", ["", None, [], 3, [{"type": "image_url"}]], ids=str)
+def test_the_sentence_about_a_field_names_no_type(client, content):
+    body = {"messages": [{"role": "user", "content": content}], "user_id": "ann"}
+    answer = client.post("/v3/memories/add/", json=body, headers=ENV)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith("messages.0.content cannot be used: ")
+
+
+@pytest.mark.parametrize("time", ["2020", "yesterday", 1e30, "x" * 100, True], ids=str)
+def test_a_time_that_is_none_is_refused_with_what_a_time_takes(client, time):
+    takes = "takes seconds since 1970, or an ISO-8601 date or time such as 2024-07-01T00:00:00Z"
+    listed = client.post("/v3/memories/", json={"filters": {"created_at": {"gte": time}}}, headers=ENV)
+    assert (listed.status_code, listed.json()["detail"]) == (400, f"created_at {takes}")
+    body = {"messages": [{"role": "user", "content": "tea"}], "user_id": "ann", "timestamp": time}
+    added = client.post("/v3/memories/add/", json=body, headers=ENV)
+    assert (added.status_code, added.json()["detail"]) == (422, f"timestamp cannot be used: {takes}")
 
 
 @pytest.mark.parametrize(
