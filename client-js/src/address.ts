@@ -1,11 +1,10 @@
 /** The address of the service, with the key and the namespace of the calls. */
 
+import { LONGEST_DELAY_MS } from "./time.js";
+
 export const DEFAULT_URL = "http://127.0.0.1:8900";
 const URL_VARIABLES = ["SOUVENIR_URL", "MEMORY_SERVER_URL"];
 const KEY_VARIABLE = "SOUVENIR_API_KEY";
-
-/** The longest timeout: the longest delay of a timer in JavaScript, in milliseconds. */
-const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 export interface Address {
   /** Without a slash at its end. */
@@ -38,7 +37,7 @@ export interface SouvenirOptions {
 export function addressOf(options: SouvenirOptions): Address {
   const timeoutMs = options.timeoutMs ?? 30_000;
   const maxRetries = options.maxRetries ?? 2;
-  if (!(timeoutMs > 0 && timeoutMs <= LONGEST_TIMEOUT_MS) || !(maxRetries >= 0)) {
+  if (!(timeoutMs > 0 && timeoutMs <= LONGEST_DELAY_MS) || !(maxRetries >= 0)) {
     throw new TypeError("timeoutMs must be above 0 and below 25 days, and maxRetries not below 0");
   }
   const named = options.serverUrl || URL_VARIABLES.map(environment).find(Boolean) || DEFAULT_URL;

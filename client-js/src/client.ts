@@ -4,7 +4,7 @@ import { addressOf, type Address, type SouvenirOptions } from "./address.js";
 import type { CallOptions, Output } from "./calls.js";
 import { TimedOut } from "./errors.js";
 import * as groups from "./generated/groups.js";
-import { sleep } from "./time.js";
+import { Deadline, LONGEST_DELAY_MS, sleep } from "./time.js";
 import { Transport } from "./transport.js";
 
 const UNFINISHED = new Set<string>(["queued", "running"]);
@@ -20,7 +20,7 @@ class Jobs extends groups.Jobs {
    * @throws TimedOut If it is still running then; it continues.
    */
   wait(jobId: string, options: CallOptions = {}): Promise<Output<"get_job">> {
-    return finished(() => this.get(jobId, { ...options, timeoutMs: undefined }), this.transport.address.url, options);
+    return finished((signal) => this.get(jobId, { signal }), this.transport.address.url, options);
   }
 }
 
@@ -32,21 +32,27 @@ class Extraction extends groups.Extraction {
    * @throws TimedOut If it is still running then; it continues.
    */
   wait(jobId: string, options: CallOptions = {}): Promise<Output<"get_extraction">> {
-    return finished(() => this.get(jobId, { ...options, timeoutMs: undefined }), this.transport.address.url, options);
+    return finished((signal) => this.get(jobId, { signal }), this.transport.address.url, options);
   }
 }
 
 async function finished<Job extends { status: string }>(
-  get: () => Promise<Job>,
+  get: (signal: AbortSignal) => Promise<Job>,
   url: string,
   { timeoutMs = WAIT_MS, signal }: CallOptions,
 ): Promise<Job> {
-  const end = performance.now() + timeoutMs;
-  for (let pauseMs = POLL_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_POLL_MS)) {
-    const job = await get();
-    if (!UNFINISHED.has(job.status)) return job;
-    if (performance.now() + pauseMs > end) throw new TimedOut(url, timeoutMs);
-    await sleep(pauseMs, signal);
+  const deadline = new Deadline(signal, Math.min(timeoutMs, LONGEST_DELAY_MS));
+  try {
+    for (let pauseMs = POLL_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_POLL_MS)) {
+      const job = await get(deadline.signal);
+      if (!UNFINISHED.has(job.status)) return job;
+      await sleep(pauseMs, deadline.signal);
+    }
+  } catch (error) {
+    if (deadline.isOver && !deadline.isAborted) throw new TimedOut(url, timeoutMs);
+    throw error;
+  } finally {
+    deadline.close();
   }
 }
 

@@ -1,5 +1,8 @@
 /** Waiting with a limit, and with a signal that ends the wait. */
 
+/** The longest delay of a timer in JavaScript, in milliseconds; a longer one would be none. */
+export const LONGEST_DELAY_MS = 2 ** 31 - 1;
+
 /** A signal that aborts after a time, or when another signal aborts. Times are in milliseconds. */
 export class Deadline {
   readonly #controller = new AbortController();

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest"
 import { flush, Souvenir, withMemory, type MemoryOptions } from "../src/index.js";
 import { freePort } from "./support/start-service.js";
 import { storedIn, teach } from "./support/stored.js";
+import { ScriptedServer } from "./support/scripted-server.js";
 import { startVendor, type Vendor } from "./support/vendor.js";
 
 const serverUrl = inject("serviceUrl");
@@ -283,6 +284,21 @@ describe("without a service", () => {
     }
     expect(await flush(openai, 200)).toEqual({ waiting: 6, dropped: 0 });
     expect(warn.mock.calls).toEqual([[expect.stringMatching(/continue without the memory of http.*context failed/)]]);
+    warn.mockRestore();
+  });
+
+  test("the model is called when another program answers at the address", async () => {
+    const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    for (const body of [{}, null, [], 5, { stable_prefix: "x" }, { stable_prefix: 5, volatile_tail: null }]) {
+      const other = await new ScriptedServer(() => ({ body })).start();
+      const openai = remembering("other program", { serverUrl: other.url });
+      const answer = await openai.chat.completions.create({ model: MODEL, messages: [QUESTION] });
+      expect(answer.choices[0]!.message.content).toBe("Noted.");
+      expect(lastBody().messages).toEqual([QUESTION]);
+      expect(warn.mock.lastCall).toEqual([expect.stringMatching(/context failed.*cannot be read: it is not a context/)]);
+      await flush(openai, 1_000);
+      await other.stop();
+    }
     warn.mockRestore();
   });
 

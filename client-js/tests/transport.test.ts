@@ -162,6 +162,16 @@ describe("wait", () => {
     server.replies.push(running, running);
     await expect(souvenir.extraction.wait("j1", { timeoutMs: 250 })).rejects.toThrow(TimedOut);
   });
+
+  test("a service that does not answer extends no wait, and the caller's signal ends it", async () => {
+    const patient = new Souvenir({ serverUrl: server.url, timeoutMs: 10_000 });
+    server.replies.push({ isSilent: true }, { isSilent: true });
+    await expect(patient.jobs.wait("j1", { timeoutMs: 100 })).rejects.toThrow("no answer within 100 ms");
+    const reason = new Error("changed my mind");
+    await expect(patient.jobs.wait("j1", { signal: abortedAt(server.requests.length + 1, reason) })).rejects.toBe(reason);
+    server.replies.push(running, { body: { id: "j1", status: "completed" } });
+    expect((await patient.jobs.wait("j1", { timeoutMs: Infinity })).status).toBe("completed");
+  });
 });
 
 describe("answers of others", () => {

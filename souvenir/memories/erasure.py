@@ -19,7 +19,7 @@ from souvenir.core.timestamps import utc_now
 from souvenir.core.types import JsonObject, Scope
 from souvenir.jobs.handler import RunningJob
 from souvenir.memories.engine import MemoryEngine
-from souvenir.memories.removals import clear, not_found
+from souvenir.memories.removals import clear, forget_extractions, not_found, parties_of
 from souvenir.store import pending_removals, tombstones
 from souvenir.store.admin.jobs import ERASE
 from souvenir.store.cascade import RemovedRows
@@ -105,6 +105,8 @@ class Erasure:
         found = self._find(selections)
         targets = [*found.stored, *found.in_backups]
         removed = RemovedRows()
+        if any(parties_of(selections)):
+            self._engine.write_rows(partial(forget_extractions, selections=selections))
         for first in range(0, len(targets), TARGETS_AT_ONCE):
             chosen = targets[first : first + TARGETS_AT_ONCE]
             step = self._engine.models.remove(
@@ -163,10 +165,15 @@ class Erasure:
             # Rows that were once in the source and have been moved since are not selected.
             with self._engine.namespace(Scope()) as (connection, _):
                 there -= set(pending_removals.present(connection, there))
-        if not here and not there:
+        if not here and not there and not self._is_learning_with(selections):
             raise not_found(selections[0])
         holding = [name for name, answer in answers if answer is None or answer[1] or not there.isdisjoint(answer[0])]
         return _Found(here, sorted(there), holding)
+
+    def _is_learning_with(self, selections: Sequence[Selection]) -> bool:
+        """Return whether an extraction has one of the users or sessions, which need not be stored yet."""
+        with self._engine.namespace(Scope()) as (connection, _):
+            return any(extractions.learning_with(connection, *party) for party in parties_of(selections))
 
     def _remove_rows(self, job: RunningJob, state: _State) -> _State:
         while True:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -211,6 +211,22 @@ def clear(engine: MemoryEngine, works: Collection[str]) -> bool:
     return True
 
 
+def forget_extractions(connection: Connection, selections: Sequence[Selection]) -> int:
+    """End the extractions of conversations with the selected users and sessions; return their number."""
+    return sum(
+        extractions.forget_learned_with(connection, namespace, party, name)
+        for namespace, party, name in parties_of(selections)
+    )
+
+
+def parties_of(selections: Sequence[Selection]) -> Iterator[tuple[str, extractions.Party, str]]:
+    """Yield the namespaces and names of the selected users and sessions."""
+    for selection in selections:
+        party = pending_removals.PARTIES.get(KINDS[selection.chooses])
+        if party is not None:
+            yield selection.namespace, party, str(selection.value)
+
+
 def _begin_clearing(connection: Connection, selection: Selection, work: str) -> RemovalStep:
     """Write the removal of the agent's namespace, and create another one for the agent, in one transaction."""
     agent = agents.find(connection, selection.namespace)
@@ -229,12 +245,11 @@ def _begin(connection: Connection, selection: Selection, work: str) -> RemovalSt
         raise AgentNotFound(selection.namespace)
     targets = resolve(connection, selection)
     kind = KINDS[selection.chooses]
-    if not targets or pending_removals.any_pending(connection, [target for target in targets if target.kind is kind]):
+    if pending_removals.any_pending(connection, [target for target in targets if target.kind is kind]):
         raise not_found(selection)
-    if kind in pending_removals.PARTIES:
-        extractions.forget_learned_with(
-            connection, selection.namespace, pending_removals.PARTIES[kind], str(selection.value)
-        )
+    # An extraction that waits would store its user and its session later.
+    if not forget_extractions(connection, [selection]) and not targets:
+        raise not_found(selection)
     begun = pending_removals.begin(connection, targets, work)
     if begun.gone:
         return begun

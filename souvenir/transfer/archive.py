@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -51,13 +52,20 @@ def export_archive(settings: Settings, path: Path, say: Say) -> None:
         store.require_sound()
         digest = hashlib.sha256()
         try:
-            with partial.open("wb") as file, store.reading():
+            # A file that a killed export left may be readable by others, or be a link that somebody placed.
+            partial.unlink(missing_ok=True)
+            with (
+                os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file,
+                store.reading(),
+            ):
                 for line in _lines(store, say):
                     digest.update(line)
                     file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
             store.require_alone()
+            # First, so that a kill leaves no archive without its signature.
+            signature = sign(settings, path, digest.digest())
             os.replace(partial, path)
         except OSError as error:
             raise StoreUnusable(
@@ -66,7 +74,6 @@ def export_archive(settings: Settings, path: Path, say: Say) -> None:
         finally:
             partial.unlink(missing_ok=True)
         sync(path.absolute().parent)
-    signature = sign(settings, path, digest.digest())
     say(f"{path} is the whole store, and {signature.path.name} its signature by the key {signature.public_key}")
 
 
@@ -74,12 +81,12 @@ def import_archive(settings: Settings, path: Path, say: Say, *, public_key: str 
     """Fill an empty store with an archive.
 
     :param public_key: The key that must have signed it; None for any.
-    :param unsigned: Accept one without a signature.
+    :param unsigned: Accept one without a signature, unless a key must have signed it.
     :raises InvalidRequest: If it is no archive, was changed, or was signed with another key.
     :raises StoreUnusable: If the store is not empty or cannot be written.
     """
     digest = _digest_of(path)
-    if not unsigned or signature_path(path).exists():
+    if not unsigned or public_key is not None or signature_path(path).exists():
         say(f"{path} was signed by the key {require_signed(path, digest, public_key)}")
     with path.open("rb") as file, opened(settings, is_target=True, work=_IMPORT) as store:
         reader = _Reader(path, file)
@@ -159,14 +166,18 @@ class _Reader:
                 f"{self._path} is of a release with the schema {found.get('schema')}, and this one has "
                 f"{SCHEMA_VERSION}; import it with that release, and upgrade then"
             )
-        counters: Mapping[str, int] = found["counters"]
+        counters = found.get("counters")
+        if not isinstance(counters, dict) or not all(map(_is_count, counters.values())):
+            raise self._broken("should have the greatest id of each table")
         return counters
 
     def pages(self, table: Table) -> Iterator[list[Row]]:
         """Yield the rows of the next table, which must be this one."""
         found = self._next()
-        if not isinstance(found, dict) or found.get("table") != table.name or found["columns"] != list(table.columns):
+        if not isinstance(found, dict) or found.get("table") != table.name:
             raise self._broken(f"should begin the table {table.name}")
+        if found.get("columns") != list(table.columns) or not _is_count(found.get("rows")):
+            raise self._broken(f"should have the columns of the table {table.name} and the number of its rows")
         page: list[Row] = []
         size = 0
         for _ in range(found["rows"]):
@@ -188,13 +199,16 @@ class _Reader:
         if not isinstance(found, list) or len(found) != columns:
             raise self._broken(f"should be a row of {columns} values")
         self.rows += 1
-        return tuple(_read(value) for value in found)
+        try:
+            return tuple(map(_read, found))
+        except (TypeError, ValueError) as error:
+            raise self._broken(f"has a value that no row has ({error})") from error
 
     def _next(self) -> Any:
         self._number += 1
         try:
             return json.loads(self._file.readline())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._broken("is no JSON") from error
 
     def _broken(self, what: str) -> InvalidRequest:
@@ -202,7 +216,23 @@ class _Reader:
 
 
 def _read(value: Any) -> Any:
-    return base64.b64decode(value["base64"]) if isinstance(value, dict) else value
+    """:raises TypeError, ValueError: If a database cannot store the value."""
+    match value:
+        case {"base64": str(content), **others} if not others:
+            return base64.b64decode(content, validate=True)
+        case bool() | list() | dict():
+            raise TypeError("neither a number nor a text nor null nor bytes")
+        case int() if not -(2**63) <= value < 2**63:
+            raise ValueError("an integer of more than 64 bits")
+        case float() if not math.isfinite(value):
+            raise ValueError("a number that is not finite")
+        case str():
+            value.encode()
+    return value
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**63
 
 
 def _fill(store: MovedStore, table: Table, reader: _Reader) -> int:

@@ -66,8 +66,8 @@ def require_signed(archive: Path, digest: bytes, public_key: str | None) -> str:
     path = signature_path(archive)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        signer, signature = content["public_key"], base64.b64decode(content["signature"])
-        Ed25519PublicKey.from_public_bytes(base64.b64decode(signer)).verify(signature, PREFIX + digest)
+        key, signature = (base64.b64decode(content[name], validate=True) for name in ("public_key", "signature"))
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, PREFIX + digest)
     except FileNotFoundError as error:
         raise InvalidRequest(
             f"{path} is missing; put the signature beside the archive, or accept one without it with --unsigned"
@@ -76,9 +76,10 @@ def require_signed(archive: Path, digest: bytes, public_key: str | None) -> str:
         raise InvalidRequest(f"{archive} is not as it was signed; export it again") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidRequest(f"{path} is no signature of an archive; export it again") from error
+    signer = base64.b64encode(key).decode()
     if public_key is not None and public_key != signer:
         raise InvalidRequest(f"{archive} was signed by the key {signer} and not by {public_key}; do not trust it")
-    return str(signer)
+    return signer
 
 
 def _own_key(folder: Path) -> Ed25519PrivateKey:

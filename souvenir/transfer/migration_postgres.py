@@ -114,7 +114,13 @@ class PostgresStore:
         with self._raw.cursor() as cursor, cursor.copy(statement.encode()) as copy:
             copy.set_types([_TYPES[kind] for kind in table.types])
             for row in rows:
-                copy.write_row(row)
+                try:
+                    copy.write_row(row)
+                except (TypeError, OverflowError) as error:
+                    raise StoreUnusable(
+                        f"PostgreSQL cannot store the row {table.named(row)}, because a value has not the type of its "
+                        f"column ({error}); correct or delete it in the source, and begin again with an empty database"
+                    ) from error
 
     def complete(self, counters: Mapping[str, int]) -> None:
         present = self.counters()

@@ -245,7 +245,7 @@ def _points(path: Path) -> list[Record]:
     try:
         points = _listed(path, json.loads(text))
     except json.JSONDecodeError:
-        points = [json.loads(line) for line in text.splitlines() if line.strip()]
+        points = [json.loads(line) for line in text.split("\n") if line.strip()]
     if not points or not all(isinstance(one, dict) and isinstance(one.get("payload"), dict) for one in points):
         raise _damaged(path, "it has no points with a payload")
     return [{"id": one.get("id"), **one["payload"], "vector": one.get("vector")} for one in points]

@@ -101,6 +101,27 @@ def test_the_default_user_is_that_of_the_session(client: TestClient, forget: Any
     assert memories(client) == []
 
 
+@FORGET
+@pytest.mark.parametrize("selector", [{"user": "ann"}, {"session_id": "s1"}])
+def test_an_extraction_that_waits_ends_with_its_user_and_session_before_they_are_stored(
+    start: Start, vendor: LLMVendor, forget: Any, selector: dict[str, str]
+):
+    client = start(extract_max_inflight=1, **vendor.settings("openai"))
+    client.post("/agents", json={"name": "bot9"})
+    vendor.replies.append(says({"facts": []}, waits=True))
+    jobs = [
+        client.post("/memory/extract", json={"messages": f"User: {text}", **more}, headers=BOT).json()["job_id"]
+        for text, more in [(GREEN, {}), (RED, {"user": "ann", "session": "s1"}), (BLUE, {"user": "ben"})]
+    ]
+    preview = client.post("/erase/preview", json={"selector": {"agent_name": "bot9", **selector}})
+    assert preview.json()["would_remove"]["memories"] == 0
+    assert set(forget(client, **selector).values()) == {0}
+    vendor.go_on.set()
+    assert [ended(client, job, headers=BOT)["status"] for job in jobs] == ["completed", "cancelled", "completed"]
+    assert memories(client) == [BLUE]
+    assert client.post("/erase/preview", json={"selector": {"agent_name": "bot9", **selector}}).status_code == 404
+
+
 def test_stored_turns_of_a_new_session_are_forgotten_with_it(client: TestClient):
     body = {"messages": f"User: {RED}", "store_messages": True}
     answer = client.post("/memory/extract", json=body, headers=BOT).json()

@@ -151,6 +151,14 @@ def test_topics_are_noted_and_go_when_the_text_goes(client: TestClient):
     assert "sensitive_topics" not in client.get(f"/memory/{memory['id']}", headers=AGENT).json()
 
 
+def test_topics_stay_unless_a_patch_names_them(client: TestClient):
+    path = f"/memory/{stored(client, 'Her hospital is new')['id']}"
+    client.patch(path, json={"metadata_patch": {"seen": 1}}, headers=AGENT)
+    assert client.get(path, headers=AGENT).json()["sensitive_topics"] == ["health"]
+    client.patch(path, json={"metadata_patch": {"sensitive_topics": []}}, headers=AGENT)
+    assert client.get(path, headers=AGENT).json()["sensitive_topics"] == []
+
+
 def test_a_rescan_applies_the_current_policy_to_stored_data(client: TestClient):
     memory = stored(client, f"write to {MAIL}", metadata={"note": f"or {MAIL}"})
     other = stored(client, "nothing to see")

@@ -49,6 +49,7 @@ MESSAGES: list[BaseMessage] = [
     ChatMessage(content="A line", role="narrator"),
     RemoveMessage(id="1"),
     HumanMessage(""),
+    AIMessage("\u200b"),
 ]
 
 
@@ -153,6 +154,7 @@ def test_a_retriever_returns_memories_as_documents(use, kind, service: RunningSe
         assert found.metadata["score"] > 0
         assert found.id == str(found.metadata["id"])
         assert await retriever.ainvoke(" ") == []
+        assert [one.id for one in await retriever.ainvoke("who leads billing? " * 1000)] == [found.id]
         assert len(await retriever_of(souvenir, agent=agent, k=1).ainvoke("Alice", k=2)) == 2
         assert await retriever_of(souvenir, agent=agent, min_score=1.0).ainvoke("zebra") == []
         names: RunnableLambda[list[Document], list[str]] = RunnableLambda(texts)

@@ -275,6 +275,58 @@ def test_what_cannot_be_stored_is_refused_with_one_sentence(store_of):
     assert store.search(()) == []
 
 
+def test_an_empty_label_is_a_label(store_of):
+    store, reference = store_of(), InMemoryStore()
+    puts: list[Op] = [PutOp(("u", ""), "k", {"n": 1}), PutOp(("",), "", {"n": 2}), PutOp(("u", "%"), "k", {"n": 3})]
+    searches: list[Op] = [SearchOp(one) for one in [("",), ("u", ""), ("u", "%"), ("u",), (), ("", "")]]
+    for one in (store, reference):
+        one.batch(puts)
+    assert plain_batch(store.batch(searches)) == plain_batch(reference.batch(searches))
+    assert store.list_namespaces() == reference.list_namespaces()
+
+
+def test_an_unpaired_surrogate_in_a_key_is_kept(store_of):
+    store = store_of()
+    store.put(("s",), "\ud800", {"n": 1})
+    assert [item.key for item in store.search(("s",))] == ["\ud800"]
+
+
+def test_a_text_without_visible_characters_is_not_searched_by(store_of):
+    store = store_of(fields=["text"])
+    store.put(("b",), "blank", {"text": "\u200b\x07"})
+    store.put(("b",), "tea", {"text": "green tea"})
+    assert [(item.key, item.score is None) for item in store.search(("b",), query="tea")] == [
+        ("tea", False),
+        ("blank", True),
+    ]
+
+
+def test_a_long_query_is_searched_for_by_its_beginning(store_of):
+    store = store_of()
+    store.put(("q",), "tea", {"text": "green tea"})
+    store.put(("q",), "car", {"text": "a car"})
+    assert store.search(("q",), query="green tea " * 2000)[0].key == "tea"
+
+
+def test_a_read_that_extends_the_life_of_an_item_is_no_change_of_it(store_of):
+    store = store_of()
+    store.put(("t",), "k", {"n": 1}, ttl=5)
+    first = store.get(("t",), "k")
+    assert [store.get(("t",), "k").updated_at, store.search(("t",))[0].updated_at] == [first.updated_at] * 2
+    store.put(("t",), "k", {"n": 2}, ttl=5)
+    assert store.get(("t",), "k").updated_at > first.updated_at
+
+
+def test_a_value_without_an_end_outlives_a_late_refresh_of_the_one_before(store_of, service: RunningService):
+    store = store_of("late-refresh", ttl=TTLConfig(omit_expired=True))
+    store.put(("t",), "k", {"n": 1}, ttl=5)
+    store.put(("t",), "k", {"n": 2})
+    with Souvenir(service.url, namespace="late-refresh") as souvenir:
+        [memory] = souvenir.memories.list(source="langgraph/t").memories
+        souvenir.memories.update(memory.id, metadata_patch={"expires_at": 1.0})
+    assert (store.get(("t",), "k").value, store.sweep_ttl()) == ({"n": 2}, 0)
+
+
 def test_a_long_value_is_stored_whole_and_searched_by_its_beginning(store_of):
     store = store_of()
     value = {"text": "word " * 12_000}

@@ -99,8 +99,18 @@ def test_the_synchronous_methods_work_again_and_again(souvenir: Souvenir):
 
 def test_messages_without_text_are_not_stored(souvenir: Souvenir):
     block = SouvenirMemoryBlock(souvenir, agent="blank")
-    asyncio.run(block.aput([ChatMessage(role="user", content="")], session_id="s"))
+    asyncio.run(block.aput([ChatMessage(role="user", content=one) for one in ("", "\u200b")], session_id="s"))
     with pytest.raises(NotFound):
         souvenir.sessions.messages("blank", "s")
     asyncio.run(block.aput([ChatMessage(role="user", content="Hello")], session_id="s"))
     assert [one.content for one in souvenir.sessions.messages("blank", "s")] == ["Hello"]
+
+
+def test_characters_that_cannot_be_stored_are_replaced_and_long_questions_truncated(souvenir: Souvenir):
+    souvenir.in_namespace("odd").memories.add(text="Alice leads billing", source="notes")
+    block = SouvenirMemoryBlock(souvenir, agent="odd")
+    odd = ChatMessage(role="user", content="Who leads\0billing\ud800?")
+    asyncio.run(block.aput([odd], session_id="s"))
+    assert [one.content for one in souvenir.sessions.messages("odd", "s")] == ["Who leads\ufffdbilling\ufffd?"]
+    for question in (odd, ChatMessage(role="user", content="Who leads billing? " * 4000)):
+        assert "Alice leads billing" in asyncio.run(block.aget([question]))

@@ -24,6 +24,8 @@ ITEMS: list[Any] = [
     {"role": "user", "content": [{"type": "input_text", "text": "Look"}, {"type": "input_image", "image_url": "x"}]},
     {"role": "developer", "content": "Answer in French"},
     {"role": "assistant", "content": ""},
+    {"role": "assistant", "content": "\u200b"},
+    {"role": "user", "content": "\x07"},
     {
         "id": "msg_1",
         "type": "message",
@@ -87,6 +89,15 @@ def test_a_session_answers_like_the_sdks_own(service: RunningService):
     with_session(service, "same", use)
 
 
+def test_each_of_several_callers_pops_another_item(service: RunningService):
+    async def use(session: SouvenirSession) -> list[Any]:
+        await session.add_items([{"role": "user", "content": str(n)} for n in range(5)])
+        return list(await asyncio.gather(*(session.pop_item() for _ in range(6))))
+
+    popped = with_session(service, "popped", use)
+    assert sorted(item["content"] if item else "none" for item in popped) == ["0", "1", "2", "3", "4", "none"]
+
+
 def test_an_item_keeps_the_order_of_its_fields(service: RunningService):
     async def use(session: SouvenirSession) -> list[Any]:
         await session.add_items(ITEMS)
@@ -129,6 +140,8 @@ def test_items_are_messages_of_the_agent(service: RunningService):
             ("user", "Look\n"),
             ("system", "Answer in French"),
             ("assistant", "(message)"),
+            ("assistant", "(message)"),
+            ("user", "(message)"),
             ("assistant", "Bonjour Alice"),
             ("assistant", 'weather({"city": "Nice"})'),
             ("assistant", "21.5 °C"),

@@ -141,9 +141,10 @@ def test_names_in_any_script_are_sent_unchanged(kind: str, service: RunningServi
 def test_an_export_is_imported_line_by_line(kind: str, service: RunningService):
     there, here = (Both(kind, service.url, namespace=f"{side}-{kind}") for side in ("there", "here"))
     for number in range(3):
-        there.ask("memories.add", text=f"Fact number {number}.", source="facts")
+        there.ask("memories.add", text=f"Fact\u2028number\x85{number}.\x1d\u2029", source="facts")
     header, *lines = list(there.ask("transfer.export_memories"))
     assert header["count"] == len(lines) == 3
+    assert [line["text"] for line in lines] == [f"Fact\u2028number\x85{number}.\x1d\u2029" for number in range(3)]
     sent = [json.dumps(line).encode() + b"\n" for line in (header, *lines)]
     assert here.ask("transfer.import_memories", sent).imported == 3
     assert here.ask("memories.count").count == 3

@@ -111,6 +111,13 @@ def test_non_text_parts_are_removed_and_results_belong_to_the_tool():
     assert all(text[part.start : part.end] == part.text for part in transcript.removed)
 
 
+def test_json_lines_end_with_line_feeds_only():
+    messages = [{"role": "user", "content": f"one\u2028two\x85three\u2029{number}"} for number in range(3)]
+    transcript = read("\r\n".join(json.dumps(message, ensure_ascii=False) for message in messages))
+    assert said(transcript) == said(read(json.dumps(messages)))
+    assert not transcript.removed
+
+
 def test_broken_json_lines_of_a_truncated_transcript_are_removed():
     lines = [json.dumps({"role": "user", "content": f"number {number}"}) for number in range(4)]
     transcript = read(lines[0][9:] + "\n" + "\n".join(lines) + "\n" + lines[0][:12])

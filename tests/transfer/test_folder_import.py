@@ -326,16 +326,20 @@ def test_points_of_qdrant_are_read(imported: Imported, tmp_path: Path, as_lines:
         {
             "id": f"5c56c793-69f3-4fbf-87e6-c4bf54c28c2{place}",
             "vector": {"dense": vector.tolist()} if place else vector.tolist(),
-            "payload": {"text": text, "source": "notes", "created_at": AT, "category": "fact"},
+            "payload": {"text": text, "source": "notes", "created_at": AT, "category": "fact\u2028"},
         }
         for place, (text, vector) in enumerate(zip(TEXTS, vectors_of(TEXTS), strict=True))
     ]
     points[1]["payload"]["links"] = [{"to_id": points[0]["id"], "type": "related_to", "created_at": AT}]
     path = tmp_path / "points.json"
-    path.write_text("\n".join(map(json.dumps, points)) if as_lines else json.dumps({"result": {"points": points}}))
+    path.write_text(
+        "\n".join(json.dumps(point, ensure_ascii=False) for point in points)
+        if as_lines
+        else json.dumps({"result": {"points": points}})
+    )
     assert "4 stored vectors are those of" in imported(path)
     first, second, *_ = imported.memories()
-    assert (second.text, second.metadata["category"]) == (TEXTS[1], "fact")
+    assert (second.text, second.metadata["category"]) == (TEXTS[1], "fact\u2028")
     assert [it.to_id for it in second.links] == [first.id]
 
 

@@ -24,7 +24,7 @@ export class Connection {
     private readonly souvenir: Souvenir,
   ) {
     const outage = new Outage(url);
-    this.contexts = new Contexts(outage);
+    this.contexts = new Contexts(url, outage);
     this.capture = new Capture(
       ({ agent, sessionId }, messages, key) =>
         souvenir.messages.addBatch({ agent_name: agent, session_id: sessionId, messages, idempotency_key: key }),

@@ -4,8 +4,9 @@
  * While the service fails, most calls make no request (`Outage`).
  */
 
+import { isRecord } from "../calls.js";
 import type { components } from "../generated/api.js";
-import { NotFound, Overloaded, SouvenirError } from "../errors.js";
+import { NotFound, Overloaded, SouvenirError, UnreadableAnswer } from "../errors.js";
 import { sleep } from "../time.js";
 import { prefaced } from "./messages.js";
 import type { Outage } from "./outages.js";
@@ -26,7 +27,10 @@ export interface Shown {
 export class Contexts {
   readonly #kept = new Map<string, Shown>();
 
-  constructor(private readonly outage: Outage) {}
+  constructor(
+    private readonly url: string,
+    private readonly outage: Outage,
+  ) {}
 
   /**
    * The context that was added for the question of a tool loop or of a repeated request; undefined otherwise.
@@ -57,6 +61,8 @@ export class Contexts {
     const limit = AbortSignal.timeout(timeoutMs);
     try {
       const context = await patiently(() => build(signal ? AbortSignal.any([limit, signal]) : limit), timeoutMs);
+      // Another program may answer at the address.
+      if (!isContext(context)) throw new UnreadableAnswer(this.url, "it is not a context");
       const tail = prefaced(context.volatile_tail, context.evidence === "none");
       return this.#answered(news, { stable: prefaced(context.stable_prefix), tail });
     } catch (error) {
@@ -83,6 +89,10 @@ export class Contexts {
     }
     return shown;
   }
+}
+
+function isContext(answer: unknown): boolean {
+  return isRecord(answer) && typeof answer["stable_prefix"] === "string" && typeof answer["volatile_tail"] === "string";
 }
 
 /** Ask an overloaded service again after the delay that it requests, as long as the caller waits. */

@@ -75,7 +75,7 @@ export class Memory {
     try {
       return run();
     } catch (error) {
-      console.warn(`${what} of agent ${this.place.agent} could not be captured`, error);
+      console.warn(`${what} of agent ${this.place.agent} could not be captured or added`, error);
       return undefined;
     }
   }
@@ -114,7 +114,9 @@ export class ModelCall {
       const build = (limit: AbortSignal) => connection.context(place, this.#query, maxTokens, timeoutMs, limit);
       shown = await connection.contexts.ask(this.#news, build, timeoutMs, signal);
     }
-    return shown?.stable || shown?.tail ? this.wire.placed(this.body, shown.stable, shown.tail) : undefined;
+    if (!shown?.stable && !shown?.tail) return undefined;
+    const { stable, tail } = shown;
+    return this.memory.guarded("A context", () => this.wire.placed(this.body, stable, tail));
   }
 
   /** An answer begins. */

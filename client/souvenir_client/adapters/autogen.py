@@ -14,6 +14,7 @@ from autogen_core.memory import Memory, MemoryContent, MemoryMimeType, MemoryQue
 from autogen_core.model_context import ChatCompletionContext
 from autogen_core.models import SystemMessage
 
+from souvenir_client.adapters.texts import MAX_QUERY_CHARACTERS
 from souvenir_client.aio.client import AsyncSouvenir
 from souvenir_client.records.common import MemoryRecord, SearchHit
 
@@ -22,7 +23,6 @@ __all__ = ["SouvenirMemory"]
 TEXTS = frozenset({MemoryMimeType.TEXT.value, MemoryMimeType.MARKDOWN.value})
 MIME_TYPE, CONTENT, METADATA = "autogen_mime_type", "autogen_content", "autogen_metadata"
 """Fields of the metadata."""
-MAX_QUERY_CHARACTERS = 10_000
 PAGE_SIZE = 1000
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-MAX_CONTENT_CHARACTERS = 50_000
+from souvenir_client.adapters.texts import MAX_TEXT_CHARACTERS, is_blank
 
 
 def message(role: str, content: str, kind: str, *, field: str, whole: Mapping[str, Any]) -> dict[str, Any]:
@@ -15,5 +15,5 @@ def message(role: str, content: str, kind: str, *, field: str, whole: Mapping[st
     :param kind: Stands for content without visible characters.
     :param whole: The framework's message, which is kept in this field of the metadata.
     """
-    text = content[:MAX_CONTENT_CHARACTERS]
-    return {"role": role, "content": text if text.strip() else f"({kind})", "metadata": {field: whole}}
+    text = content[:MAX_TEXT_CHARACTERS]
+    return {"role": role, "content": f"({kind})" if is_blank(text) else text, "metadata": {field: whole}}

@@ -2,7 +2,8 @@
 
 An item of the namespace `("users", "alice")` with the key `food` is the memory with the source
 `langgraph/users/alice/=food`. Characters that a path must not contain are percent-encoded, also `=` at the beginning
-of a label, so that the items of a namespace and those below it lie below one path, and no source stands for two items.
+of a label, and an empty label is `%`, so that the items of a namespace and those below it lie below one path, and no
+source stands for two items.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from urllib.parse import unquote
 
 from langgraph.store.base import MatchCondition, PutOp, SearchItem, TTLConfig, get_text_at_path
 
+from souvenir_client.adapters.texts import MAX_TEXT_CHARACTERS, is_blank
 from souvenir_client.records.common import MemoryRecord, SearchHit
 
 Namespace = tuple[str, ...]
@@ -26,8 +28,9 @@ Stored = MemoryRecord | SearchHit
 ENTITY_KEY = "item"
 """The key of every item within its source."""
 KEY_MARK = "="
+EMPTY_LABEL = "%"
+"""An empty segment would be no segment: the items of all namespaces."""
 MAX_SOURCE_CHARACTERS = 500
-MAX_TEXT_CHARACTERS = 50_000
 SECONDS_PER_MINUTE = 60.0
 ORDERS: Mapping[str, Callable[[Any, Any], Any]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 PLAIN = frozenset("-_.@:+ ")
@@ -70,12 +73,13 @@ class StoreConfig:
         return {
             "source": source,
             "key": ENTITY_KEY,
-            "text": text if text.strip() else source,
+            "text": source if is_blank(text) else text,
             "metadata": {
                 "value": value,
-                "indexed": bool(text.strip()),
+                "indexed": not is_blank(text),
                 "ttl_minutes": op.ttl,
                 "expires_at": None if op.ttl is None else expiry(op.ttl),
+                "written_at": None,
                 "protected": True,
                 "archived": False,
             },
@@ -93,11 +97,11 @@ class StoreConfig:
             return None
         labels = path.removeprefix(self.path).split("/")[1:]
         return SearchItem(
-            namespace=tuple(map(unquote, labels)),
-            key=unquote(key),
+            namespace=tuple(map(_decoded, labels)),
+            key=_decoded(key),
             value=memory.extra["value"],
             created_at=datetime.fromisoformat(memory.created_at),
-            updated_at=datetime.fromisoformat(memory.updated_at),
+            updated_at=datetime.fromisoformat(written_at(memory)),
             score=score,
         )
 
@@ -113,8 +117,19 @@ def expiry(minutes: float) -> float:
 
 
 def is_expired(memory: Stored) -> bool:
-    expires_at = memory.extra.get("expires_at")
+    # Without a time to live, the end is that of an earlier value, which was read while this one was written.
+    expires_at = None if memory.extra.get("ttl_minutes") is None else memory.extra.get("expires_at")
     return expires_at is not None and float(expires_at) <= time.time()
+
+
+def refreshed(memory: Stored, minutes: float) -> dict[str, Any]:
+    """The change of the metadata of an item that was read; the time of its value stays."""
+    return {"expires_at": expiry(minutes), "written_at": written_at(memory)}
+
+
+def written_at(memory: Stored) -> str:
+    """When the value was written: the last change of the memory, but for refreshed times to live."""
+    return str(memory.extra.get("written_at") or memory.updated_at)
 
 
 def matches(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
@@ -131,7 +146,7 @@ def namespaces_of(
 
 
 def _segment(label: str) -> str:
-    encoded = _encoded(label)
+    encoded = _encoded(label) or EMPTY_LABEL
     return "%3D" + encoded[1:] if encoded.startswith(KEY_MARK) else encoded
 
 
@@ -145,6 +160,10 @@ def _encoded(text: str) -> str:
     if not kept.strip(". ") or kept != kept.strip():
         return "".join(_percent(char.encode()) if char in ". " else char for char in kept)
     return kept
+
+
+def _decoded(segment: str) -> str:
+    return "" if segment == EMPTY_LABEL else unquote(segment, errors="surrogatepass")
 
 
 def _percent(encoded: bytes) -> str:

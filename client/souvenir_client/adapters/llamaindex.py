@@ -15,9 +15,10 @@ from llama_index.core.memory import BaseMemoryBlock
 from pydantic import PrivateAttr
 
 from souvenir_client.adapters.batches import batches
-from souvenir_client.adapters.history_messages import MAX_CONTENT_CHARACTERS
+from souvenir_client.adapters.texts import MAX_TEXT_CHARACTERS, is_blank
 from souvenir_client.calls import NOT_SENT
 from souvenir_client.errors import NotFound
+from souvenir_client.interception.messages import storable
 from souvenir_client.sync.client import Souvenir
 
 __all__ = ["SouvenirMemoryBlock"]
@@ -55,8 +56,8 @@ class SouvenirMemoryBlock(BaseMemoryBlock[str]):
         self._max_tokens = max_tokens
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        asked = [one.content for one in messages or () if one.role.value == "user" and (one.content or "").strip()]
-        return await asyncio.to_thread(self._context, asked[-1]) if asked and asked[-1] else ""
+        asked = [text for one in messages or () if one.role.value == "user" and (text := _text(one))]
+        return await asyncio.to_thread(self._context, asked[-1]) if asked else ""
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         await asyncio.to_thread(self._store, messages)
@@ -74,8 +75,7 @@ class SouvenirMemoryBlock(BaseMemoryBlock[str]):
     def _store(self, messages: list[ChatMessage]) -> None:
         sessions: dict[str | None, list[dict[str, Any]]] = {}
         for one in messages:
-            text = (one.content or "")[:MAX_CONTENT_CHARACTERS]
-            if text.strip():
+            if text := _text(one):
                 stored = {"role": ROLES.get(one.role.value, "assistant"), "content": text}
                 if self._user is not None:
                     stored["user"] = self._user
@@ -87,3 +87,9 @@ class SouvenirMemoryBlock(BaseMemoryBlock[str]):
                     session_id=NOT_SENT if session_id is None else session_id,
                     messages=batch,
                 )
+
+
+def _text(one: ChatMessage) -> str:
+    """The text of a message as it can be stored; "" if it has none."""
+    text = storable((one.content or "")[:MAX_TEXT_CHARACTERS])
+    return "" if is_blank(text) else text

@@ -54,7 +54,7 @@ class AsyncTransport:
     async def lines(self, call: Call[Any]) -> AsyncIterator[dict[str, Any]]:
         """Stream the lines of an NDJSON answer; never retried."""
         async with self._streamed(call) as response:
-            async for line in response.aiter_lines():
+            async for line in _lines_of(response):
                 if line:
                     yield line_of(call, line, self.address)
 
@@ -62,7 +62,7 @@ class AsyncTransport:
         """Stream the events of an answer, as `id`, `type` and `data`; never retried."""
         async with self._streamed(call) as response:
             fields: dict[str, str] = {}
-            async for line in response.aiter_lines():
+            async for line in _lines_of(response):
                 name, _, value = line.partition(": ")
                 if line:
                     fields[name] = value
@@ -97,6 +97,19 @@ class AsyncTransport:
     def _request(self, call: Call[Any], timeout_s: float) -> httpx.Request:
         content = None if call.content is None or isinstance(call.content, bytes) else _parts(call.content)
         return self.http.build_request(**request_of(call, self.address, content), timeout=timeout_s)
+
+
+async def _lines_of(response: httpx.Response) -> AsyncIterator[str]:
+    """The lines as JSON lines and server-sent events end them: texts may contain the other line breaks of Unicode."""
+    begun: list[bytes] = []
+    async for piece in response.aiter_bytes():
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
+            yield b"".join([*begun, end]).removesuffix(b"\r").decode(errors="replace")
+            begun = []
+        begun.append(rest)
+    if last := b"".join(begun):
+        yield last.decode(errors="replace")
 
 
 async def _parts(content: Iterable[bytes]) -> AsyncIterator[bytes]:

@@ -55,7 +55,7 @@ class Transport:
     def lines(self, call: Call[Any]) -> Iterator[dict[str, Any]]:
         """Stream the lines of an NDJSON answer; never retried."""
         with self._streamed(call) as response:
-            for line in response.iter_lines():
+            for line in _lines_of(response):
                 if line:
                     yield line_of(call, line, self.address)
 
@@ -63,7 +63,7 @@ class Transport:
         """Stream the events of an answer, as `id`, `type` and `data`; never retried."""
         with self._streamed(call) as response:
             fields: dict[str, str] = {}
-            for line in response.iter_lines():
+            for line in _lines_of(response):
                 name, _, value = line.partition(": ")
                 if line:
                     fields[name] = value
@@ -98,6 +98,19 @@ class Transport:
     def _request(self, call: Call[Any], timeout_s: float) -> httpx.Request:
         content = None if call.content is None or isinstance(call.content, bytes) else _parts(call.content)
         return self.http.build_request(**request_of(call, self.address, content), timeout=timeout_s)
+
+
+def _lines_of(response: httpx.Response) -> Iterator[str]:
+    """The lines as JSON lines and server-sent events end them: texts may contain the other line breaks of Unicode."""
+    begun: list[bytes] = []
+    for piece in response.iter_bytes():
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
+            yield b"".join([*begun, end]).removesuffix(b"\r").decode(errors="replace")
+            begun = []
+        begun.append(rest)
+    if last := b"".join(begun):
+        yield last.decode(errors="replace")
 
 
 def _parts(content: Iterable[bytes]) -> Iterator[bytes]:

@@ -98,7 +98,7 @@ def _read_lines(text: str) -> tuple[list[TranscriptTurn], list[RemovedPart]] | N
     nodes: list[_Node] = []
     broken: list[RemovedPart] = []
     at = 0
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     most_broken = sum(not line.isspace() for line in lines) // 2
     for line in lines:
         if len(broken) > most_broken:
@@ -114,6 +114,11 @@ def _read_lines(text: str) -> tuple[list[TranscriptTurn], list[RemovedPart]] | N
         return None
     turns, removed = _read(text, nodes)
     return turns, sorted([*removed, *broken], key=lambda part: part.start)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines with their ends. JSON lines end with a line feed, and texts may contain Unicode's other line breaks."""
+    return [line for line in re.split("(?<=\n)", text) if line]
 
 
 def _messages(root: _Node) -> list[_Node] | None:
@@ -285,7 +290,7 @@ def redacted(text: str, policy: AppliedPolicy) -> str:
         return "".join(_values(text, policy))
     if read_json(text) is None:
         return policy.text(text)
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     return "".join("".join(_values(line, policy)) if is_json(line) else policy.text(line) for line in lines)
 
 

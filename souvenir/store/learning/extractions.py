@@ -430,15 +430,23 @@ def forget_transcripts(connection: Connection, namespace: str) -> None:
     _forget(connection, "SELECT job_id FROM extractions WHERE namespace = ?", namespace)
 
 
-def forget_learned_with(connection: Connection, namespace: str, party: Party, name: str) -> None:
-    """Blank transcripts and ledgers of conversations with a user or session, and cancel unfinished ones."""
-    _forget(
-        connection,
+def learning_with(connection: Connection, namespace: str, party: Party, name: str) -> list[str]:
+    """Return the ids of extractions of conversations with a user or session, who need not be stored yet."""
+    query = (
         "SELECT job_id FROM extractions WHERE namespace = ? "
-        f"AND EXISTS (SELECT 1 FROM json_each(options, '$.{LEARNED_WITH}.{party.value}') WHERE atom = ?)",
-        namespace,
-        name,
+        f"AND EXISTS (SELECT 1 FROM json_each(options, '$.{LEARNED_WITH}.{party.value}') WHERE atom = ?)"
     )
+    return list(select(connection, str, query, (namespace, name)))
+
+
+def forget_learned_with(connection: Connection, namespace: str, party: Party, name: str) -> int:
+    """Blank transcripts and ledgers of conversations with a user or session, and cancel unfinished ones.
+
+    :return: The number of these extractions.
+    """
+    job_ids = learning_with(connection, namespace, party, name)
+    forget_jobs(connection, job_ids)
+    return len(job_ids)
 
 
 def _forget(connection: Connection, query: str, *parameters: str) -> None:

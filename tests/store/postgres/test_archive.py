@@ -160,6 +160,31 @@ def test_small_pages_change_nothing(made: Path, tmp_path: Path, monkeypatch: pyt
     assert (tmp_path / "again.jsonl").read_bytes() == made.read_bytes()
 
 
+def test_a_value_of_another_type_than_its_column_is_named_if_postgresql_refuses_it(
+    copied: Path, url: str, tmp_path: Path
+):
+    change_lines(copied, lambda lines: [*lines[:2], b'["x"' + lines[2][lines[2].index(b",") :], *lines[3:]])
+    in_postgres = Settings(data_dir=tmp_path / "replica", database_url=SecretStr(url))
+    with pytest.raises(StoreUnusable, match="PostgreSQL cannot store the row"):
+        import_archive(in_postgres, copied, print, public_key=None, unsigned=True)
+
+
+def test_a_file_that_a_killed_export_left_is_replaced_by_a_private_one(stored: Path, tmp_path: Path):
+    (tmp_path / "others").write_text("")
+    (tmp_path / "all.jsonl.partial").symlink_to(tmp_path / "others")
+    export(stored, tmp_path / "all.jsonl")
+    assert (tmp_path / "all.jsonl").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "others").read_text() == ""
+
+
+def test_an_archive_without_its_signature_never_stands(stored: Path, tmp_path: Path):
+    folder = Path(shutil.copytree(stored, tmp_path / "source"))
+    (folder / KEY_NAME).write_text("no key")
+    with pytest.raises(StoreUnusable, match=r"The key .* cannot be read"):
+        export(folder, tmp_path / "all.jsonl")
+    assert list(tmp_path.glob("all*")) == []
+
+
 # --- the signature ---------------------------------------------------------------------------------------------------
 
 
@@ -194,6 +219,22 @@ def test_an_archive_without_its_signature_needs_a_word(copied: Path, tmp_path: P
     assert fill(tmp_path / "new", copied, unsigned=True)[-1].endswith("all compared")
 
 
+def test_a_demanded_key_needs_a_signature_even_if_others_do_not(copied: Path, tmp_path: Path):
+    key = json.loads(signature_of(copied).read_text())["public_key"]
+    signature_of(copied).unlink()
+    with pytest.raises(InvalidRequest, match="is missing"):
+        fill(tmp_path / "new", copied, public_key=key, unsigned=True)
+    assert not (tmp_path / "new").exists()
+
+
+def test_characters_that_base64_ignores_are_refused_in_a_signature(copied: Path, tmp_path: Path):
+    content = json.loads(signature_of(copied).read_text())
+    content["public_key"] = "\x1b[" + content["public_key"]
+    signature_of(copied).write_text(json.dumps(content))
+    with pytest.raises(InvalidRequest, match="is no signature"):
+        fill(tmp_path / "new", copied)
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"public_key": 7, "signature": ""}', "\0"])
 def test_what_is_no_signature_is_refused(copied: Path, tmp_path: Path, content: str):
     signature_of(copied).write_text(content)
@@ -211,6 +252,11 @@ def test_what_is_no_signature_is_refused(copied: Path, tmp_path: Path, content: 
         (lambda lines: [lines[0].replace(b'"schema":', b'"schema":1'), *lines[1:]], "with the schema"),
         (lambda lines: [b"[1]", *lines[1:]], "no archive"),
         (lambda lines: [b"", *lines], "no JSON"),
+        (lambda lines: [lines[0].replace(b'"counters":', b'"counts":'), *lines[1:]], "the greatest id of each table"),
+        (
+            lambda lines: [lines[0].replace(b'"memories":', b'"memories":-'), *lines[1:]],
+            "the greatest id of each table",
+        ),
     ],
 )
 def test_what_is_no_archive_leaves_the_store_empty(copied: Path, tmp_path: Path, change: Any, part: str):
@@ -228,6 +274,22 @@ def test_what_is_no_archive_leaves_the_store_empty(copied: Path, tmp_path: Path,
         (lambda lines: [*lines[:-1], b'{"end":1}'], "should be the end"),
         (lambda lines: [*lines[:1], *lines[2:]], "should begin the table"),
         (lambda lines: [*lines[:2], b"[1,2,3]", *lines[3:]], "should be a row"),
+        (lambda lines: [*lines[:2], b"[" * 100_000, *lines[3:]], "is no JSON"),
+        (lambda lines: [lines[0], lines[1].replace(b'"rows":', b'"rows":0.'), *lines[2:]], "number of its rows"),
+        (lambda lines: [lines[0], lines[1].replace(b'"rows"', b'"row"'), *lines[2:]], "number of its rows"),
+        *(
+            (lambda lines, value=value: [*lines[:2], b"[" + value + lines[2][lines[2].index(b",") :], *lines[3:]], part)
+            for value, part in [
+                (b"true", "a value that no row has"),
+                (b"[]", "a value that no row has"),
+                (b'{"base64":5}', "a value that no row has"),
+                (b'{"base64":"AAA"}', "a value that no row has"),
+                (b'{"base64":"AA!!A="}', "a value that no row has"),
+                (b"1e999", "a value that no row has"),
+                (b"9223372036854775808", "an integer of more than 64 bits"),
+                (b'"\\ud800"', "a value that no row has"),
+            ]
+        ),
     ],
 )
 def test_no_service_uses_the_part_of_a_broken_archive(copied: Path, tmp_path: Path, change: Any, part: str):

@@ -7,7 +7,7 @@ from typing import Any
 
 from souvenir_client.adapters.batches import batches
 from souvenir_client.aio.client import AsyncSouvenir
-from souvenir_client.errors import NotFound
+from souvenir_client.errors import NotFound, SouvenirError
 from souvenir_client.records.common import JobAccepted, MessageRecord
 
 PAGE_SIZE = 1000
@@ -63,21 +63,25 @@ class AsyncHistory:
             await self._souvenir.messages.add_batch(agent_name=self._agent, session_id=self._session_id, messages=batch)
 
     async def pop(self) -> MessageRecord | None:
-        """Erase the newest message and return it."""
-        found = await self.last(1)
-        if not found:
-            return None
-        await self._erase(message_ids=[found[0].id])
-        return found[0]
+        """Erase the newest message and return it; of several callers, each gets another one."""
+        while found := await self.last(1):
+            if await self._erase(message_ids=[found[0].id]):
+                return found[0]
+        return None
 
     async def clear(self) -> None:
         """Erase the session with its messages and what was learned from it."""
         await self._erase(session_id=self._session_id)
 
-    async def _erase(self, **selected: object) -> None:
+    async def _erase(self, **selected: object) -> bool:
+        """Return whether this call erased messages, and not another one before it."""
         try:
             answer = await self._souvenir.privacy.erase(selector={"agent_name": self._agent, **selected}, confirm=True)
         except NotFound:
-            return
-        if isinstance(answer, JobAccepted):
-            await self._souvenir.jobs.wait(answer.job_id)
+            return False
+        if not isinstance(answer, JobAccepted):
+            return answer.removed.messages > 0
+        job = await self._souvenir.jobs.wait(answer.job_id)
+        if job.result is None:
+            raise SouvenirError(f"The erasure {job.id} is {job.status}: {job.error}")
+        return bool(job.result["removed"]["messages"])

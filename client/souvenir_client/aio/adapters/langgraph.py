@@ -11,11 +11,12 @@ from souvenir_client.adapters.langgraph_items import (
     Namespace,
     StoreConfig,
     Stored,
-    expiry,
     is_expired,
     matches,
     namespaces_of,
+    refreshed,
 )
+from souvenir_client.adapters.texts import MAX_QUERY_CHARACTERS
 from souvenir_client.aio.client import AsyncSouvenir
 from souvenir_client.errors import NotFound
 from souvenir_client.records.common import MemoryRecord, SearchHit
@@ -96,7 +97,7 @@ class AsyncStoreOperations:
         """The best indexed items; a filter is applied to as many as one search can return."""
         wanted = MOST_RANKED if op.filter else min(MOST_RANKED, op.offset + op.limit)
         answer = await self._memories.search(
-            query=op.query or "",
+            query=(op.query or "")[:MAX_QUERY_CHARACTERS],
             k=max(wanted, 1),
             source_prefix=self._config.prefix(op.namespace_prefix),
             source_boundary=True,
@@ -155,6 +156,6 @@ class AsyncStoreOperations:
             minutes = memory.extra.get("ttl_minutes")
             if minutes is not None:
                 try:
-                    await self._memories.update(memory.id, metadata_patch={"expires_at": expiry(float(minutes))})
+                    await self._memories.update(memory.id, metadata_patch=refreshed(memory, float(minutes)))
                 except NotFound:
                     continue

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from souvenir_client.adapters.batches import batches
-from souvenir_client.errors import NotFound
+from souvenir_client.errors import NotFound, SouvenirError
 from souvenir_client.records.common import JobAccepted, MessageRecord
 from souvenir_client.sync.client import Souvenir
 
@@ -64,21 +64,25 @@ class History:
             self._souvenir.messages.add_batch(agent_name=self._agent, session_id=self._session_id, messages=batch)
 
     def pop(self) -> MessageRecord | None:
-        """Erase the newest message and return it."""
-        found = self.last(1)
-        if not found:
-            return None
-        self._erase(message_ids=[found[0].id])
-        return found[0]
+        """Erase the newest message and return it; of several callers, each gets another one."""
+        while found := self.last(1):
+            if self._erase(message_ids=[found[0].id]):
+                return found[0]
+        return None
 
     def clear(self) -> None:
         """Erase the session with its messages and what was learned from it."""
         self._erase(session_id=self._session_id)
 
-    def _erase(self, **selected: object) -> None:
+    def _erase(self, **selected: object) -> bool:
+        """Return whether this call erased messages, and not another one before it."""
         try:
             answer = self._souvenir.privacy.erase(selector={"agent_name": self._agent, **selected}, confirm=True)
         except NotFound:
-            return
-        if isinstance(answer, JobAccepted):
-            self._souvenir.jobs.wait(answer.job_id)
+            return False
+        if not isinstance(answer, JobAccepted):
+            return answer.removed.messages > 0
+        job = self._souvenir.jobs.wait(answer.job_id)
+        if job.result is None:
+            raise SouvenirError(f"The erasure {job.id} is {job.status}: {job.error}")
+        return bool(job.result["removed"]["messages"])

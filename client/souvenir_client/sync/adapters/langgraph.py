@@ -12,11 +12,12 @@ from souvenir_client.adapters.langgraph_items import (
     Namespace,
     StoreConfig,
     Stored,
-    expiry,
     is_expired,
     matches,
     namespaces_of,
+    refreshed,
 )
+from souvenir_client.adapters.texts import MAX_QUERY_CHARACTERS
 from souvenir_client.errors import NotFound
 from souvenir_client.records.common import MemoryRecord, SearchHit
 from souvenir_client.sync.client import Souvenir
@@ -97,7 +98,7 @@ class StoreOperations:
         """The best indexed items; a filter is applied to as many as one search can return."""
         wanted = MOST_RANKED if op.filter else min(MOST_RANKED, op.offset + op.limit)
         answer = self._memories.search(
-            query=op.query or "",
+            query=(op.query or "")[:MAX_QUERY_CHARACTERS],
             k=max(wanted, 1),
             source_prefix=self._config.prefix(op.namespace_prefix),
             source_boundary=True,
@@ -156,6 +157,6 @@ class StoreOperations:
             minutes = memory.extra.get("ttl_minutes")
             if minutes is not None:
                 try:
-                    self._memories.update(memory.id, metadata_patch={"expires_at": expiry(float(minutes))})
+                    self._memories.update(memory.id, metadata_patch=refreshed(memory, float(minutes)))
                 except NotFound:
                     continue

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from souvenir_client.adapters.texts import MAX_QUERY_CHARACTERS
 from souvenir_client.calls import NOT_SENT
 from souvenir_client.records.common import SearchHit
 from souvenir_client.sync.client import Souvenir
@@ -32,12 +33,13 @@ class Retrieval:
     def search(self, query: str, k: int | None = None) -> list[SearchHit]:
         """The memories, best first; none for a query without visible characters.
 
+        :param query: Only the first 10,000 characters are used.
         :param k: Replaces the number of the constructor.
         """
         if not query.strip():
             return []
         answer = self._memories.search(
-            query=query,
+            query=query[:MAX_QUERY_CHARACTERS],
             k=self._k if k is None else k,
             source_prefix=self._source,
             source_boundary=True,
