@@ -45,6 +45,7 @@ class Request:
     path: str
     headers: Mapping[str, str]
     body: dict[str, Any]
+    content: bytes = b""
 
 
 Asked = TypeVar("Asked", bound=Request)
@@ -120,7 +121,7 @@ class Server(Generic[Asked]):
             body = dict(parse_qsl(content.decode()))
         else:
             body = json.loads(content or b"{}")
-        request = self._request(handler.path, headers, body)
+        request = self._request(handler.path, headers, body, content)
         with self._changing:
             self.requests.append(request)
             queued = self.replies.popleft() if self.replies else None

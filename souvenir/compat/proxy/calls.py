@@ -6,7 +6,6 @@ Nothing here may fail the call: whatever happens, it goes on without memory.
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 import structlog
 
 from souvenir.compat.proxy.answers import HeardAnswer
+from souvenir.compat.proxy.json_bodies import JsonBody
 from souvenir.compat.proxy.kept_contexts import KeptContexts, Shown, policy_of
 from souvenir.compat.proxy.places import Place
 from souvenir.compat.proxy.wires import Turn, Wire
@@ -72,7 +72,7 @@ class AnsweredSessions:
 
 
 class ModelCall:
-    """:param body: The request, with the name that the vendor gave the model.
+    """:param body: The request. :param sent: Its values, with the name that the vendor gave the model.
 
     :param max_results: Returns the maximum number of messages and memories in the context, None for no limit, or
         raises `AccessLimited`; called on a thread.
@@ -81,7 +81,8 @@ class ModelCall:
     def __init__(
         self,
         wire: Wire,
-        body: Mapping[str, Any],
+        body: JsonBody,
+        sent: Mapping[str, Any],
         place: Place,
         turns: Sequence[Turn],
         prefixes: KnownPrefixes,
@@ -89,7 +90,8 @@ class ModelCall:
     ) -> None:
         self.place = place
         self._wire = wire
-        self._body = body
+        self.size = len(body.content)
+        self._request: tuple[JsonBody, Mapping[str, Any]] | None = (body, sent)
         self._max_results = max_results
         said = (turn.content for turn in reversed(turns) if turn.role == "user" and turn.content.strip())
         self._query = storable(cut(next(said, ""), MAX_CONTENT_CHARS))
@@ -112,10 +114,23 @@ class ModelCall:
             kept.keep(self.news, found)
         return found
 
-    def placed(self, shown: Shown) -> bytes:
-        """Return the request with the context in it; to be called once, since the request is not kept."""
-        body, self._body = self._body, {}
-        return written(self._wire.placed(body, shown.stable, shown.tail))
+    def request(self, shown: Shown | None) -> tuple[bytes, str]:
+        """Return the request with the context in it, and what `CONTEXT_HEADER` says of it.
+
+        To be called once, since the request is not kept.
+        """
+        if self._request is None:
+            raise RuntimeError("The request was sent already")
+        (body, sent), self._request = self._request, None
+        if shown is None:
+            return body.replaced(sent), "unavailable"
+        if not (shown.stable or shown.tail):
+            return body.replaced(sent), "none"
+        try:
+            return body.replaced(self._wire.placed(sent, shown.stable, shown.tail)), "added"
+        except (ValueError, RecursionError) as error:
+            log.warning("proxied_call_without_context", agent=self.place.scope.namespace, reason=type(error).__name__)
+            return body.replaced(sent), "unavailable"
 
     def begin_answer(self) -> None:
         self.news.note(RequestState.ANSWERING)
@@ -168,11 +183,3 @@ class ModelCall:
         except Exception as error:  # the boundary to the call, which goes on without memory
             log.error("proxied_context_failed", agent=self.place.scope.namespace, exc_info=error)
         return None
-
-
-def written(body: Mapping[str, Any]) -> bytes:
-    """The JSON of a body, in ASCII: a string may hold half of a character.
-
-    :raises ValueError: If it holds a number that JSON has no form for.
-    """
-    return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()

@@ -8,7 +8,6 @@ them; the events of a stream are passed on as they come, and only its end waits.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,8 +23,9 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from souvenir.compat.proxy.answers import HeardAnswer
-from souvenir.compat.proxy.calls import AnsweredSessions, ModelCall, written
-from souvenir.compat.proxy.kept_contexts import KeptContexts, Shown
+from souvenir.compat.proxy.calls import AnsweredSessions, ModelCall
+from souvenir.compat.proxy.json_bodies import JsonBody
+from souvenir.compat.proxy.kept_contexts import KeptContexts
 from souvenir.compat.proxy.places import SESSION_HEADER, agent_of, conversation_of, place_of
 from souvenir.compat.proxy.storing import Course, Said, Storing
 from souvenir.compat.proxy.vendors import PROXIED_HEADER, VendorEndpoint, for_caller, vendor_of, without_keys
@@ -53,6 +53,8 @@ CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 600.0
 """Maximum wait for the next byte of an answer, as long as the vendors' own clients wait."""
 STORING_TIMEOUT_S = 1.0
+MAX_INLINE_BYTES = 64 * 1024
+"""A context is put into a smaller request on the event loop, in less time than another thread takes to begin."""
 MAX_STATUS = 599
 CALLER_SHARE = 0.75
 """Share of the calls in progress that one caller may have."""
@@ -125,7 +127,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """:param content: The body to send without context. :param call: None if it is no call of a model.
+    """:param content: The body to send, unless there is a call. :param call: None if it is no call of a model.
 
     :param course: What the messages of the call continue.
     """
@@ -198,11 +200,16 @@ class ProxiedAnswer(Response):
         content, call, course = prepared.content, prepared.call, prepared.course
         added, stored = "", None
         if call is not None:
+            # While the context is searched, so that only the answer is left to be stored when it is there.
+            stored = self._put_question(call, course)
             try:
                 shown = await call.shown(proxy.service, self._caller, proxy.contexts)
             finally:
-                stored = self._put_question(call, course)
-            content, added = await proxy.service.threads.run(_placed, call, shown, content)
+                course.searched.set()
+            if call.size > MAX_INLINE_BYTES:
+                content, added = await proxy.service.threads.run(call.request, shown)
+            else:
+                content, added = call.request(shown)
         query = request.scope["query_string"]
         address = f"{vendor.base_url}{self._path.removeprefix('/v1')}"
         url = httpx2.URL(address, query=query) if query else httpx2.URL(address)
@@ -247,6 +254,7 @@ class ProxiedAnswer(Response):
 
     def _put_abandoned(self, work: asyncio.Future[_Prepared]) -> None:
         if work.exception() is None and (call := work.result().call) is not None:
+            work.result().course.searched.set()
             self._put_question(call, work.result().course)
 
     def _put_question(self, call: ModelCall, course: Course) -> asyncio.Task[None] | None:
@@ -266,37 +274,35 @@ class ProxiedAnswer(Response):
         :raises SouvenirError: If the caller may not use the agent, or a header is invalid.
         """
         try:
-            sent = json.loads(body) if body else None
+            read = JsonBody(body) if body else None
         except (ValueError, RecursionError):
-            sent = None
-        model = sent.get("model") if isinstance(sent, dict) else None
+            read = None
+        model = "" if read is None else read.values.get("model")
         own: Scope = self._request.scope["state"]["scope"]
         if self._request.method == "GET":
             return _Prepared(body)
         scope, name = agent_of(self._request, own, model if isinstance(model, str) else "")
         self._request.state.namespace = scope.namespace
-        if not isinstance(sent, dict):
+        if read is None:
             return _Prepared(body)
         try:
-            if name and name != model:
-                sent = {**sent, "model": name}
-                body = written(sent)
-            call = self._call_of(sent, scope)
-            return _Prepared(body) if call is None else _Prepared(body, call, self._course_of(call))
+            sent = {**read.values, "model": name} if name and name != model else read.values
+            call = self._call_of(read, sent, scope)
+            return _Prepared(read.replaced(sent)) if call is None else _Prepared(b"", call, self._course_of(call))
         except SouvenirError:
             raise
         except Exception as error:  # the boundary to the call, which goes on without memory
             log.error("proxied_call_not_read", agent=scope.namespace, exc_info=error)
             return _Prepared(body)
 
-    def _call_of(self, sent: Mapping[str, Any], scope: Scope) -> ModelCall | None:
+    def _call_of(self, read: JsonBody, sent: Mapping[str, Any], scope: Scope) -> ModelCall | None:
         wire = wire_of(self._path, sent)
         if wire is None:
             return None
         turns = wire.turns(sent)
         continued = conversation_of(sent) or self._proxy.sessions.of(scope, sent.get("previous_response_id"))
         place = place_of(self._request, scope, turns, continued)
-        return ModelCall(wire, sent, place, turns, self._proxy.prefixes, partial(_most_found, self._request))
+        return ModelCall(wire, read, sent, place, turns, self._proxy.prefixes, partial(_most_found, self._request))
 
     def _course_of(self, call: ModelCall) -> Course:
         try:
@@ -374,19 +380,6 @@ class _Passing:
 
 def _itself(turns: Sequence[Turn]) -> Sequence[Turn]:
     return turns
-
-
-def _placed(call: ModelCall, shown: Shown | None, content: bytes) -> tuple[bytes, str]:
-    """Return the body with its context, and what the header says of it."""
-    if shown is None:
-        return content, "unavailable"
-    if not (shown.stable or shown.tail):
-        return content, "none"
-    try:
-        return call.placed(shown), "added"
-    except (ValueError, RecursionError) as error:
-        log.warning("proxied_call_without_context", agent=call.place.scope.namespace, reason=type(error).__name__)
-        return content, "unavailable"
 
 
 def _most_found(request: Request) -> int | None:

@@ -47,21 +47,25 @@ log = structlog.get_logger(__name__)
 
 
 class Course:
-    """What the messages of a call continue: at first what there was when it began, then its stored question."""
+    """What the messages of a call continue: at first what there was when it began, then its stored question.
+
+    :ivar searched: Set when its context was searched. Its messages are stored before, and indexed after that.
+    """
 
     def __init__(self, begin: Continued) -> None:
         self.continued = begin
+        self.searched = asyncio.Event()
 
     def stored(self, messages: Sequence[Message]) -> None:
         if messages:
             self.continued = Continued.by(messages[-1])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Said:
     """What one side said.
 
-    :param read: Returns its turns, the same on each call; called on a thread.
+    :param read: Returns its turns; called once, on a thread.
     :param caller: The caller to which storing is charged.
     """
 
@@ -70,10 +74,13 @@ class Said:
     caller: str
     course: Course
     at: datetime
+    _drafts: Sequence[MessageDraft] | None = None
 
-    def drafts(self) -> list[MessageDraft]:
+    def drafts(self) -> Sequence[MessageDraft]:
         """The turns as messages of the session; those without content are left out."""
-        return [draft for turn in self.read() if (draft := self._draft(turn)) is not None]
+        if self._drafts is None:
+            self._drafts = [draft for turn in self.read() if (draft := self._draft(turn)) is not None]
+        return self._drafts
 
     def _draft(self, turn: Turn) -> MessageDraft | None:
         message = message_of(turn, self.at, self.place.user)
@@ -144,31 +151,33 @@ class Storing:
         if before is not None:
             await asyncio.wait((before,))
         try:
-            drafts = await self._service.threads.run(said.drafts)
-            if drafts:
-                await self._store_all(said, drafts)
+            await self._store_all(said)
+            if said.drafts():
                 self._start(self._index(said))
         except Exception as error:  # the boundary of a task: the call goes on, and the loss is reported
             log.error("proxied_message_not_stored", agent=said.place.scope.namespace, exc_info=error)
 
-    async def _store_all(self, said: Said, drafts: Sequence[MessageDraft]) -> None:
+    async def _store_all(self, said: Said, chosen: Sequence[MessageDraft] | None = None) -> None:
+        """:param chosen: A part of its messages; by default all, which the thread that stores them reads first."""
         conversations, scope, session_id = self._service.conversations, said.place.scope, said.place.session_id
         # The key is new, so there is nothing to compare its request with.
         once = Once.of(ROUTE, uuid4().hex, None)
 
         def append() -> None:
-            continued = said.course.continued
-            said.course.stored(conversations.append(scope, session_id, drafts, once=once, continued=continued))
+            drafts, continued = said.drafts() if chosen is None else chosen, said.course.continued
+            if drafts:
+                said.course.stored(conversations.append(scope, session_id, drafts, once=once, continued=continued))
 
         try:
             await self._repeated(said, append)
         except SessionEnded:
-            # The agent's active session takes them.
-            moved = [replace(draft, session_id=None) for draft in drafts]
+            # The agent's active session takes them, and indexes them at once.
+            await said.course.searched.wait()
+            moved = [replace(draft, session_id=None) for draft in chosen or said.drafts()]
             await self._repeated(said, partial(conversations.add, scope, moved, once=once))
         except SouvenirError as error:
-            if error.status == 422 and len(drafts) > 1:
-                for draft in drafts:
+            if error.status == 422 and chosen is None and len(said.drafts()) > 1:
+                for draft in said.drafts():
                     await self._store_all(said, [draft])
                 return
             _dropped(said, error.code)
@@ -182,6 +191,7 @@ class Storing:
         index = partial(self._service.conversations.index_pending, place.scope, place.session_id)
         try:
             self._indexing[place] = True
+            await said.course.searched.wait()
             while self._indexing[place]:
                 await asyncio.sleep(INDEX_DELAY_S)
                 self._indexing[place] = False

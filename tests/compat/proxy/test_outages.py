@@ -202,6 +202,45 @@ def test_a_question_whose_caller_left_during_the_search_is_stored_with_its_retry
     eventually(proxied.said, [("user", "My cat is called Otto."), ("assistant", "Noted.")])
 
 
+def test_a_question_is_on_disk_while_its_context_is_searched(proxied: Proxied, monkeypatch: pytest.MonkeyPatch):
+    """So that only the answer is left to be stored when it arrives."""
+    original, stored = Contexts.build, list[Any]()
+
+    def waiting(self: Any, *args: Any) -> Any:
+        end = time.monotonic() + calls.CONTEXT_TIMEOUT_S / 2
+        while not proxied.said() and time.monotonic() < end:
+            time.sleep(0.01)
+        stored.extend(proxied.said())
+        return original(self, *args)
+
+    monkeypatch.setattr(Contexts, "build", waiting)
+    assert proxied.ask("My cat is called Otto.").status_code == 200
+    assert stored == [("user", "My cat is called Otto.")]
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_question_is_not_in_its_own_context(proxied: Proxied, monkeypatch: pytest.MonkeyPatch, ended: bool):
+    """Nor in that of an ended session, whose messages are those of another one."""
+    proxied.memory.teach(proxied.agent, "The weather is always fine in Lisbon.")
+    proxied.ask("Hello.", x_souvenir_session="s")
+    if ended:
+        proxied.memory.client.sessions.end(proxied.agent, "s")
+    proxied.indexed()
+    original = Contexts.build
+
+    def slow(self: Any, *args: Any) -> Any:
+        time.sleep(calls.CONTEXT_TIMEOUT_S / 2)
+        return original(self, *args)
+
+    monkeypatch.setattr(Contexts, "build", slow)
+    answer = proxied.ask("Is the weather fine in Lisbon or in Bergen?", x_souvenir_session="s")
+    assert answer.headers["x-souvenir-context"] == "added"
+    sent = str(proxied.vendor.requests[-1].body)
+    assert "always fine" in sent
+    assert sent.count("Bergen") == 1
+    assert ("user", "Is the weather fine in Lisbon or in Bergen?") in proxied.said()
+
+
 @pytest.mark.parametrize("gone", ["agent", "session"])
 def test_what_was_deleted_during_a_call_does_not_come_back(proxied: Proxied, gone: str):
     proxied.ask("My cat is called Otto.", x_souvenir_session="s")
@@ -270,11 +309,11 @@ def test_a_caller_that_leaves_before_the_answer_ends_the_call(proxied: Proxied):
 
 
 @contextmanager
-def stalled(proxied: Proxied) -> Iterator[socket.socket]:
+def stalled(proxied: Proxied, path: str) -> Iterator[socket.socket]:
     """A client that asks for a stream and does not read it."""
-    body = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"A long one."}]}'
+    body = b'{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"A long one."}]}'
     head = (
-        f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{proxied.service.port}\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{proxied.service.port}\r\n"
         f"X-Souvenir-Agent: {proxied.agent}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     with socket.socket() as client:
@@ -284,7 +323,10 @@ def stalled(proxied: Proxied) -> Iterator[socket.socket]:
         yield client
 
 
-def test_fifty_streams_go_on_beside_a_caller_that_stops_reading(proxied: Proxied):
+@pytest.mark.parametrize(
+    ("path", "end"), [("/v1/chat/completions", b"[DONE]"), ("/v1/messages", b'{"type": "message_stop"}')]
+)
+def test_fifty_streams_go_on_beside_a_caller_that_stops_reading(proxied: Proxied, path: str, end: bytes):
     long = "word " * 400_000
 
     def decide(request: Any) -> Any:
@@ -293,11 +335,11 @@ def test_fifty_streams_go_on_beside_a_caller_that_stops_reading(proxied: Proxied
     proxied.vendor.script(decide)
 
     def read(number: int) -> bool:
-        body = {**STREAM, "messages": [{"role": "user", "content": f"Story {number}"}]}
-        answer = proxied.post("/v1/chat/completions", body, x_souvenir_session=f"s{number}")
-        return answer.status_code == 200 and answer.content.rstrip().endswith(b"[DONE]")
+        body = {**STREAM, "max_tokens": 9, "messages": [{"role": "user", "content": f"Story {number}"}]}
+        answer = proxied.post(path, body, x_souvenir_session=f"s{number}")
+        return answer.status_code == 200 and answer.content.rstrip().endswith(end)
 
-    with stalled(proxied):
+    with stalled(proxied, path):
         assert proxied.vendor.arrived.acquire(timeout=WAIT_S)
         begin = time.monotonic()
         with ThreadPoolExecutor(50) as pool:

@@ -112,6 +112,22 @@ def test_only_the_context_is_added_to_a_request(proxied: Proxied):
 
 
 @pytest.mark.parametrize(
+    ("path", "messages"),
+    [("/v1/chat/completions", "messages"), ("/v1/responses", "input"), ("/v1/messages", "messages")],
+)
+def test_a_request_with_context_keeps_its_form(proxied: Proxied, path: str, messages: str):
+    proxied.memory.teach(proxied.agent, "The weather is always fine in Lisbon.")
+    first = b'{ "role":"user", "content":"Caf\\u00e9?", "n":1E2 }'
+    own = [b'{"model" : "m", "temperature":1.0, "big":1e400,', b'"tools":[], "twice":{"a":1,"a":2}}', first]
+    last = b'{"role":"assistant","content":"Yes."},{"role":"user","content":"And the weather?"}'
+    sent = own[0] + f'"max_tokens":9,"{messages}":['.encode() + first + b"," + last + b"]," + own[1]
+    assert proxied.post(path, sent).headers["x-souvenir-context"] == "added"
+    content = proxied.vendor.requests[-1].content
+    assert b"always fine" in content
+    assert [part for part in own if part not in content] == []
+
+
+@pytest.mark.parametrize(
     "body", [b"", b"no JSON", b"[]", b'{"model": 7}', b'{"messages": 7, "model": "m"}', b"[" * 5000, b'{"model":NaN}']
 )
 def test_what_cannot_be_read_is_the_vendors_to_refuse(proxied: Proxied, body: bytes):
