@@ -1,8 +1,11 @@
-"""Start-up work that all services share, done once before the services of tests are forked (`tests.forking`)."""
+"""Start-up work that all forked programs share, done once before they are forked (`tests.forking`)."""
 
 from __future__ import annotations
 
 import gc
+import sys
+from importlib import import_module
+from pathlib import Path
 
 import pydantic.v1  # noqa: F401 - FastAPI imports it with the first route that it analyses, in a third of a second
 
@@ -14,5 +17,9 @@ from souvenir.server.routing import analysed, discovered_routes
 
 analysed(discovered_routes(souvenir.api, souvenir.compat))
 PrivacyRules.load(Settings(_env_file=None).privacy_rules_path)  # type: ignore[call-arg]
+# Of the client, which is not installed, the bridge imports most: the SDK of MCP.
+sys.path.append(str(Path(__file__).resolve().parent.parent / "client"))
+for name in ("souvenir_client.cli.mcp", "souvenir_client.mcp.bridge", "souvenir_client.mcp.embedded"):
+    import_module(name)
 # A garbage collection in a fork would copy the pages that it shares.
 gc.freeze()

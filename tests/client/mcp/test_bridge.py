@@ -32,7 +32,7 @@ def running() -> Iterator[ScriptedMcp]:
 
 @pytest.fixture(scope="module")
 def started(running: ScriptedMcp) -> Iterator[BridgeProcess]:
-    with BridgeProcess("--server", running.url, "--api-key", "k1", "--agent", "ana b") as bridge:
+    with BridgeProcess("--server", running.url, "--api-key", "k1", "--agent", "ana b", forked=False) as bridge:
         yield bridge
         assert bridge.close() == 0
 
