@@ -15,11 +15,22 @@ from souvenir.core.settings import Settings
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.server.routing import analysed, discovered_routes
 
+IMPORTED_LATE = (
+    "anyio._backends._asyncio",
+    "fastapi.telemetry",
+    "onnxruntime",
+    "souvenir_client.cli.mcp",
+    "souvenir_client.mcp.bridge",
+    "souvenir_client.mcp.embedded",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.uvloop",
+)
+"""What a service, or a bridge of an editor, imports when it starts to serve."""
+
 analysed(discovered_routes(souvenir.api, souvenir.compat))
 PrivacyRules.load(Settings(_env_file=None).privacy_rules_path)  # type: ignore[call-arg]
-# Of the client, which is not installed, the bridge imports most: the SDK of MCP.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "client"))
-for name in ("souvenir_client.cli.mcp", "souvenir_client.mcp.bridge", "souvenir_client.mcp.embedded"):
+for name in IMPORTED_LATE:
     import_module(name)
 # A garbage collection in a fork would copy the pages that it shares.
 gc.freeze()

@@ -24,18 +24,16 @@ WAIT_S = 60.0
 class BridgeProcess:
     """Every line that it prints has to be a message."""
 
-    def __init__(self, *arguments: str, cwd: Path = ROOT, forked: bool = True, **variables: str) -> None:
-        command, variables = [*COMMAND, "mcp", *arguments], environment(**variables)
-        self.process = (
-            PipedPython(command[1:], variables, cwd)
-            if forked
-            else Popen(command, env=variables, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE)
-        )
+    def __init__(self, *arguments: str, cwd: Path = ROOT, **variables: str) -> None:
+        self.process = self._begin([*COMMAND, "mcp", *arguments], environment(**variables), cwd)
         self._lines: Queue[bytes] = Queue()
         self._errors = bytearray()
         self._readers = [threading.Thread(target=read, daemon=True) for read in (self._read, self._read_errors)]
         for reader in self._readers:
             reader.start()
+
+    def _begin(self, command: list[str], variables: dict[str, str], cwd: Path) -> PipedPython | Popen[bytes]:
+        return PipedPython(command[1:], variables, cwd)
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -109,3 +107,10 @@ class BridgeProcess:
                 stream.close()
             except BrokenPipeError:  # what was not sent to a killed one
                 continue
+
+
+class CommandProcess(BridgeProcess):
+    """The command itself."""
+
+    def _begin(self, command: list[str], variables: dict[str, str], cwd: Path) -> Popen[bytes]:
+        return Popen(command, env=variables, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE)
