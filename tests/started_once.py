@@ -34,3 +34,5 @@ for name in IMPORTED_LATE:
     import_module(name)
 # A garbage collection in a fork would copy the pages that it shares.
 gc.freeze()
+KNOWN = frozenset(sys.modules)
+"""What a fork need not import."""
