@@ -31,7 +31,10 @@ NO_JS_TOOLS := there is no npm with Node.js 20 or newer: install nodejs and npm.
 OUTDATED := $(filter-out $(TOOLS),$(wildcard $(VENV)/.tools-*))
 USABLE := $(if $(OUTDATED),,$(shell $(PY) -c 'import pip' 2>/dev/null && echo yes))
 # Wheels only: building a package would run its code, and install build requirements that no lock pins.
-INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes
+PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes
+UV_INSTALL := $(VENV)/bin/uv pip install --quiet --python $(PY) --only-binary :all: --require-hashes
+# uv takes a third of pip's time. pip installs where uv cannot, which does not read the pip.conf of the machine.
+INSTALL := f() { $(UV_INSTALL) "$$@" || { echo "uv failed; pip installs now, which takes longer." >&2; $(PIP_INSTALL) "$$@"; }; }; f
 COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
 
@@ -59,6 +62,8 @@ $(SERVICE): $(if $(USABLE),,FORCE)
 		echo "$(PYTHON) has no venv module: install $$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')." >&2; exit 1; }
 	@echo "Installing the service into $(VENV) from requirements.txt; this takes about a minute, once."
 	@$(PYTHON) -m venv --clear $(VENV)
+	@awk '/^[a-z]/ { listed = /^uv==/ } listed' requirements-dev.txt > $(VENV)/requirements-uv.txt
+	@$(PIP_INSTALL) -r $(VENV)/requirements-uv.txt
 	@$(INSTALL) -r requirements.txt
 	@touch $@
 

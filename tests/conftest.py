@@ -77,6 +77,20 @@ FIRST = (
     "memories/erasure/test_kill.py",
     "memories/maintenance/test_kill.py",
     "conversations/test_search_machine.py",
+    "client/test_adapters_page.py",
+    "client/mcp/test_bridge.py",
+    "faults/test_disk_faults.py",
+    "compat/test_doors.py",
+    "page/test_memory_drawer.py",
+    "page/test_search.py",
+    "page/test_sign_in.py",
+    "page/test_frame.py",
+    "sync/test_transfer.py",
+    "learning/test_kill.py",
+    "test_package.py",
+    "test_architecture.py",
+    "test_audit.py",
+    "test_operators_page.py",
 )
 """The files that take longest, begun first: one that begins last keeps a worker busy while the others have nothing."""
 

@@ -1,15 +1,21 @@
-"""A bridge as an editor starts it: the real command in a separate process, with lines to and from it."""
+"""A bridge as an editor starts it: the real program in a separate process, with lines to and from it.
+
+It is forked from a process that has imported the SDK of MCP, which takes a bridge longer than all else that tests ask
+of it. `test_real_service.py` and the shared bridge of `test_bridge.py` run the command.
+"""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import threading
 from pathlib import Path
 from queue import Empty, Queue
+from subprocess import PIPE, Popen
 from typing import Any, Self
 
+from benchmarks.service import ROOT
 from tests.client.cli.entry import COMMAND, environment
+from tests.forking import PipedPython
 
 WAIT_S = 60.0
 """For a line; no test waits for that."""
@@ -18,20 +24,16 @@ WAIT_S = 60.0
 class BridgeProcess:
     """Every line that it prints has to be a message."""
 
-    def __init__(self, *arguments: str, cwd: Path | None = None, **variables: str) -> None:
-        self.process = subprocess.Popen(
-            [*COMMAND, "mcp", *arguments],
-            env=environment(**variables),
-            cwd=cwd,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+    def __init__(self, *arguments: str, cwd: Path = ROOT, **variables: str) -> None:
+        self.process = self._begin([*COMMAND, "mcp", *arguments], environment(**variables), cwd)
         self._lines: Queue[bytes] = Queue()
         self._errors = bytearray()
         self._readers = [threading.Thread(target=read, daemon=True) for read in (self._read, self._read_errors)]
         for reader in self._readers:
             reader.start()
+
+    def _begin(self, command: list[str], variables: dict[str, str], cwd: Path) -> PipedPython | Popen[bytes]:
+        return PipedPython(command[1:], variables, cwd)
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -105,3 +107,10 @@ class BridgeProcess:
                 stream.close()
             except BrokenPipeError:  # what was not sent to a killed one
                 continue
+
+
+class CommandProcess(BridgeProcess):
+    """The command itself."""
+
+    def _begin(self, command: list[str], variables: dict[str, str], cwd: Path) -> Popen[bytes]:
+        return Popen(command, env=variables, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE)

@@ -15,7 +15,7 @@ from souvenir_client.cli.failures import ExitCode
 from souvenir_client.cli.root import souvenir
 from souvenir_client.mcp.bridge import MAX_AT_ONCE
 from tests.client.cli.entry import COMMAND, environment
-from tests.client.mcp.bridges import BridgeProcess
+from tests.client.mcp.bridges import BridgeProcess, CommandProcess
 from tests.client.mcp.scripted import AGREED, ScriptedMcp, answer, mcp_refusal, progress, refusal, stream
 from tests.vendors.server import Reply
 
@@ -32,7 +32,7 @@ def running() -> Iterator[ScriptedMcp]:
 
 @pytest.fixture(scope="module")
 def started(running: ScriptedMcp) -> Iterator[BridgeProcess]:
-    with BridgeProcess("--server", running.url, "--api-key", "k1", "--agent", "ana b") as bridge:
+    with CommandProcess("--server", running.url, "--api-key", "k1", "--agent", "ana b") as bridge:
         yield bridge
         assert bridge.close() == 0
 

@@ -13,7 +13,7 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from souvenir.mcp.registry import TIERS
 from souvenir_client import Souvenir
 from tests.client.cli.entry import COMMAND, environment
-from tests.client.mcp.bridges import BridgeProcess
+from tests.client.mcp.bridges import CommandProcess
 from tests.client.running import RunningService
 
 Use = Callable[[Client], Awaitable[None]]
@@ -93,7 +93,7 @@ def test_concurrent_clients_over_stdio_and_http_store_each_memory_once(service):
 def test_a_refused_key_is_reported_to_the_client(own_service):
     with Souvenir(own_service.url) as souvenir:
         souvenir.keys.create(name="ana", role="admin")
-    with BridgeProcess("--server", own_service.url, "--api-key", "wrong") as bridge:
+    with CommandProcess("--server", own_service.url, "--api-key", "wrong") as bridge:
         error = bridge.ask("tools/list", 1)["error"]
     assert error["data"]["code"] == "unauthorized"
     assert error["message"]
