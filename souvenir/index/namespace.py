@@ -373,7 +373,8 @@ class NamespaceIndex:
 
     def _resolved(self, probe: Probe, corpus: Corpus, speakers: Speakers) -> _ResolvedQuery:
         """Return the terms to search for, and the only speaker that they name."""
-        repaired = self.words.chunks.repair(probe.words or (), corpus)
+        former = None if probe.past is None else probe.past.former.words.chunks
+        repaired = self.words.chunks.repair(probe.words or (), corpus, former)
         names = frozenset(speakers.names & repaired.terms)
         talk = self.attributes.profiles == Profile.TALK
         named = speakers.only_one_named(names)

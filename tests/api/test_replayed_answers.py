@@ -340,3 +340,34 @@ def test_former_texts_of_the_session_that_is_searched_are_embedded_first(
         found = client.post("/messages/search", json={**asked, **chosen})
         assert [one["content"] for one in found.json()] == ["my violin is red"]
         assert found.headers["x-search-degraded"] == "past_texts"
+
+
+def test_a_misspelt_word_is_corrected_to_a_word_of_then(client: TestClient):
+    texts = ("my cousin eats spaghetti", "we saw the harbour of zanzibar", "the ticket was expensive", "we saw a ship")
+    space, uids = {"X-Namespace": AGENT}, [told(client, text, session_id="s") for text in texts]
+    made = [
+        client.post("/memory/add", json={"text": text, "source": "a"}, headers=space).json()["id"] for text in texts
+    ]
+
+    def asked(query: str, as_of: str | None) -> list[list[tuple[str, str, float]]]:
+        at = {} if as_of is None else {"as_of": as_of}
+        of_messages = client.post("/messages/search", json={"agent_name": AGENT, "query": query, **at})
+        of_memories = client.post("/search", json={"query": query, **at}, headers=space)
+        return [
+            [("message", one["content"], one["score"]) for one in of_messages.json()],
+            [("memory", one["text"], one["score"]) for one in of_memories.json()["results"]],
+        ]
+
+    queries = ("spagetti", "zanzibra", "zanzibor harbuor")
+    live = {query: asked(query, None) for query in queries}
+    at = utc_now().isoformat()
+    for number in (0, 1):
+        client.patch(f"/messages/{AGENT}/{uids[number]}", json={"content": "nothing of it"})
+        client.patch(f"/memory/{made[number]}", json={"text": "nothing of it"}, headers=space)
+    for text in ("spagett is a firm", "a zanzibor", "harbuors"):
+        told(client, text, session_id="s")
+        client.post("/memory/add", json={"text": text, "source": "a"}, headers=space)
+    for query in queries:
+        for then, before in zip(asked(query, at), live[query], strict=True):
+            assert [one[:2] for one in then] == [one[:2] for one in before]
+            assert [one[2] for one in then] == pytest.approx([one[2] for one in before], abs=ROUNDING)
