@@ -227,7 +227,7 @@ def test_what_was_deleted_is_in_no_answer_of_an_earlier_time(living: Living):
 
 def told(client: TestClient, content: str, **fields: Any) -> str:
     answer = client.post("/messages", json={"agent_name": AGENT, "role": "user", "content": content, **fields})
-    return answer.json()["id"]
+    return str(answer.json()["id"])
 
 
 def test_an_edited_message_has_its_former_text_until_it_is_deleted(client: TestClient):
