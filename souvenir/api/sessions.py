@@ -189,7 +189,7 @@ def list_session_messages(
 ) -> MessageList:
     """List a session's messages in chronological order, as they are now or as they were at a point in time."""
     if around is not None:
-        offset = service.conversations.offset_around(scope, session_id, around, limit=limit)
+        offset = service.conversations.offset_around(scope, session_id, around, as_of, limit=limit)
     found, total = service.conversations.of_session(scope, session_id, as_of, offset=offset, limit=limit)
     set_total(response, total)
     response.headers[OFFSET_HEADER] = str(offset)

@@ -2,7 +2,7 @@
 
 A search of an earlier time finds what a search found then: messages that were not edited since are found by the current
 index, and those that share words with an edited one by an index that is made for this search. At most
-`MAX_FORMER_TEXTS` former texts are embedded; the result says if there are more.
+`MAX_FORMER_TEXTS` former texts are embedded, first those that the filters include; the result says if there are more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from souvenir.retrieval.relevance import NOTHING_FOUND, Found
 from souvenir.store.messages import messages as rows
 from souvenir.store.messages import sessions
 from souvenir.store.messages.agents import require_agent
-from souvenir.store.messages.messages import Message
+from souvenir.store.messages.messages import Message, MessageFilter
 from souvenir.store.privacy import flagged
 from souvenir.store.sql import Connection
 
@@ -64,6 +64,10 @@ class MessageQuery:
     hybrid: bool = True
     words_only: bool = False
     among: tuple[int, ...] | None = None
+
+    @property
+    def filter(self) -> MessageFilter:
+        return MessageFilter(self.session_id, self.user, self.role, self.since, self.until, self.exclude_session_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +120,17 @@ class _Then:
         return PastPassages(self.at, self.unchanged, former, self.beside), degraded
 
 
-def _then(connection: Connection, namespace_id: int, as_of: datetime) -> _Then:
+def _then(connection: Connection, namespace_id: int, query: MessageQuery, as_of: datetime) -> _Then:
     stood = rows.stored_then(connection, namespace_id, as_of)
     edited = [one.id for one in stood if not one.same]
     touched = {one.session_row for one in stood if not one.same}
     unchanged = [one.id for one in stood if one.session_row not in touched]
     beside = [one.id for one in stood if one.same and one.session_row in touched]
-    read = edited[-MAX_FORMER_TEXTS:]
+    read = edited
+    if len(edited) > MAX_FORMER_TEXTS:
+        # What the filters exclude is not found, and only counts in the statistics.
+        found = rows.matching(connection, namespace_id, query.filter, edited)
+        read = sorted(edited, key=lambda id_: (id_ in found, id_))[-MAX_FORMER_TEXTS:]
     former = rows.by_id(connection, namespace_id, read, as_of)
     return _Then(as_of, unchanged, beside, list(former.values()), len(read) < len(edited))
 
@@ -138,7 +146,7 @@ def search_messages(
     with engine.namespace(scope) as (connection, _):
         agent = require_agent(connection, scope)
         filters = _filters(connection, agent.namespace_id, query)
-        then = None if as_of is None else _then(connection, agent.namespace_id, as_of)
+        then = None if as_of is None else _then(connection, agent.namespace_id, query, as_of)
     if filters is None:
         return MessageSearch(())
     asked = replace(_asked(query, filters), now=query.now or as_of)

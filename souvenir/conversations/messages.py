@@ -222,16 +222,18 @@ class Conversations:
             session = sessions.require_session(connection, require_agent(connection, scope).namespace_id, session_id)
             return rows.of_session(connection, session.id, offset=offset, limit=limit, as_of=as_of)
 
-    def offset_around(self, scope: Scope, session_id: str, uid: str, *, limit: int) -> int:
+    def offset_around(
+        self, scope: Scope, session_id: str, uid: str, as_of: datetime | None = None, *, limit: int
+    ) -> int:
         """Return the offset of the page of a session that has a message in its middle, or of the first page.
 
         :raises SessionNotFound: If there is no such session.
-        :raises MessageNotFound: If it has no such message.
+        :raises MessageNotFound: If it has, or had, no such message.
         """
         with self._engine.namespace(scope) as (connection, _):
             agent = require_agent(connection, scope)
             session = sessions.require_session(connection, agent.namespace_id, session_id)
-            [message] = _require_messages(connection, agent, [uid])
+            [message] = _require_messages(connection, agent, [uid], as_of)
             if message.session_row != session.id:
                 raise MessageNotFound(uid)
             return max(0, rows.count_before(connection, message) - limit // 2)

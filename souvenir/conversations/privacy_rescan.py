@@ -31,7 +31,9 @@ from souvenir.store.transaction import Transaction
 BATCH_SIZE = 64
 SPEAKER = privacy.Column("messages", "speaker")
 MEMORIES, MESSAGES, BLOCKS, TRANSCRIPTS = "memories", "messages", "blocks", "transcripts"
-ORDER = (MEMORIES, MESSAGES, BLOCKS, TRANSCRIPTS, *(column.name.lower() for column in privacy.Columns))
+MESSAGE_VERSIONS = "message_versions"
+COLUMNS = tuple(column.name.lower() for column in privacy.Columns)
+ORDER = (MEMORIES, MESSAGES, BLOCKS, TRANSCRIPTS, *COLUMNS, MESSAGE_VERSIONS)
 """History and versions come last, because by then they contain the changes of memories and messages."""
 
 
@@ -80,6 +82,8 @@ class _RescanRun:
                 self._blocks()
             case "transcripts":
                 self._transcripts()
+            case "message_versions":
+                self._message_versions()
             case _:
                 self._column(privacy.Columns[table.upper()].value)
 
@@ -176,6 +180,26 @@ class _RescanRun:
             return False
         return redacted(found.transcript, policy) != found.transcript
 
+    def _message_versions(self) -> None:
+        """Redact and flag former texts: an answer of an earlier time hides topics by the flags of then."""
+        with self._engine.namespace(self._job.scope) as (connection, namespace):
+            after = self.state.last
+            ids: list[int] = []
+            if namespace is not None:
+                ids, _ = privacy.message_versions(connection, namespace.id, after_id=after, limit=BATCH_SIZE)
+
+        def write(tx: Transaction) -> int:
+            _, found = privacy.message_versions(tx.connection, tx.namespace_id, after_id=after, limit=BATCH_SIZE)
+            stale = 0
+            for version in found:
+                content, metadata = self._screened(version.content, version.metadata)
+                if (content, metadata) != (version.content, version.metadata):
+                    privacy.put_message_version(tx.connection, replace(version, content=content, metadata=metadata))
+                    stale += 1
+            return stale
+
+        self._advance(ids, write)
+
     def _column(self, column: privacy.Column) -> None:
         """Process a batch by row count, because not every table has integer keys."""
         with self._engine.namespace(self._job.scope) as (connection, namespace):
@@ -185,7 +209,7 @@ class _RescanRun:
         def write(tx: Transaction) -> int:
             stale = 0
             for key, value in privacy.values(tx.connection, column, batch).items():
-                safe = self._json(value) if column.is_json else self._text(value)
+                safe = self._stored(column, value)
                 if safe != value:
                     privacy.put(tx.connection, column, key, safe)
                     stale += 1
@@ -237,6 +261,18 @@ class _RescanRun:
 
     def _text(self, text: str) -> str:
         return self._engine.screening.text(self._job.scope, text, refuse=False)
+
+    def _stored(self, column: privacy.Column, value: Any) -> Any:
+        """Screen a value; what is found in the texts of a memory's former state is noted in its metadata."""
+        if not column.is_json:
+            return self._text(value)
+        safe = self._json(value)
+        if column.table != "history" or "text" not in value:
+            return safe
+        metadata = value.get("metadata")
+        for text in (value["text"], *(fact["text"] for fact in value.get("facts", ()))):
+            _, metadata = self._screened(text, metadata)
+        return safe if metadata is None else {**safe, "metadata": metadata}
 
     def _json(self, value: Any) -> Any:
         return self._engine.screening.metadata(self._job.scope, value, refuse=False)

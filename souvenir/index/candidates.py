@@ -15,6 +15,7 @@ from souvenir.index.analyser import QueryWord
 from souvenir.index.attributes import Contents
 from souvenir.index.late_interaction import LateQuery
 from souvenir.index.lexical import Corpus
+from souvenir.index.passage_words import WordQuery
 from souvenir.index.speakers import Speakers
 
 if TYPE_CHECKING:
@@ -81,6 +82,31 @@ class PastStatistics:
         if named is None:
             return None
         return next(iter(np.flatnonzero(self.codes_of_former == named).tolist()), -1)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedQuery:
+    """:param talk: Mask of the turns of talks, (n,). :param named: Code of the only speaker that the query names."""
+
+    words: WordQuery
+    repairs: Mapping[str, str]
+    talk: NDArray[np.bool_]
+    named: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchScope:
+    """The rows visible to a search, (n,), or None for all, with their statistics.
+
+    :param times: When the search arrived, and when it had the lock, by `perf_counter`.
+    """
+
+    rows: NDArray[np.bool_] | None
+    corpus: Corpus
+    mean: FloatVector
+    resolved: ResolvedQuery
+    contents: Contents
+    times: tuple[float, float]
 
 
 class ArmSeconds(NamedTuple):

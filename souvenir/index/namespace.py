@@ -28,7 +28,15 @@ from souvenir.core.passages import (
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Filters, FloatVector, Profile
 from souvenir.index.attributes import Contents, PassageAttributes, row_of
-from souvenir.index.candidates import ArmSeconds, Candidates, PastState, PastStatistics, Probe
+from souvenir.index.candidates import (
+    ArmSeconds,
+    Candidates,
+    PastState,
+    PastStatistics,
+    Probe,
+    ResolvedQuery,
+    SearchScope,
+)
 from souvenir.index.late_interaction import LateQuery, late_interaction
 from souvenir.index.lexical import Corpus, idf
 from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
@@ -132,16 +140,28 @@ class NamespaceIndex:
         remaining = iter(changes)
         while part := list(islice(remaining, CHANGES_PER_LOCK)):
             with self.lock.write():
-                for change in part:
-                    self._apply(change)
+                self._apply_all(part)
         self.change_seq = max(self.change_seq, change_seq)
+
+    def _apply_all(self, changes: Sequence[IndexChange]) -> None:
+        """Apply changes; the vectors of consecutive new passages are added together, which is faster."""
+        new: list[FloatVector] = []
+        for change in changes:
+            is_new = isinstance(change, PassageAdded) and not self.has(change.passage.id)
+            if new and not is_new:
+                self.vectors.extend(np.stack(new))
+                new = []
+            if isinstance(change, PassageAdded) and is_new:
+                new.append(change.embedding.vector)
+            self._apply(change)
+        if new:
+            self.vectors.extend(np.stack(new))
 
     def _apply(self, change: IndexChange) -> None:
         match change:
             case PassageAdded(passage, (vector, tokens), chunks):
                 row = self.attributes.row_of(passage.id)
                 if row is None:
-                    self.vectors.extend(vector[None, :])
                     self.words.add(chunks, passage.profile)
                     self.tokens.append(tokens)
                     self.attributes.append(row_of(passage))
@@ -185,7 +205,7 @@ class NamespaceIndex:
             mean = self._mean(probe.filters.visible, visible)
             resolved = self._resolved(probe, corpus, self.attributes.speakers)
             contents = self.attributes.contents(None)
-            return self._search(probe, _SearchScope(visible, corpus, mean, resolved, contents, times))
+            return self._search(probe, SearchScope(visible, corpus, mean, resolved, contents, times))
 
     def late_scores(
         self, probe: Probe, rows: NDArray[np.int64], passage_ids: NDArray[np.int64]
@@ -273,14 +293,14 @@ class NamespaceIndex:
         total = self.vectors.sum_of(then.stood) + former.vectors.sum_of(np.ones(len(former), dtype=np.bool_))
         mean = shrunk_mean(total, int(np.count_nonzero(then.stood)) + len(former))
         resolved = self._resolved(probe, then.corpus, then.speakers)
-        here = self._search(probe, _SearchScope(then.stood, then.corpus, mean, resolved, then.contents, times))
+        here = self._search(probe, SearchScope(then.stood, then.corpus, mean, resolved, then.contents, times))
         if not len(former):
             return here
         talk = former.attributes.profiles == Profile.TALK
         of_former = replace(resolved, talk=talk, named=then.named_in_former(resolved.named))
         there = former._search(
             probe,
-            _SearchScope(None, then.of_former, mean, of_former, then.contents, (perf_counter(),) * 2),
+            SearchScope(None, then.of_former, mean, of_former, then.contents, (perf_counter(),) * 2),
         )
         return here.joined(replace(there, speakers=then.codes_of_former[there.speakers]), len(self))
 
@@ -300,7 +320,7 @@ class NamespaceIndex:
         speakers, codes = here.speakers.joined(turns, there.speakers, turns_there)
         return PastStatistics(stood, corpus, of_former, speakers, np.array(codes, dtype=np.int32), contents)
 
-    def _search(self, probe: Probe, part: _SearchScope) -> Candidates:
+    def _search(self, probe: Probe, part: SearchScope) -> Candidates:
         visible, corpus, resolved = part.rows, part.corpus, part.resolved
         allowed = self.attributes.allowed(probe.filters, probe.owner_ids)
         if probe.past is not None and visible is not None:
@@ -371,13 +391,14 @@ class NamespaceIndex:
         found = np.isin(owners, owners[rows])
         return np.flatnonzero(found if allowed is None else found & allowed)
 
-    def _resolved(self, probe: Probe, corpus: Corpus, speakers: Speakers) -> _ResolvedQuery:
+    def _resolved(self, probe: Probe, corpus: Corpus, speakers: Speakers) -> ResolvedQuery:
         """Return the terms to search for, and the only speaker that they name."""
-        repaired = self.words.chunks.repair(probe.words or (), corpus)
+        former = None if probe.past is None else probe.past.former.words.chunks
+        repaired = self.words.chunks.repair(probe.words or (), corpus, former)
         names = frozenset(speakers.names & repaired.terms)
         talk = self.attributes.profiles == Profile.TALK
         named = speakers.only_one_named(names)
-        return _ResolvedQuery(WordQuery(repaired.terms, names), repaired.repairs, talk, named)
+        return ResolvedQuery(WordQuery(repaired.terms, names), repaired.repairs, talk, named)
 
     def _neighbourhood(self) -> Neighbourhood | None:
         """Return the inputs of the spread; None if nothing spreads."""
@@ -467,28 +488,3 @@ class NamespaceIndex:
                 others = self.attributes.owners[rows].tolist()
                 found[int(self.attributes.owners[row])] = list(zip(others, cosines, strict=True))
             return found
-
-
-@dataclass(frozen=True, slots=True)
-class _ResolvedQuery:
-    """:param talk: Mask of the turns of talks, (n,). :param named: Code of the only speaker that the query names."""
-
-    words: WordQuery
-    repairs: Mapping[str, str]
-    talk: NDArray[np.bool_]
-    named: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _SearchScope:
-    """The rows visible to a search, (n,), or None for all, with their statistics.
-
-    :param times: When the search arrived, and when it had the lock, by `perf_counter`.
-    """
-
-    rows: NDArray[np.bool_] | None
-    corpus: Corpus
-    mean: FloatVector
-    resolved: _ResolvedQuery
-    contents: Contents
-    times: tuple[float, float]

@@ -15,8 +15,8 @@ from typing import Any
 
 from souvenir.core.labels import SENSITIVE_TOPICS
 from souvenir.core.stored_json import to_json
-from souvenir.core.types import PassageKind
-from souvenir.store.rows import select
+from souvenir.core.types import JsonObject, PassageKind
+from souvenir.store.rows import ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
 _TABLES: Mapping[PassageKind, str] = MappingProxyType({PassageKind.MEMORY: "memories", PassageKind.MESSAGE: "messages"})
@@ -54,7 +54,7 @@ class Column:
 
 
 class Columns(Enum):
-    """Every column with user-written content, except those of memories and messages themselves."""
+    """Every column with user-written content, except those of memories, messages and versions of messages."""
 
     AGENT_METADATA = Column("agents", "metadata", key="namespace_id", is_json=True)
     SESSION_TITLE = Column("sessions", "title")
@@ -71,8 +71,6 @@ class Columns(Enum):
     LEDGER_OUTCOME = Column("extraction_facts", "outcome", key="job_id || ':' || ordinal", is_json=True)
     HISTORY_BEFORE = Column("history", "before", is_json=True)
     HISTORY_AFTER = Column("history", "after", is_json=True)
-    MESSAGE_VERSION_CONTENT = Column("message_versions", "content")
-    MESSAGE_VERSION_METADATA = Column("message_versions", "metadata", is_json=True)
 
 
 _OF_NAMESPACE = MappingProxyType(
@@ -128,3 +126,40 @@ def message_ids(connection: Connection, namespace_id: int, *, after_id: int, lim
             (namespace_id, after_id, limit),
         )
     )
+
+
+@dataclass(frozen=True, slots=True)
+class MessageVersion:
+    """A former state of a message."""
+
+    id: int
+    content: str
+    metadata: JsonObject | None
+
+
+def message_versions(
+    connection: Connection, namespace_id: int, *, after_id: int, limit: int
+) -> tuple[list[int], list[MessageVersion]]:
+    """Return the ids of the next versions of messages, in id order, and the readable ones of these versions."""
+    ids = list(
+        select(
+            connection,
+            int,
+            "SELECT v.id FROM message_versions v WHERE v.namespace_id = ? AND v.id > ? ORDER BY v.id LIMIT ?",
+            (namespace_id, after_id, limit),
+        )
+    )
+    rows = readable(
+        connection,
+        MessageVersion,
+        "SELECT id, content, metadata FROM message_versions WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (ids_parameter(ids),),
+        table="message_versions",
+    )
+    return ids, list(rows)
+
+
+def put_message_version(connection: Connection, version: MessageVersion) -> None:
+    metadata = None if version.metadata is None else to_json(dict(version.metadata))
+    query = "UPDATE message_versions SET content = ?, metadata = ? WHERE id = ?"
+    connection.execute(query, (version.content, metadata, version.id))

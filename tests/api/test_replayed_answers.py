@@ -6,13 +6,16 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from starlette.testclient import TestClient
 
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Scope
+from tests.api.conftest import Start
 from tests.thoroughness import sampled
 
 CHANGES = sampled(120, 500)
@@ -283,3 +286,88 @@ def test_what_was_flagged_then_is_hidden_from_the_context_of_then(client: TestCl
     assert "fracture" in client.post(f"/context/{AGENT}", json=question).json()["text"]
     hidden = client.post(f"/context/{AGENT}", json={**question, "exclude_topics": ["health"]})
     assert "fracture" not in hidden.text
+
+
+def test_a_rescan_flags_former_texts_by_the_rules_of_now(start: Start, tmp_path: Path):
+    client, space = start(), {"X-Namespace": AGENT}
+    uid = told(client, "the project bluebird starts in May", metadata={"a": 1})
+    memory = {"text": "the project bluebird ends in June", "source": "a"}
+    made = client.post("/memory/add", json=memory, headers=space).json()["id"]
+    at = utc_now().isoformat()
+    client.patch(f"/messages/{AGENT}/{uid}", json={"content": "the baker sold a loaf"})
+    client.patch(f"/memory/{made}", json={"text": "the baker ate a loaf"}, headers=space)
+    question = {"query": "when does the project bluebird start and end?", "as_of": at}
+    shown = client.post(f"/context/{AGENT}", json=question).json()["text"]
+    assert [word in shown for word in ("May", "June")] == [True, True]
+    client.__exit__(None, None, None)
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(yaml.safe_dump({"memory_rules": {"sensitive_topics": {"bluebird": ["bluebird"]}}}))
+    client = start(privacy_config=rules)
+    assert client.put(f"/agents/{AGENT}/policy", json={"hidden_topics": ["bluebird"]}).is_success
+    assert client.post("/privacy/rescan", headers=space).json()["changed"] >= 2
+    assert client.get(f"/messages/{AGENT}/{uid}", params={"as_of": at}).json()["metadata"] == {
+        "a": 1,
+        "sensitive_topics": ["bluebird"],
+    }
+    assert client.post(f"/context/{AGENT}", json=question).json()["text"] == ""
+    assert client.post("/privacy/rescan", headers=space).json()["changed"] == 0
+    assert list(client.app.state.service.engine.check()) == []  # type: ignore[attr-defined]
+
+
+def test_a_page_around_a_message_that_was_stored_later_is_not_found_then(client: TestClient):
+    first = told(client, "first", session_id="s")
+    at = utc_now().isoformat()
+    later = told(client, "later", session_id="s")
+
+    def around(uid: str) -> Any:
+        return client.get(f"/sessions/{AGENT}/s/messages", params={"around": uid, "as_of": at})
+
+    assert [one["id"] for one in around(first).json()] == [first]
+    assert (around(later).status_code, around(later).json()["code"]) == (404, "message_not_found")
+
+
+def test_former_texts_of_the_session_that_is_searched_are_embedded_first(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("souvenir.conversations.message_search.MAX_FORMER_TEXTS", 3)
+    wanted = told(client, "my violin is red", session_id="first", user="ann")
+    others = [told(client, f"my violin is number {number}", session_id="later", user="ben") for number in range(5)]
+    at = utc_now().isoformat()
+    for uid in (wanted, *others):
+        client.patch(f"/messages/{AGENT}/{uid}", json={"content": "nothing of it"})
+    asked = {"agent_name": AGENT, "query": "violin", "as_of": at}
+    for chosen in ({"session_id": "first"}, {"exclude_session_id": "later"}, {"user": "ann"}):
+        found = client.post("/messages/search", json={**asked, **chosen})
+        assert [one["content"] for one in found.json()] == ["my violin is red"]
+        assert found.headers["x-search-degraded"] == "past_texts"
+
+
+def test_a_misspelt_word_is_corrected_to_a_word_of_then(client: TestClient):
+    texts = ("my cousin eats spaghetti", "we saw the harbour of zanzibar", "the ticket was expensive", "we saw a ship")
+    space, uids = {"X-Namespace": AGENT}, [told(client, text, session_id="s") for text in texts]
+    made = [
+        client.post("/memory/add", json={"text": text, "source": "a"}, headers=space).json()["id"] for text in texts
+    ]
+
+    def asked(query: str, as_of: str | None) -> list[list[tuple[str, str, float]]]:
+        at = {} if as_of is None else {"as_of": as_of}
+        of_messages = client.post("/messages/search", json={"agent_name": AGENT, "query": query, **at})
+        of_memories = client.post("/search", json={"query": query, **at}, headers=space)
+        return [
+            [("message", one["content"], one["score"]) for one in of_messages.json()],
+            [("memory", one["text"], one["score"]) for one in of_memories.json()["results"]],
+        ]
+
+    queries = ("spagetti", "zanzibra", "zanzibor harbuor")
+    live = {query: asked(query, None) for query in queries}
+    at = utc_now().isoformat()
+    for number in (0, 1):
+        client.patch(f"/messages/{AGENT}/{uids[number]}", json={"content": "nothing of it"})
+        client.patch(f"/memory/{made[number]}", json={"text": "nothing of it"}, headers=space)
+    for text in ("spagett is a firm", "a zanzibor", "harbuors"):
+        told(client, text, session_id="s")
+        client.post("/memory/add", json={"text": text, "source": "a"}, headers=space)
+    for query in queries:
+        for then, before in zip(asked(query, at), live[query], strict=True):
+            assert [one[:2] for one in then] == [one[:2] for one in before]
+            assert [one[2] for one in then] == pytest.approx([one[2] for one in before], abs=ROUNDING)

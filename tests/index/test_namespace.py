@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from souvenir.core.array_file import Streamed
 from souvenir.core.passages import Embedding, IndexChange, OwnerChanged, Passage, PassageAdded, PassageRemoved
 from souvenir.core.types import Filters, FloatVector, PassageKind, Profile, SourceFilter
 from souvenir.index.analyser import Analyser
@@ -277,3 +278,29 @@ def test_the_greatest_of_many_scores_are_those_of_a_sort(count: int, distinct: i
     places = greatest(scores, count)
     assert len(set(places.tolist())) == count
     assert sorted(scores[places]) == sorted(scores)[-count:]
+
+
+def test_changes_applied_at_once_are_those_applied_one_by_one():
+    first, second, third = (passage_of(id_, f"{WORDS[id_]} {WORDS[id_ + 1]}", owner=id_ % 2) for id_ in (1, 2, 3))
+    changes: list[IndexChange] = [
+        adding(first),
+        adding(second),
+        adding(first),
+        adding(third),
+        PassageRemoved(second.id, second.kind),
+        adding(second),
+        OwnerChanged(first.kind, first.owner_id, "b", START, archived=True, dated=False),
+        PassageRemoved(first.id, first.kind),
+    ]
+    at_once, one_by_one = index_of(), index_of()
+    at_once.apply(changes, 2)
+    for change in changes:
+        one_by_one.apply([change], 2)
+    assert len(at_once) == 2
+    for name, array in one_by_one.to_arrays().items():
+        expected, found = (
+            np.concatenate(list(one.blocks())) if isinstance(one, Streamed) else one
+            for one in (array, at_once.to_arrays()[name])
+        )
+        assert np.allclose(found, expected), name
+    assert differences(at_once, [replace(third, source="b", archived=True), second]) == []

@@ -374,6 +374,13 @@ def stored_then(connection: Connection, namespace_id: int, as_of: datetime) -> l
     )
 
 
+def matching(connection: Connection, namespace_id: int, chosen: MessageFilter, ids: Iterable[int]) -> set[int]:
+    """Return those of the messages that a filter includes."""
+    where, parameters = condition(namespace_id, chosen)
+    query = f"SELECT m.id FROM messages m WHERE m.id IN (SELECT value FROM json_each(?)) AND {where}"
+    return set(select(connection, int, query, (ids_parameter(ids), *parameters)))
+
+
 def _at(as_of: datetime | None) -> tuple[str, str, tuple[int, ...]]:
     """Return the query of messages at a time, a condition to add to it, and the parameter of each."""
     if as_of is None:
