@@ -173,7 +173,7 @@ class Conversations:
             if content is not None:
                 kept = message.metadata and without_notes(message.metadata) if metadata is None else metadata
                 after = kept if notes is None else {**(kept or {}), **notes}
-            rows.keep_version(tx.connection, message.id, tx.now)
+            rows.keep_version(tx.connection, message.id, actor=tx.scope.actor, at=tx.now)
             rows.update(tx.connection, message.id, content=content, metadata=after, at=tx.now)
             if content not in (None, message.content):
                 extractions.forget_said(tx.connection, tx.namespace_id, [message.id])

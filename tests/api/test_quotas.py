@@ -196,6 +196,7 @@ def stored_bytes_of(data_dir: Path, key_id: str) -> int:
             "SELECT text, metadata FROM memories WHERE key_id = ?1",
             "SELECT content, metadata FROM messages WHERE key_id = ?1",
             "SELECT before, after FROM history WHERE actor = 'key:' || ?1",
+            "SELECT content, metadata FROM message_versions WHERE key_id = ?1",
         ):
             rows += [value for row in connection.execute(query, (key_id,)) for value in row]
     return sum(len(value.encode()) for value in rows if value is not None)
@@ -210,7 +211,10 @@ def test_stored_bytes_equal_the_rows_after_any_operations(guarded: TestClient, t
     guarded.delete(f"/memory/{ids[2]}", headers=key)
     message = {"agent_name": "mine", "role": "user", "content": "it räins", "session_id": "s"}
     said = guarded.post("/messages", json=message, headers=key).json()["id"]
-    guarded.patch(f"/messages/{said}", json={"content": "it snows and snows"}, headers=key)
+    other = guarded.post("/messages", json=message, headers=ENV).json()["id"]
+    for uid in (said, said, other):
+        changed = guarded.patch(f"/messages/mine/{uid}", json={"content": "it snows and snows"}, headers=key)
+        assert changed.is_success, changed.text
     found = used(guarded, key)
     assert found["memories"] == 3
     assert found["stored_bytes"] == stored_bytes_of(tmp_path / "data", key_id) > 0
@@ -226,6 +230,10 @@ def test_bytes_beyond_the_quota_are_refused_in_memories_messages_and_changes(gua
     refused(guarded.post("/messages", json=message, headers=key), "stored_bytes")
     refused(guarded.patch(f"/memory/{memory_id}", json={"text": "w" * 1_000}, headers=key), "stored_bytes")
     assert guarded.get(f"/memory/{memory_id}", headers=key).json()["text"] == "x" * 300
+    said = guarded.post("/messages", json={**message, "content": "z" * 100}, headers=key).json()["id"]
+    edits = (guarded.patch(f"/messages/mine/{said}", json={"content": "v" * 200}, headers=key) for _ in range(20))
+    refused(next(edit for edit in edits if not edit.is_success), "stored_bytes")
+    assert guarded.delete(f"/messages/mine/{said}", headers=key).is_success
     assert guarded.delete(f"/memory/{memory_id}", headers=key).status_code == 200
     assert used(guarded, key)["stored_bytes"] < 300
 

@@ -190,12 +190,12 @@ def update(
     )
 
 
-def keep_version(connection: Connection, message_id: int, at: datetime) -> None:
+def keep_version(connection: Connection, message_id: int, *, actor: str, at: datetime) -> None:
     """Keep the present state of a message, which an edit at this time is about to replace."""
     connection.execute(
-        "INSERT INTO message_versions (namespace_id, message_id, content, metadata, edited_at, replaced_at) "
-        "SELECT namespace_id, id, content, metadata, edited_at, ? FROM messages WHERE id = ?",
-        (to_us(at), message_id),
+        "INSERT INTO message_versions (namespace_id, message_id, content, metadata, edited_at, replaced_at, key_id) "
+        "SELECT namespace_id, id, content, metadata, edited_at, ?, ? FROM messages WHERE id = ?",
+        (to_us(at), key_id_of(actor), message_id),
     )
 
 

@@ -121,7 +121,7 @@ COVERED = (
         "id uid namespace_id session_id position role content user_id speaker metadata created_at edited_at indexed "
         "key_id stored_at",
     ),
-    _covered("message_versions", "id namespace_id message_id content metadata edited_at replaced_at"),
+    _covered("message_versions", "id namespace_id message_id content metadata edited_at replaced_at key_id"),
     _covered(
         "blocks",
         "id uid namespace_id label value description max_chars read_only version created_at updated_at",

@@ -29,9 +29,11 @@ FROM_FIRST_RELEASE = """
 INSERT INTO namespaces (name, created_at, changed_at) VALUES ('ann', 1000000, 1000000);
 INSERT INTO agents (namespace_id, uid, policy, created_at) SELECT id, 'a-uid', '{}', 1000000 FROM namespaces;
 INSERT INTO sessions (namespace_id, name, implicit, started_at, next_position)
-    SELECT id, 's', 0, 1000000, 1 FROM namespaces;
+    SELECT id, 's', 0, 1000000, 2 FROM namespaces;
 INSERT INTO messages (uid, namespace_id, session_id, position, role, content, created_at, indexed)
     SELECT 'm-uid', namespace_id, id, 0, 'user', 'red', 2000000, 0 FROM sessions;
+INSERT INTO messages (uid, namespace_id, session_id, position, role, content, created_at, indexed)
+    SELECT 'of-the-future', namespace_id, id, 1, 'user', 'later', 99999999999999999, 0 FROM sessions;
 """
 
 
@@ -59,12 +61,13 @@ def test_messages_of_the_earlier_release_are_there_from_their_time_on(
 ):
     engine = open_engine("one")
     conversations = Conversations(engine)
-    [old] = conversations.page(ANN, MessageFilter())[0]
+    later, old = conversations.page(ANN, MessageFilter())[0]
+    assert conversations.page(ANN, MessageFilter(), utc_now())[0] == [later, old]
     assert conversations.page(ANN, MessageFilter(), old.created_at)[1] == 1
     assert conversations.page(ANN, MessageFilter(), old.created_at - timedelta(seconds=1))[1] == 0
     before = utc_now()
     conversations.edit(ANN, old.uid, content="blue")
     conversations.add(ANN, [MessageDraft(MessageRole.USER, "green", session_id="s")])
-    assert [one.content for one in conversations.page(ANN, MessageFilter(), before)[0]] == ["red"]
-    assert {one.content for one in conversations.page(ANN, MessageFilter())[0]} == {"blue", "green"}
+    assert [one.content for one in conversations.page(ANN, MessageFilter(), before)[0]] == ["later", "red"]
+    assert {one.content for one in conversations.page(ANN, MessageFilter())[0]} == {"later", "blue", "green"}
     assert list(engine.check()) == []
