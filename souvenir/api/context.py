@@ -89,8 +89,8 @@ class ContextRequest(BaseModel):
     verify: Verify = False
     as_of: AsOf | None = Field(
         default=None,
-        description="Build the context of this time: ISO-8601, UTC without an offset; a future time means now. What "
-        "was deleted since then is not included.",
+        description="Build the context of this time: ISO-8601, UTC without an offset; a future time means now. "
+        "Texts deleted since then are not included.",
     )
 
     def to_query(self) -> ContextQuery:

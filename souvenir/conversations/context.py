@@ -144,6 +144,7 @@ class Context:
     """`degraded` names the arms and parts that could not run or were late; empty if all succeeded.
 
     :param shown: The messages and memories that are in the text, best first.
+    :param records: All that the text shows besides blocks: those, and the questions before them.
     :param relevance: As in `SearchResult`: the higher one of the two kinds.
     :param stable_prefix: The blocks as text; `volatile_tail` follows it.
     :param lines: On request, where the text shows each message and memory, from the first line to the last.
@@ -159,6 +160,7 @@ class Context:
     degraded: Sequence[str]
     dropped: Dropped
     shown: Sequence[AnyHit]
+    records: Sequence[Memory | Message]
     lines: Sequence[ResultLines] | None = None
 
     @property
@@ -347,6 +349,9 @@ class Contexts:
             degraded=tuple(dict.fromkeys([*found.degraded, *missing, *over])),
             dropped=dropped,
             shown=hits,
+            records=[
+                record for one in shown for record in ([one.hit.memory] if isinstance(one.hit, Hit) else one.turns)
+            ],
             lines=lines,
         )
 

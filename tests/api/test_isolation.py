@@ -84,7 +84,7 @@ def test_a_caller_who_sees_all_would_be_noticed(start: Start, tmp_path: Path):
     bodies = [{"name": party.name, "role": "read-write", "prefixes": ["proj"]} for party in PARTIES]
     made = [client.post("/api/keys", json=body, headers=ENV).json() for body in bodies]
     players = players_of(client, [key["key"] for key in made])
-    take_turns(players, 3)
+    take_turns(players, 5)
     client.__exit__(None, None, None)
     for player in players:
         assert any("shows the text" in leak for leak in player.findings.leaks)

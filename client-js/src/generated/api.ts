@@ -4333,7 +4333,7 @@ export interface components {
              * @default false
              */
             verify?: boolean;
-            /** @description Build the context of this time: ISO-8601, UTC without an offset; a future time means now. What was deleted since then is not included. */
+            /** @description Build the context of this time: ISO-8601, UTC without an offset; a future time means now. Texts deleted since then are not included. */
             as_of?: string | null;
         };
         ContextResponse: {

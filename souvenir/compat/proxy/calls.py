@@ -161,7 +161,6 @@ class ModelCall:
             user=self.place.user,
             deadline_s=CONTEXT_TIMEOUT_S * DEADLINE_SHARE,
             agent_may_be_new=True,
-            explain=True,
         )
 
         def build() -> Shown:

@@ -43,14 +43,12 @@ class Shown:
 
     @classmethod
     def of(cls, context: Context, max_results: int | None, policy: JsonObject) -> Shown:
-        """:param context: With the lines of its results, of which each has its record."""
-        records = [lines.record for lines in context.lines or ()]
         return cls(
             prefaced(context.stable_prefix),
             prefaced(context.volatile_tail, doubtful=context.evidence is EvidenceLevel.NONE),
             {block.label: block.value for block in context.blocks},
-            {record.uid: record.content for record in records if not isinstance(record, Memory)},
-            {record.id: record.text for record in records if isinstance(record, Memory)},
+            {record.uid: record.content for record in context.records if not isinstance(record, Memory)},
+            {record.id: record.text for record in context.records if isinstance(record, Memory)},
             max_results,
             policy,
         )
