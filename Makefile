@@ -85,7 +85,9 @@ $(JS_TOOLS):
 run: $(SERVICE) ## Serve on http://127.0.0.1:8900 with the data in ./data
 	@$(PY) app.py
 
-PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+# Three for two cores: tests wait for the programs that they start.
+WORKERS := $(shell $(PYTHON) -c 'import os; print((3 * (os.cpu_count() or 1) + 1) // 2)')
+PYTEST := $(PY) -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Tests start the service dozens of times and reuse its compiled modules.
 test test-thorough test-postgres: export PYTHONDONTWRITEBYTECODE :=
 test: $(TOOLS) $(PAGE_TOOLS) $(JS_TOOLS) ## Run the tests on all cores, then ON_BOTH on PostgreSQL and those of the TypeScript client; ARGS goes to pytest, and leaves the latter out
