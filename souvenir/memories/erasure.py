@@ -96,7 +96,7 @@ class Erasure:
 
     @frees_space()
     def begin(self, selections: Sequence[Selection], work: str, *, backups: bool) -> JsonObject:
-        """Write the removal targets and their tombstones; returns the parameters of the job.
+        """Write the removal targets and their tombstones, and remove the first part; returns the parameters of the job.
 
         :param selections: One, or several of single ids in one namespace.
         :param backups: True to rewrite the backups.
@@ -104,7 +104,7 @@ class Erasure:
         """
         found = self._find(selections)
         targets = [*found.stored, *found.in_backups]
-        removed = RemovedRows()
+        removed, postings = RemovedRows(), 0
         if any(parties_of(selections)):
             self._engine.write_rows(partial(forget_extractions, selections=selections))
         for first in range(0, len(targets), TARGETS_AT_ONCE):
@@ -112,10 +112,16 @@ class Erasure:
             step = self._engine.models.remove(
                 partial(_write_tombstones, targets=chosen, work=work, namespace=selections[0].namespace)
             )
-            removed += RemovedRows() if step is None else step.removed
+            if step is not None:
+                removed, postings = removed + step.removed, postings + self._postings(step)
         if removed.jobs:
             self._on_jobs_gone()
-        return {"removed": asdict(removed), "tombstones": len(targets), "backups": backups}
+        return {
+            "removed": asdict(removed),
+            "postings": postings,
+            "tombstones": len(targets),
+            "backups": backups,
+        }
 
     @frees_space()
     def run(self, job: RunningJob) -> JsonObject:
@@ -139,7 +145,8 @@ class Erasure:
         """The state of a job, which begins with what its submission removed."""
         if job.state:
             return _STATE.load(job.state)
-        state = _STATE.load({"removed": job.parameters["removed"]})
+        begun = {"removed": job.parameters["removed"], "postings": job.parameters.get("postings", 0)}
+        state = _STATE.load(begun)
         with self._engine.namespace(Scope()) as (connection, _):
             return replace(state, total=state.done + pending_removals.count_pending(connection, job.id))
 
@@ -188,8 +195,11 @@ class Erasure:
             step = self._engine.models.remove(work)
             if step is None:
                 return state
-            postings = sum(len(set(self._engine.models.terms(text))) for text in step.texts)
-            state = replace(state, removed=state.removed + step.removed, postings=state.postings + postings)
+            postings = state.postings + self._postings(step)
+            state = replace(state, removed=state.removed + step.removed, postings=postings)
+
+    def _postings(self, step: RemovalStep) -> int:
+        return sum(len(set(self._engine.models.terms(text))) for text in step.texts)
 
     def _wait_for_backups(self, job: RunningJob, state: _State) -> _State:
         """Wait for backups in progress; later ones do not contain erased data."""
@@ -226,6 +236,7 @@ class Erasure:
 
 def _write_tombstones(connection: Connection, targets: Sequence[Target], work: str, namespace: str) -> RemovalStep:
     extractions.forget_transcripts(connection, namespace)
-    tombstones.create(connection, targets, utc_now())
+    now = utc_now()
+    tombstones.create(connection, targets, now)
     tombstones.mark_uncleared(connection, work, pending_removals.namespaces_of(connection, targets))
-    return pending_removals.begin(connection, targets, work)
+    return pending_removals.begin_with_first_part(connection, targets, work, now)

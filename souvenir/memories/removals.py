@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from threading import Event, Lock
@@ -250,8 +249,4 @@ def _begin(connection: Connection, selection: Selection, work: str) -> RemovalSt
     # An extraction that waits would store its user and its session later.
     if not forget_extractions(connection, [selection]) and not targets:
         raise not_found(selection)
-    begun = pending_removals.begin(connection, targets, work)
-    if begun.gone:
-        return begun
-    first = pending_removals.advance(connection, work, utc_now()) or RemovalStep()
-    return replace(first, removed=begun.removed + first.removed)
+    return pending_removals.begin_with_first_part(connection, targets, work, utc_now())

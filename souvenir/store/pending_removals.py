@@ -9,7 +9,7 @@ is unknown, or is that of a new agent. The same code deletes from a database tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
@@ -118,6 +118,18 @@ def begin(connection: Connection, targets: Iterable[Target], work: str) -> Remov
     for _, namespace, party, name in _parties(connection, wanted):
         extractions.forget_learned_with(connection, namespace, party, name)
     return RemovalStep(removal.removed, gone=namespaces)
+
+
+def begin_with_first_part(connection: Connection, targets: Iterable[Target], work: str, now: datetime) -> RemovalStep:
+    """`begin`, and remove the first part, or all of it if it is small.
+
+    So another removal of the same targets at the same time finds nothing that it could take over before it is gone.
+    """
+    begun = begin(connection, targets, work)
+    if begun.gone:
+        return begun
+    first_part = advance(connection, work, now) or RemovalStep()
+    return replace(first_part, removed=begun.removed + first_part.removed)
 
 
 def forget_extractions(connection: Connection, targets: Iterable[Target]) -> None:

@@ -18,6 +18,7 @@ from souvenir.core.timestamps import utc_now
 from souvenir.core.types import MemoryDraft, Scope, SearchQuery
 from souvenir.jobs.worker import Jobs
 from souvenir.memories.engine import MemoryEngine
+from souvenir.memories.erasure import Erasure
 from souvenir.memories.reembedding import Reembedding
 from souvenir.memories.removals import Removals
 from souvenir.store import pending_removals
@@ -27,7 +28,7 @@ from souvenir.store.idempotency import Once
 from souvenir.store.messages.blocks import BlockDraft
 from souvenir.store.messages.sessions import SessionFilter
 from souvenir.store.pending_removals import Removable, Target
-from souvenir.store.selection import Chooses
+from souvenir.store.selection import Chooses, Selection
 from tests.conversations.talk import ANN, BEN, draft, found, listed, say
 from tests.fake_embedder import FakeEmbedder
 from tests.memories.erasure.conftest import no_jobs
@@ -314,3 +315,19 @@ def test_a_message_during_the_removal_of_its_session_is_deleted_or_starts_a_new_
     left = listed(conversations, session_id="s") if late else []
     assert set(left) <= {"a late apple"}
     assert len(left) <= len(late)
+
+
+def test_a_small_erasure_is_done_when_another_one_of_the_same_begins(
+    engine: MemoryEngine, conversations: Conversations
+):
+    """Otherwise each would take the message over from the one before, and none would remove it."""
+    secret = say(conversations, "a secret")
+    say(conversations, "a neighbour")
+    erasure = Erasure(engine, on_jobs_gone=no_jobs)
+    wanted = [Selection(ANN.namespace, Chooses.MESSAGE, secret.uid)]
+    begun = erasure.begin(wanted, "first", backups=False)
+    assert (begun["removed"]["messages"], begun["postings"]) == (1, 1)
+    assert listed(conversations) == ["a neighbour"]
+    with pytest.raises(NotFound):
+        erasure.begin(wanted, "second", backups=False)
+    assert list(engine.check()) == []
