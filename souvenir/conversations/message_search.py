@@ -102,13 +102,14 @@ class MessageSearch:
 class _Then:
     """The messages of an earlier time.
 
-    :param unchanged: Ids in sessions of which no message was edited since. :param beside: Ids in the other sessions.
+    :param unchanged: Ids of messages in sessions without edits since then.
+    :param related: Ids of unedited messages in the other sessions, which share words with the edited ones.
     :param former: Those that were edited since, as they were; `left_out` is true if there are more.
     """
 
     at: datetime
     unchanged: Sequence[int]
-    beside: Sequence[int]
+    related: Sequence[int]
     former: Sequence[Message]
     left_out: bool
 
@@ -117,7 +118,7 @@ class _Then:
         texts, spoken_by = [one.content for one in self.former], [one.spoken_by for one in self.former]
         embedded, degraded = former_passages(lambda: engine.prepare(texts, spoken_by=spoken_by), left_out=self.left_out)
         former = [FormerText(one.owner, of) for one, of in zip(self.former, embedded, strict=False)]
-        return PastPassages(self.at, self.unchanged, former, self.beside), degraded
+        return PastPassages(self.at, self.unchanged, former, self.related), degraded
 
 
 def _then(connection: Connection, namespace_id: int, query: MessageQuery, as_of: datetime) -> _Then:
@@ -125,14 +126,14 @@ def _then(connection: Connection, namespace_id: int, query: MessageQuery, as_of:
     edited = [one.id for one in stood if not one.same]
     touched = {one.session_row for one in stood if not one.same}
     unchanged = [one.id for one in stood if one.session_row not in touched]
-    beside = [one.id for one in stood if one.same and one.session_row in touched]
+    related = [one.id for one in stood if one.same and one.session_row in touched]
     read = edited
     if len(edited) > MAX_FORMER_TEXTS:
         # What the filters exclude is not found, and only counts in the statistics.
         found = rows.matching(connection, namespace_id, query.filter, edited)
         read = sorted(edited, key=lambda id_: (id_ in found, id_))[-MAX_FORMER_TEXTS:]
     former = rows.by_id(connection, namespace_id, read, as_of)
-    return _Then(as_of, unchanged, beside, list(former.values()), len(read) < len(edited))
+    return _Then(as_of, unchanged, related, list(former.values()), len(read) < len(edited))
 
 
 def search_messages(

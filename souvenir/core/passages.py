@@ -274,15 +274,15 @@ class FormerText:
 class PastPassages:
     """The passages of one kind at a past time.
 
-    :param unchanged: Ids of owners whose passages have not changed, apart from `beside`.
-    :param former: The other owners as they were.
-    :param beside: Ids of owners whose passages have not changed, and share words with those of `former`.
+    :param unchanged: Ids of owners with unchanged passages, without `related`.
+    :param former: Owners whose passages have changed, as they were.
+    :param related: Ids of owners with unchanged passages that share words with those of `former`.
     """
 
     at: datetime
     unchanged: Sequence[int]
     former: Sequence[FormerText]
-    beside: Sequence[int] = ()
+    related: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

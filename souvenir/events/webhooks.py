@@ -194,7 +194,7 @@ class Webhooks:
         return hook
 
     def namespace_of(self, webhook_id: str) -> str | None:
-        """Return the namespace of a webhook, whoever registered it."""
+        """Return the namespace of a webhook of any actor."""
         with self.engine.namespace(Scope()) as (connection, _):
             hook = rows.find(connection, webhook_id)
         return None if hook is None else hook.namespace

@@ -73,7 +73,7 @@ def source_matches(source: str, wanted: SourceFilter) -> bool:
 
 
 class Contents(NamedTuple):
-    """Whether any passage is an assistant's message, or of a fact."""
+    """Two flags: some passage is an assistant's message; some passage is of a fact."""
 
     answers: bool
     facts: bool

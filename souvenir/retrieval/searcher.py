@@ -233,7 +233,7 @@ def _former_passages(serving: Serving, past_passages: PastPassages) -> Iterator[
 def _past_state(
     serving: Serving, key: IndexKey, past_passages: PastPassages, former: Sequence[PassageAdded]
 ) -> PastState:
-    index = serving.registry.detached(key, former, past_passages.beside)
+    index = serving.registry.detached(key, former, past_passages.related)
     return PastState(np.array(past_passages.unchanged, dtype=np.int64), index)
 
 

@@ -5,7 +5,7 @@ each table ever gave. A line with `table`, `columns` and `rows` follows for each
 to, and then that number of rows in the order of the primary key: arrays of numbers, texts, null, and
 `{"base64": "..."}` for bytes. The last line counts all rows.
 
-The same store always makes the same bytes: nothing in them is about the export. The signature is a file beside it
+The same store always makes the same bytes: nothing in them is about the export. The signature is a file next to it
 (`souvenir.transfer.archive_signature`).
 """
 
@@ -52,7 +52,7 @@ def export_archive(settings: Settings, path: Path, say: Say) -> None:
         store.require_sound()
         digest = hashlib.sha256()
         try:
-            # A file that a killed export left may be readable by others, or be a link that somebody placed.
+            # A file that a killed export left may be readable by others, or be a symbolic link made by another user.
             partial.unlink(missing_ok=True)
             with (
                 os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file,

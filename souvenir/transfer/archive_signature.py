@@ -1,4 +1,4 @@
-"""The signature of an archive: a JSON file beside it, by the key of the installation (Ed25519, RFC 8032).
+"""The signature of an archive: a JSON file next to it, by the key of the installation (Ed25519, RFC 8032).
 
 Signed are `PREFIX` and the SHA-256 of the file. The key is made at the first export and stays in DATA_DIR.
 """
@@ -70,7 +70,7 @@ def require_signed(archive: Path, digest: bytes, public_key: str | None) -> str:
         Ed25519PublicKey.from_public_bytes(key).verify(signature, PREFIX + digest)
     except FileNotFoundError as error:
         raise InvalidRequest(
-            f"{path} is missing; put the signature beside the archive, or accept one without it with --unsigned"
+            f"{path} is missing; put the signature next to the archive, or accept one without it with --unsigned"
         ) from error
     except InvalidSignature as error:
         raise InvalidRequest(f"{archive} is not as it was signed; export it again") from error

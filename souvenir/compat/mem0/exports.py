@@ -51,7 +51,7 @@ Instructions = Annotated[str, StringConstraints(max_length=MAX_INSTRUCTION_CHARS
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What the memories of an export are made into."""
+    """The schema and the instructions of an export."""
 
     schema: JsonObject
     instructions: str

@@ -47,7 +47,7 @@ log = structlog.get_logger(__name__)
 
 
 class Course:
-    """What the messages of a call continue: at first what there was when it began, then its stored question.
+    """The state that the messages of a call continue: of the store at its begin, then with its stored question.
 
     :ivar searched: Set when its context was searched. Its messages are stored before, and indexed after that.
     """

@@ -22,7 +22,7 @@ SPACES = st.sampled_from(["", " ", "\n", "\t ", "\r\n"])
 
 
 def reference(text: bytes) -> Any:
-    """What `json.loads` reads; None if it is no object."""
+    """Return the object that `json.loads` reads; None for any other value."""
     try:
         read = json.loads(text)
     except ValueError:
