@@ -200,12 +200,12 @@ class ProxiedAnswer(Response):
         content, call, course = prepared.content, prepared.call, prepared.course
         added, stored = "", None
         if call is not None:
-            # While the context is searched, so that only the answer is left to be stored when it is there.
-            stored = self._put_question(call, course)
             try:
                 shown = await call.shown(proxy.service, self._caller, proxy.contexts)
             finally:
                 course.searched.set()
+                # While the vendor works, so that only the answer is left to be stored when it is there.
+                stored = self._put_question(call, course)
             if call.size > MAX_INLINE_BYTES:
                 content, added = await proxy.service.threads.run(call.request, shown)
             else:

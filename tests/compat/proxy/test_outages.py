@@ -202,20 +202,15 @@ def test_a_question_whose_caller_left_during_the_search_is_stored_with_its_retry
     eventually(proxied.said, [("user", "My cat is called Otto."), ("assistant", "Noted.")])
 
 
-def test_a_question_is_on_disk_while_its_context_is_searched(proxied: Proxied, monkeypatch: pytest.MonkeyPatch):
+def test_a_question_is_on_disk_while_the_vendor_works(proxied: Proxied):
     """So that only the answer is left to be stored when it arrives."""
-    original, stored = Contexts.build, list[Any]()
-
-    def waiting(self: Any, *args: Any) -> Any:
-        end = time.monotonic() + calls.CONTEXT_TIMEOUT_S / 2
-        while not proxied.said() and time.monotonic() < end:
-            time.sleep(0.01)
-        stored.extend(proxied.said())
-        return original(self, *args)
-
-    monkeypatch.setattr(Contexts, "build", waiting)
-    assert proxied.ask("My cat is called Otto.").status_code == 200
-    assert stored == [("user", "My cat is called Otto.")]
+    proxied.vendor.replies.append(says("Hello, Otto.", waits=True))
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(proxied.ask, "My cat is called Otto.")
+        eventually(proxied.said, [("user", "My cat is called Otto.")])
+        assert not asked.done()
+        proxied.vendor.go_on.set()
+        assert asked.result().status_code == 200
 
 
 @pytest.mark.parametrize("ended", [False, True])
