@@ -44,7 +44,7 @@ export ORT_DISABLE_TELEMETRY := 1
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-js test-thorough test-postgres test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-namespaces \
 	bench-deadlines bench-replicas bench-scaling replica-faults bench-retrieval bench-evidence \
-	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
+	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-topics \
 	bench-extraction bench-learning bench-client bench-proxy bench-privacy profile isolation random-stores faults seeded-faults model lock audit sbom clean FORCE
 
 help: ## List all tasks
@@ -197,13 +197,8 @@ bench-facts: $(TOOLS) ## Measure retrieval by text and by facts, on the sets in 
 bench-facts-speed: $(TOOLS) ## Measure searches of 100,000 facts and adds, over HTTP and MCP; ARGS goes to benchmarks.facts.speed
 	@$(PY) -m benchmarks.facts.speed $(ARGS)
 
-bench-concepts: $(TOOLS) ## Measure the precision of concepts in conversations, on the sets in DATA=folder
-	@$(if $(DATA),,echo "Name the folder of the sets: make bench-concepts DATA=folder" >&2; exit 1)
-	@$(PY) -m benchmarks.concepts --data '$(DATA)' $(ARGS)
-
-bench-matching: $(TOOLS) ## Measure the matching of spellings of one concept, on the sets in DATA=folder
-	@$(if $(DATA),,echo "Name the folder of the sets: make bench-matching DATA=folder" >&2; exit 1)
-	@$(PY) -m benchmarks.concepts.matching --data '$(DATA)' $(ARGS)
+bench-concepts: $(TOOLS) ## Measure concepts on the labels, with those of the sets in DATA=folder if given; ARGS goes to it
+	@$(PY) -m benchmarks.concepts $(if $(DATA),--data '$(DATA)') $(ARGS)
 
 bench-topics: $(TOOLS) ## Measure the topics of mixed conversations, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Name the folder of the sets: make bench-topics DATA=folder" >&2; exit 1)

@@ -1,1 +1,1 @@
-"""Quality of the concepts found in conversations, judged by an independent tagger."""
+"""Quality of the concepts found in texts, on hand-made labels."""

@@ -77,7 +77,12 @@ class ConceptRecord(BaseModel):
         description="The stated name, or else the most frequent spelling.", examples=["Alice"]
     )
     kind: Annotated[str, OF_MEMORY] = Field(
-        description="`name`, `phrase`, `date`, `quantity`, `hashtag` or `code`, or a stated kind.", examples=["name"]
+        description="`person`, `animal`, `place`, `organisation`, `product`, `event`, `work`, `name` (of an unknown "
+        "kind), `phrase`, `date`, `quantity`, `hashtag` or `code`, or a stated kind.",
+        examples=["person"],
+    )
+    confidence: float = Field(
+        description="The probability that it is a concept of this kind; 1 if the kind was stated.", examples=[0.95]
     )
     mentions: int = Field(description="The number of messages and memories that mention it.")
     aliases: Annotated[list[str], OF_MEMORY] = Field(
@@ -99,6 +104,7 @@ def concept_fields(concept: Concept) -> dict[str, Any]:
         "key": concept.key,
         "name": concept.name,
         "kind": concept.kind,
+        "confidence": round(concept.confidence, 4),
         "mentions": concept.owners,
         "aliases": list(concept.aliases),
         "description": concept.description,
@@ -242,6 +248,21 @@ def update_concept(
 def delete_concept(concept_id: ConceptId, scope: AgentWriter, service: RunningService) -> ConceptRecord:
     """Delete a concept under all its names; texts that mention it are kept, and it is not recognised there again."""
     return ConceptRecord.of(service.graph.concepts.hide(scope, concept_id))
+
+
+@routes.delete(
+    "/agents/{agent_name}/concepts/{concept_id}/aliases",
+    summary="Separate a name from a concept",
+    cost=CostClass.WRITE,
+    access=REMEMBERED,
+    sdk="concepts.separate",
+    errors=[404, 409],
+)
+def separate_alias(
+    concept_id: ConceptId, name: Annotated[ConceptName, Query()], scope: AgentWriter, service: RunningService
+) -> ConceptRecord:
+    """Make a name of a concept a concept of its own, and keep the two apart from then on."""
+    return ConceptRecord.of(service.graph.claims.separate(scope, concept_id, name))
 
 
 @routes.get(

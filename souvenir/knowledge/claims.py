@@ -86,6 +86,28 @@ class Claims:
 
         return self._engine.write(scope, work)
 
+    @traced(MemoryOperation.UPDATE)
+    def separate(self, scope: Scope, concept_id: int, name: str) -> Concept:
+        """State that one of a concept's names is another concept; it becomes one asynchronously.
+
+        :return: The concept of that name. :raises ConceptNotFound: If there is no such concept.
+        :raises NotFound: If it has no such name, or if no text mentions it. :raises Conflict: If it is its first name.
+        """
+        require_concepts(self._engine, scope, concept_id)
+
+        def work(tx: Transaction) -> Concept:
+            root_id = require_concept(tx.connection, tx.namespace_id, concept_id).id
+            known = mentions.known_keys(tx.connection, tx.namespace_id, keys_of_name(name)).values()
+            chosen = next((one for one in known if one in concepts.members(tx.connection, root_id)), None)
+            if chosen is None:
+                raise NotFound(f"Concept {root_id} has no name {name!r} that a text mentions; read its aliases")
+            if chosen == root_id:
+                raise Conflict(f"{name!r} is the name of the concept itself; name one of its aliases")
+            _write(tx, [ClaimDraft(ClaimKind.ALIAS, chosen, name, ClaimedBy.CALLER, other_id=chosen)])
+            return concepts.by_ids(tx.connection, tx.namespace_id, [chosen])[chosen]
+
+        return self._engine.write(scope, work)
+
     def state(
         self, scope: Scope, of_concepts: Sequence[ConceptStatement], relations: Sequence[RelationStatement]
     ) -> StatementResult:
@@ -203,7 +225,12 @@ def _replaced_claims(tx: Transaction, root_id: int, patch: ConceptPatch) -> set[
     members = concepts.members(tx.connection, root_id)
     replaced = {*patch.texts, *([ClaimKind.ALIAS] if patch.aliases is not None else [])}
     before = [*rows.of_concepts(tx.connection, members), *rows.aliases_of(tx.connection, members)]
-    return {one.id for one in before if one.made_by is ClaimedBy.CALLER and one.kind in replaced}
+    return {
+        one.id
+        for one in before
+        # An alias of itself is the statement that it is a concept of its own.
+        if one.made_by is ClaimedBy.CALLER and one.kind in replaced and one.other_id != one.concept_id
+    }
 
 
 def _require_free_name(tx: Transaction, root_id: int, name: str) -> None:

@@ -12,10 +12,12 @@ or a model take precedence. `concepts.same_as` stores the end of such a chain.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from souvenir.core.types import PassageKind, Scope
 from souvenir.index.index_key import IndexKey
+from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES
+from souvenir.knowledge.recognition.short_names import is_short_for, longest, possible_keys
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import namespaces
@@ -55,9 +57,17 @@ def may_match(one: str, other: str) -> bool:
     if _CODE.search(one) or _CODE.search(other) or any(sign.isdigit() for sign in ours):
         return False
     words, others = one.split(), other.split()
+    if not GIVEN_NAMES.isdisjoint({*words} ^ {*others}) and len(words) == len(others):
+        # A name that differs in a letter is another name: Agnes and Agne, Sara and Sarah.
+        return False
     if min(len(ours), len(theirs)) >= MIN_LETTERS and _joined_singulars(words) == _joined_singulars(others):
         return True
     return _differ_softly(words, others) or _are_initials(one, others) or _are_initials(other, words)
+
+
+def may_be_one(one: str, other: str) -> bool:
+    """Return True if two keys may be spellings of one thing, or if one is short for the other; symmetric."""
+    return may_match(one, other) or is_short_for(one, other) or is_short_for(other, one)
 
 
 def is_match(similarity: float, runner_up: float | None) -> bool:
@@ -119,13 +129,19 @@ def nearest_concepts(engine: MemoryEngine, namespace_id: int, ids: Iterable[int]
     }
 
 
-def store_matches(connection: Connection, found: Mapping[int, list[Near]]) -> None:
+def store_matches(connection: Connection, namespace_id: int, found: Mapping[int, list[Near]]) -> None:
     """Store the nearest concepts of these, and update the roots of these and of affected concepts."""
+    own_keys = concept_similarity.keys(connection, found)
+    found = {
+        one: [*others, *_related_names(connection, namespace_id, own_keys[one], {other.concept_id for other in others})]
+        for one, others in found.items()
+        if one in own_keys
+    }
     keys = concept_similarity.keys(
         connection, {*found, *(one.concept_id for others in found.values() for one in others)}
     )
     possible = {
-        one: [other for other in others if other.concept_id in keys and may_match(keys[one], keys[other.concept_id])]
+        one: [other for other in others if other.concept_id in keys and may_be_one(keys[one], keys[other.concept_id])]
         for one, others in found.items()
         if one in keys
     }
@@ -134,6 +150,17 @@ def store_matches(connection: Connection, found: Mapping[int, list[Near]]) -> No
     concept_similarity.matched(connection, found)
     changed = [one for one in sorted(touched | around) if _assign(connection, one)]
     mentions.queue_matching(connection, concept_similarity.spellings(connection, changed))
+
+
+def _related_names(connection: Connection, namespace_id: int, key: str, known: Collection[int]) -> list[Near]:
+    """Return the concepts of which this name may be short, and those that may be short for it, of any vector."""
+    keys, prefix = possible_keys(key)
+    others = concept_similarity.by_keys(connection, namespace_id, keys, prefix)
+    return [
+        Near(id_, 0.0)
+        for id_, other in others.items()
+        if id_ not in known and (is_short_for(key, other) or is_short_for(other, key))
+    ]
 
 
 def _assign(connection: Connection, concept_id: int) -> bool:
@@ -165,13 +192,22 @@ def _other_name(connection: Connection, concept_id: int) -> int | None:
     """Return the concept that this one is a spelling of, by a claim or else by similarity."""
     said = concept_similarity.stated(connection, [concept_id]).get(concept_id)
     if said is not None:
-        return said
+        return None if said == concept_id else said
     pair = _pair(connection, concept_id)
     if pair is None or _pair(connection, pair) != concept_id:
-        return None
+        return _longer_name(connection, concept_id)
     keys = concept_similarity.keys(connection, [concept_id, pair])
     first = min(keys, key=lambda one: (len(keys[one]), keys[one]))
     return None if first == concept_id else first
+
+
+def _longer_name(connection: Connection, concept_id: int) -> int | None:
+    """Return the concept whose name this one is short for; None if several people have such names."""
+    others = [near.concept_id for near in concept_similarity.near(connection, [concept_id]).get(concept_id, [])]
+    keys = concept_similarity.keys(connection, [concept_id, *others])
+    longer = {keys[one]: one for one in others if is_short_for(keys[concept_id], keys[one])}
+    name = longest(list(longer))
+    return None if name is None else longer[name]
 
 
 def _pair(connection: Connection, concept_id: int) -> int | None:

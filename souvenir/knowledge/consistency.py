@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from souvenir.core.types import Mentioned
-from souvenir.knowledge.concept_similarity import CANDIDATE_SIMILARITY, NEAREST, may_match, root_of
+from souvenir.knowledge.concept_similarity import CANDIDATE_SIMILARITY, NEAREST, may_be_one, root_of
 from souvenir.knowledge.recognition.extraction import mentions_in
 from souvenir.knowledge.topic_assignment import counted, sorted_by
 from souvenir.store.graph import concept_similarity, mentions, topics
@@ -86,10 +86,11 @@ def _near_problems(
     connection: Connection, concept_id: int, cosines: Mapping[int, float], stored: Collection[int]
 ) -> Iterator[str]:
     """:param cosines: Of all concepts that may be similar enough."""
-    keys = concept_similarity.keys(connection, [concept_id, *cosines])
-    possible = {one: cosine for one, cosine in cosines.items() if may_match(keys[concept_id], keys[one])}
+    keys = concept_similarity.keys(connection, [concept_id, *cosines, *stored])
+    possible = {one: cosine for one, cosine in cosines.items() if may_be_one(keys[concept_id], keys[one])}
     certain = {one for one, cosine in possible.items() if cosine >= CANDIDATE_SIMILARITY + ROUNDING}
-    if {*stored} - possible.keys() or (len(cosines) <= NEAREST and certain - {*stored}):
+    unlike = {one for one in {*stored} - possible.keys() if not may_be_one(keys[concept_id], keys[one])}
+    if unlike or (len(cosines) <= NEAREST and certain - {*stored}):
         yield f"concept {concept_id} is near to others than is stored"
 
 

@@ -299,7 +299,7 @@ def _concept(one: ConceptRow) -> Node:
         "concept_id": str(concept.id),
         "name": concept.name,
         "description": concept.description,
-        "confidence": _round(one.sure),
+        "confidence": _round(one.concept.confidence),
         "key": concept.key,
         "kind": concept.kind,
         "aliases": concept.aliases or None,

@@ -163,7 +163,7 @@ class GraphIndexer:
             _require_same(tx, namespace_id)
             # What was found by the vectors of a former model is found again.
             if meta.get(tx.connection, MODEL) == model_id:
-                store_matches(tx.connection, {**{id_: [] for id_ in ids}, **found})
+                store_matches(tx.connection, namespace_id, {**{id_: [] for id_ in ids}, **found})
 
         self._engine.write(scope, work)
 

@@ -116,6 +116,22 @@ export interface paths {
         patch: operations["update_concept"];
         trace?: never;
     };
+    "/agents/{agent_name}/concepts/{concept_id}/aliases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete: operations["separate_alias"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/agents/{agent_name}/concepts/{concept_id}/history": {
         parameters: {
             query?: never;
@@ -3062,6 +3078,7 @@ export interface components {
             key: string;
             name: string;
             kind: string;
+            confidence: number;
             mentions: number;
             aliases: string[];
             description: string | null;
@@ -3099,6 +3116,7 @@ export interface components {
             key: string;
             name: string;
             kind: string;
+            confidence: number;
             mentions: number;
             aliases: string[];
             description: string | null;
@@ -6060,6 +6078,30 @@ export interface operations {
                 "application/json": components["schemas"]["UpdateConceptRequest"];
             };
         };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConceptRecord"];
+                };
+            };
+        };
+    };
+    separate_alias: {
+        parameters: {
+            query: {
+                name: string;
+            };
+            header?: never;
+            path: {
+                agent_name: string;
+                concept_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
         responses: {
             200: {
                 headers: {

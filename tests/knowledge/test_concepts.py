@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from souvenir.conversations.messages import Conversations
-from souvenir.core.errors import AgentNotFound, ConceptNotFound, Conflict, NothingToDo
+from souvenir.core.errors import AgentNotFound, ConceptNotFound, Conflict, NotFound, NothingToDo
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MessageRole, Scope
 from souvenir.knowledge import concept_ranking
@@ -80,7 +80,7 @@ def test_a_concept_is_shown_by_its_most_used_form_with_its_counts_and_times(
 ) -> None:
     tell(engine, graph, "I met Zoë", "Zoë and Boris came", "We saw Zoe")
     concept = graph.concepts.details(ANN, "ZOE").concept
-    assert (concept.key, concept.name, concept.kind, concept.owners) == ("zoe", "Zoë", "name", 3)
+    assert (concept.key, concept.name, concept.kind, concept.owners) == ("zoe", "Zoë", "person", 3)
     assert concept.aliases == ("Zoe",)
     assert (concept.first_at, concept.last_at) == (datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 3, 1, tzinfo=UTC))
 
@@ -88,14 +88,98 @@ def test_a_concept_is_shown_by_its_most_used_form_with_its_counts_and_times(
 def test_another_spelling_is_shown_as_its_root_and_counted_with_it(
     engine: MemoryEngine, graph: KnowledgeServices
 ) -> None:
-    tell(engine, graph, "I met Boris", "We saw Boris Petrov in Lisbon", "I met Boris Petrov", *OTHERS)
+    tell(engine, graph, "I met Boris", "We saw Zeppo in Lisbon", "I met Zeppo", *OTHERS)
     before = graph.concepts.page(ANN)[1]
-    stand_for(engine, graph, "boris petrov", "boris")
+    stand_for(engine, graph, "zeppo", "boris")
     found, total = graph.concepts.page(ANN)
-    boris = graph.concepts.details(ANN, "boris petrov").concept
+    boris = graph.concepts.details(ANN, "zeppo").concept
     assert total == before - 1 == len(found)
-    assert (boris.name, boris.owners, boris.aliases) == ("Boris", 3, ("Boris Petrov",))
+    assert (boris.name, boris.owners, boris.aliases) == ("Boris", 3, ("Zeppo",))
     assert found[0] == boris
+
+
+@pytest.mark.parametrize(
+    ("texts", "short", "long"),
+    [
+        (["Melanie called", "I had lunch with Mel"], "mel", "melanie"),
+        (["I had lunch with Mel", "Melanie called", "We saw Melanie Smith in Lisbon"], "mel", "melanie smith"),
+        (["Robert will retire", "We met Bob"], "bob", "robert"),
+        (["I saw Anita Patel", "Dr Patel was late"], "dr patel", "anita patel"),
+        (["Medistar Ltd sent a bill", "I work at Medistar"], "medistar", "medistar ltd"),
+        (["I flew to New York City", "NYC is loud"], "nyc", "new york city"),
+        (["I run the Great North Run", "The GNR was wet"], "gnr", "great north run"),
+    ],
+)
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_short_name_joins_the_only_long_one(
+    engine: MemoryEngine, graph: KnowledgeServices, texts: list[str], short: str, long: str, backwards: bool
+) -> None:
+    tell(engine, graph, *(reversed(texts) if backwards else texts))
+    assert graph.concepts.details(ANN, short).concept.key == long
+    assert list(engine.check()) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "short"),
+    [
+        (["Samuel called", "Samantha called", "I had lunch with Sam"], "sam"),
+        (["Agnes is my landlady", "I met Agne from Vilnius"], "agne"),
+        (["I met Ann", "I met Anna"], "ann"),
+        (["I met Will", "I met Willow"], "will"),
+        (["We hiked in Jordan", "We swam at Jordan Lake"], "jordan"),
+        (["I met Anita Patel", "I met Ravi Patel", "Dr Patel was late"], "dr patel"),
+    ],
+)
+def test_names_of_several_people_or_places_stay_apart(
+    engine: MemoryEngine, graph: KnowledgeServices, texts: list[str], short: str
+) -> None:
+    tell(engine, graph, *texts)
+    assert graph.concepts.details(ANN, short).concept.key == short
+
+
+def test_a_short_name_leaves_when_another_long_one_comes(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, "Samuel called", "I had lunch with Sam")
+    assert graph.concepts.details(ANN, "sam").concept.aliases == ("Sam",)
+    tell(engine, graph, "Samantha called")
+    assert graph.concepts.details(ANN, "sam").concept.key == "sam"
+    assert graph.concepts.details(ANN, "samuel").concept.aliases == ()
+
+
+def test_a_name_that_was_separated_stays_apart_until_it_is_stated_again(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    tell(engine, graph, "Melanie called", "I had lunch with Mel")
+    melanie = graph.concepts.details(ANN, "mel").concept
+    graph.claims.separate(ANN, melanie.id, "Mel")
+    graph.indexer.catch_up()
+    mel = graph.concepts.details(ANN, "mel").concept
+    assert (mel.key, mel.aliases, mel.owners) == ("mel", (), 1)
+    graph.claims.update(ANN, mel.id, ConceptPatch(aliases=()))
+    tell(engine, graph, "Melanie Smith called")
+    assert graph.concepts.details(ANN, "mel").concept.key == "mel"
+    graph.claims.update(ANN, melanie.id, ConceptPatch(aliases=("Mel",)))
+    graph.indexer.catch_up()
+    assert graph.concepts.details(ANN, "mel").concept.key == "melanie smith"
+
+
+def test_only_an_alias_that_a_text_mentions_can_be_separated(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, "Melanie called")
+    melanie = graph.concepts.details(ANN, "melanie").concept
+    with pytest.raises(Conflict, match="name one of its aliases"):
+        graph.claims.separate(ANN, melanie.id, "Melanie")
+    with pytest.raises(NotFound, match="read its aliases"):
+        graph.claims.separate(ANN, melanie.id, "Boris")
+
+
+def test_a_concept_has_its_most_supported_kind_with_its_probability(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    tell(engine, graph, "I flew to Florence", "I live in Florence", "Florence said hello")
+    florence = graph.concepts.details(ANN, "florence").concept
+    assert florence.kind == "place"
+    assert 0.4 < florence.confidence < 0.6
+    graph.claims.update(ANN, florence.id, ConceptPatch(kind="person"))
+    assert graph.concepts.details(ANN, "florence").concept.confidence == 1.0
 
 
 def test_claims_of_callers_precede_those_of_models_and_both_precede_texts(

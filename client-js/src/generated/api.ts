@@ -161,6 +161,26 @@ export interface paths {
         patch: operations["update_concept"];
         trace?: never;
     };
+    "/agents/{agent_name}/concepts/{concept_id}/aliases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Separate a name from a concept
+         * @description Make a name of a concept a concept of its own, and keep the two apart from then on.
+         */
+        delete: operations["separate_alias"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/agents/{agent_name}/concepts/{concept_id}/history": {
         parameters: {
             query?: never;
@@ -4070,8 +4090,10 @@ export interface components {
             key: string;
             /** @description The stated name, or else the most frequent spelling. */
             name: string;
-            /** @description `name`, `phrase`, `date`, `quantity`, `hashtag` or `code`, or a stated kind. */
+            /** @description `person`, `animal`, `place`, `organisation`, `product`, `event`, `work`, `name` (of an unknown kind), `phrase`, `date`, `quantity`, `hashtag` or `code`, or a stated kind. */
             kind: string;
+            /** @description The probability that it is a concept of this kind; 1 if the kind was stated. */
+            confidence: number;
             /** @description The number of messages and memories that mention it. */
             mentions: number;
             /** @description Other names; stated ones first. */
@@ -4127,8 +4149,10 @@ export interface components {
             key: string;
             /** @description The stated name, or else the most frequent spelling. */
             name: string;
-            /** @description `name`, `phrase`, `date`, `quantity`, `hashtag` or `code`, or a stated kind. */
+            /** @description `person`, `animal`, `place`, `organisation`, `product`, `event`, `work`, `name` (of an unknown kind), `phrase`, `date`, `quantity`, `hashtag` or `code`, or a stated kind. */
             kind: string;
+            /** @description The probability that it is a concept of this kind; 1 if the kind was stated. */
+            confidence: number;
             /** @description The number of messages and memories that mention it. */
             mentions: number;
             /** @description Other names; stated ones first. */
@@ -8674,6 +8698,37 @@ export interface operations {
                 "application/json": components["schemas"]["UpdateConceptRequest"];
             };
         };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConceptRecord"];
+                };
+            };
+        };
+    };
+    separate_alias: {
+        parameters: {
+            query: {
+                /** @description A name of a concept; case and spelling variants are recognised. */
+                name: string;
+            };
+            header?: {
+                /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
+                "X-Namespace"?: string | null;
+            };
+            path: {
+                /** @description The agent's name, which is that of its namespace: printable characters without `/`. */
+                agent_name: string;
+                /** @description The id of a concept. */
+                concept_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
         responses: {
             /** @description Successful Response */
             200: {

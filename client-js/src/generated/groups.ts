@@ -255,6 +255,11 @@ export class Concepts extends Group {
     return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts/{concept_id}/relations", names: { agent_name: agentName, concept_id: conceptId }, repeat: "safe" }, options);
   }
 
+  /** Make a name of a concept a concept of its own, and keep the two apart from then on. `DELETE /agents/{agent_name}/concepts/{concept_id}/aliases`. */
+  separate(agentName: string, conceptId: number, input: Input<"separate_alias">, options?: CallOptions): Promise<Output<"separate_alias">> {
+    return this.transport.send({ method: "DELETE", path: "/agents/{agent_name}/concepts/{concept_id}/aliases", names: { agent_name: agentName, concept_id: conceptId }, input, query: ["name"], repeat: "never" }, options);
+  }
+
   /** Get an agent's statistics, its recent messages and sessions, and its most characteristic concepts. `GET /agents/{agent_name}/summary`. */
   summary(agentName: string, options?: CallOptions): Promise<Output<"agent_summary">> {
     return this.transport.send({ method: "GET", path: "/agents/{agent_name}/summary", names: { agent_name: agentName }, repeat: "safe" }, options);

@@ -18,6 +18,7 @@ class ConceptDetailsRecord:
     key: str
     name: str
     kind: str
+    confidence: float
     mentions: int
     aliases: list[str]
     description: str | None
@@ -45,6 +46,7 @@ class ConceptRecord:
     key: str
     name: str
     kind: str
+    confidence: float
     mentions: int
     aliases: list[str]
     description: str | None

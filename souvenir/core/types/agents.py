@@ -8,8 +8,18 @@ from enum import StrEnum
 
 
 class ConceptKind(StrEnum):
-    """The kind of a concept, inferred from its spelling."""
+    """The kind of a concept, inferred from its spelling and from the words around it.
 
+    `name` is a name of an unknown kind, `phrase` any other subject.
+    """
+
+    PERSON = "person"
+    ANIMAL = "animal"
+    PLACE = "place"
+    ORGANISATION = "organisation"
+    PRODUCT = "product"
+    EVENT = "event"
+    WORK = "work"
     NAME = "name"
     PHRASE = "phrase"
     DATE = "date"

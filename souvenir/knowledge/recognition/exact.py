@@ -248,7 +248,7 @@ def _file(match: re.Match[str]) -> _Found:
 
 def _title(match: re.Match[str]) -> _Found:
     """Return a title in quotes in which every word is capitalised."""
-    return _mention(key_of(match["title"]), match["title"], ConceptKind.NAME)
+    return _mention(key_of(match["title"]), match["title"], ConceptKind.WORK)
 
 
 def _initials(match: re.Match[str]) -> _Found:

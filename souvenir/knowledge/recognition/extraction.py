@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
+from souvenir.core.concept_kinds import UNTYPED
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
-from souvenir.index.analyser import normalised
+from souvenir.index.analyser import fold, normalised
+from souvenir.knowledge.recognition.chinese import chinese_mentions, is_chinese
 from souvenir.knowledge.recognition.exact import Sort, Token, tokens
-from souvenir.knowledge.recognition.names import has_capital, is_heading, names
+from souvenir.knowledge.recognition.foreign import typed_words
+from souvenir.knowledge.recognition.gazetteer import SMALL_WORDS
+from souvenir.knowledge.recognition.names import ENGLISH, has_capital, is_heading, names
 from souvenir.knowledge.recognition.phrases import phrases
 from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.recognition.vocabulary import (
@@ -35,7 +39,7 @@ from souvenir.learning.transcripts.turns import TurnRole
 
 __all__ = ["MAX_CHARS_READ", "MAX_MENTIONS", "RULES_VERSION", "Mentioned", "mentioned"]
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Incremented whenever the result for some text changes."""
 
 MAX_MENTIONS = 16
@@ -48,11 +52,21 @@ _FENCE = re.compile("^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 _ENGLISH = DETERMINERS | PREPOSITIONS | FUNCTION_WORDS | AUXILIARIES | MODALS | SUBJECTS | {"to"}
 
+NAMED_KINDS = (
+    *(ConceptKind.PERSON, ConceptKind.ANIMAL, ConceptKind.PLACE, ConceptKind.ORGANISATION, ConceptKind.PRODUCT),
+    *(ConceptKind.EVENT, ConceptKind.WORK, ConceptKind.NAME),
+)
+"""Kinds of names, and of phrases that stand for someone or something particular."""
+
+OTHER = ""
+"""Any language without rules of its own."""
+
 _MARKUP = frozenset("#*|>_=")
+_STOPS = frozenset(".!?。！？")
 _BULLETS = frozenset("-*•–—")
 
 _WEIGHTS = {
-    ConceptKind.NAME: 3.0,
+    **dict.fromkeys(NAMED_KINDS, 3.0),
     ConceptKind.HASHTAG: 3.0,
     ConceptKind.CODE: 1.5,
     ConceptKind.PHRASE: 1.5,
@@ -72,7 +86,9 @@ def mentioned(text: str) -> tuple[Mentioned, ...]:
     first: dict[str, Mentioned] = {}
     for _, mention in found:
         counts[mention.key] = counts.get(mention.key, 0.0) + _WEIGHTS[mention.kind]
-        first.setdefault(mention.key, mention)
+        known = first.setdefault(mention.key, mention)
+        if known.kind in UNTYPED and mention.kind not in UNTYPED:
+            first[mention.key] = replace(known, kind=mention.kind)
     kept = set(sorted(first, key=lambda key: -counts[key])[:MAX_MENTIONS])
     return tuple(mention for key, mention in first.items() if key in kept)
 
@@ -83,6 +99,9 @@ def _all_mentions(text: str) -> Iterator[tuple[int, Mentioned]]:
         for token in cut:
             if token.mention and not (is_code and token.mention.kind is not ConceptKind.CODE):
                 yield start + token.start, token.mention
+        if not is_code and is_chinese(piece):
+            for place, mention in chinese_mentions(piece):
+                yield start + place, mention
         if not is_code:
             for place, mention in _worded(cut):
                 yield start + place, mention
@@ -100,7 +119,11 @@ def _pieces(text: str) -> Iterator[tuple[int, str, bool]]:
 def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
     """Yield names and phrases, which need sentences."""
     sentences = list(_sentences(cut))
-    headings = [is_heading([word for word in sentence.words if word], sentence.marked) for sentence in sentences]
+    headings = [
+        is_heading([word for word in sentence.words if word], marked=sentence.marked, ended=sentence.ended)
+        for sentence in sentences
+    ]
+    lower = all(token.text.islower() or token.text == "I" for token in cut if token.sort is Sort.WORD)
     seen = {
         token.word
         for sentence, heading in zip(sentences, headings, strict=True)
@@ -108,14 +131,18 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
         for token in sentence.words[1:]
         if token and has_capital(token)
     }
-    english, alone = _is_english(cut), len(sentences) == 1
+    language, alone = _language_of(cut), len(sentences) == 1
     for sentence, heading in zip(sentences, headings, strict=True):
         words = list(sentence.words)
-        for name in () if heading else names(sentence.words, seen):
+        found = [] if heading else names(sentence.words, seen, language, lower=lower)
+        for name in found:
             yield name.start, name.mention
             words[name.first : name.end] = [None] * (name.end - name.first)
-        if english:
-            yield from phrases(words, alone=alone)
+        words = [None if word is not None and not word.word[:1].isalpha() else word for word in words]
+        if language == ENGLISH:
+            yield from phrases(words, alone=alone, named={name.first for name in found})
+        elif language in SMALL_WORDS:
+            yield from typed_words(words, language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +150,12 @@ class _Sentence:
     """Words, with None for marks and recognised items.
 
     :param marked: True if it follows a heading or list marker, or precedes a colon.
+    :param ended: True if it ends with a full stop, so it is no heading.
     """
 
     words: Sequence[Token | None]
     marked: bool
+    ended: bool
 
 
 def _sentences(cut: Sequence[Token]) -> Iterator[_Sentence]:
@@ -139,22 +168,26 @@ def _sentences(cut: Sequence[Token]) -> Iterator[_Sentence]:
         elif token.sort in (Sort.END, Sort.QUOTE):
             ends_line = "\n" in token.text
             if words:
-                yield _Sentence(words, marked or token.text[0] == ":")
+                yield _Sentence(words, marked or token.text[0] == ":", token.text[0] in _STOPS)
             marked = (marked and not ends_line) or number or token.text.strip() in _BULLETS
             words = []
         elif words:
-            words.append(None)
+            # A number or an ampersand may be part of a name.
+            words.append(token if token.text == "&" or token.text.isdigit() else None)
         else:
             marked = marked or token.text in _MARKUP
         number = token.sort is Sort.VOID and not words
     if words:
-        yield _Sentence(words, marked)
+        yield _Sentence(words, marked, ended=False)
 
 
-def _is_english(cut: Sequence[Token]) -> bool:
-    """Return True if English function words are at least as frequent as foreign ones, or if there are none."""
+def _language_of(cut: Sequence[Token]) -> str:
+    """Return the language of which the text has the most small words; English if there are none, empty for others."""
     words = [token.word for token in cut if token.sort is Sort.WORD]
-    return sum(word in FOREIGN for word in words) <= sum(word in _ENGLISH for word in words)
+    counts = {ENGLISH: sum(word in _ENGLISH for word in words)}
+    counts |= {language: sum(fold(word) in small for word in words) for language, small in SMALL_WORDS.items()}
+    counts[OTHER] = sum(word in FOREIGN for word in words)
+    return max(counts, key=lambda language: counts[language])
 
 
 MAX_WORDS = 3

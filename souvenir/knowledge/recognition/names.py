@@ -1,7 +1,8 @@
-"""Recognise names by capitals that grammar does not require.
+"""Recognise names, by their capitals, within a sentence.
 
-The capital at the start of a sentence is no evidence, nor are those of a heading, of a text in capitals, or of a word
-that is always capitalised (`I`, `Monday`).
+A capital at the start of a sentence is evidence only for words that are no common words; those of a heading, of a text
+in capitals, or of a word that is always capitalised (`I`, `Monday`) are none. In German, where every noun has a
+capital, adjacent nouns are one name only if a rule says so ("Frau Schmidt", but not "Schwester Anneliese").
 """
 
 from __future__ import annotations
@@ -10,8 +11,25 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from souvenir.core.types import ConceptKind, Mentioned
+from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.exact import Token
-from souvenir.knowledge.recognition.spelling import key_of
+from souvenir.knowledge.recognition.foreign import compound_kind
+from souvenir.knowledge.recognition.gazetteer import (
+    ANIMALS,
+    COMMON_WORDS,
+    GIVEN_NAMES,
+    HEADS,
+    KNOWN,
+    NAMES_AND_WORDS,
+    PHRASE_HEADS,
+    RELATIVES,
+    ROLES,
+    SMALL_WORDS,
+    TIME_WORDS,
+    TITLES,
+)
+from souvenir.knowledge.recognition.kinds import Surroundings, has_apposition, kind_by_preposition, kind_of_name
+from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.recognition.vocabulary import (
     GENERIC,
     PLACE_OPENERS,
@@ -21,7 +39,15 @@ from souvenir.knowledge.recognition.vocabulary import (
     is_known,
 )
 
+ENGLISH, GERMAN, SPANISH, DUTCH = "en", "de", "es", "nl"
+
 MAX_WORDS = 5
+MAX_DIGITS = 3
+"""A longer number after a name is a year or an amount."""
+
+CONTEXT_WORDS = 8
+"""Number of words on each side that may tell the kind of a name."""
+
 _SMALL = (WordClass.DETERMINER, WordClass.PREPOSITION, WordClass.TO, WordClass.FUNCTION)
 _INSIDE = frozenset("of the de la le van von der den del da di du bin al &".split())
 _HEADING_WORDS = 3
@@ -31,6 +57,9 @@ _NO_NAME = (
     *(WordClass.FUNCTION, WordClass.BE, WordClass.SUBJECT, WordClass.MODAL, WordClass.TO),
     *(WordClass.DETERMINER, WordClass.PREPOSITION),
 )
+_SAINT = "st"
+_BEFORE_HEADS = frozenset(("de", "del", "of"))
+_VERBS_OF_PEOPLE = frozenset("is was has will says said wants lives works".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,112 +77,260 @@ def has_capital(token: Token) -> bool:
     return token.text != token.word and (token.text[0].isupper() or _is_unlike_a_start(token.text))
 
 
-def is_heading(words: Sequence[Token], marked: bool) -> bool:
+def is_heading(words: Sequence[Token], *, marked: bool, ended: bool) -> bool:
     """Return True if capitals are no evidence, because all words, or all but the small ones, are capitalised.
 
     :param marked: True if markup indicates a heading; otherwise several words are needed.
+    :param ended: True for a sentence with a full stop, which is no heading, but may be all in capitals.
     """
+    if ended:
+        return len(words) >= _HEADING_WORDS and all(word.text.isupper() for word in words)
     telling = 0
     for word in words:
         if has_capital(word):
             telling += class_of(word.word) not in _SMALL and not _is_unlike_a_start(word.text)
-        elif class_of(word.word) not in _SMALL:
+        elif class_of(word.word) not in _SMALL and not word.text.isdigit():
             return False
     if len(words) >= _HEADING_WORDS and all(word.text.isupper() for word in words):
         return True
     return marked or telling >= _HEADING_WORDS
 
 
-def names(words: Sequence[Token | None], seen: Collection[str]) -> list[Name]:
-    """Return the names in a sentence.
+class NameReader:
+    """Finds the names of one sentence.
 
     :param words: None where a name cannot continue.
     :param seen: Lower-case words that are capitalised within a sentence of the same text.
+    :param language: Of the text. :param lower: True if the text has no capitals, so that known names need none.
     """
-    found: list[Name] = []
-    place = 0
-    while place < len(words):
-        end = _end_of_name(words, place, seen)
-        if end > place:
-            run = [word for word in words[place:end] if word is not None]
-            mention = _mention(run)
-            if mention:
-                found.append(Name(place, end, run[0].start, mention))
-        place = max(end, place + 1)
-    return found
 
+    def __init__(self, words: Sequence[Token | None], seen: Collection[str], language: str, *, lower: bool) -> None:
+        self._words = words
+        self._lower = lower
+        self._folded = ["" if word is None else fold(word.word) or word.text for word in words]
+        self._seen = seen
+        self._language = language
+        self._no_names = SMALL_WORDS.get(language, frozenset()) | (TIME_WORDS if language != ENGLISH else frozenset())
 
-def _end_of_name(words: Sequence[Token | None], place: int, seen: Collection[str]) -> int:
-    """Return the end of the name that begins here; `place` if there is none."""
-    if not _may_begin(words, place, seen):
-        return place
-    end = place + 1
-    while end - place < MAX_WORDS:
-        last, ahead = words[end - 1], words[end] if end < len(words) else None
-        if last is None or ahead is None or last.text.endswith(("'s", "'")):
-            break
-        if _may_continue(ahead):
-            end += 1
-        elif ahead.word in _INSIDE and (step := _inside(words, end)) and end + step - place <= MAX_WORDS:
+    def names(self) -> list[Name]:
+        found: list[Name] = []
+        place = 0
+        while place < len(self._words):
+            end = self._end_of_name(place)
+            if end > place:
+                first, end = self._extended(place, end)
+                name = self._name(first, end)
+                if name:
+                    found.append(name)
+            place = max(end, place + 1)
+        return found
+
+    def _name(self, first: int, end: int) -> Name | None:
+        run = [word for word in self._words[first:end] if word is not None]
+        form = " ".join(token.text for token in run).replace(" - ", "-")
+        form = form.removesuffix("'s").removesuffix("'")
+        key = key_of(form)
+        if len(key) < 2:
+            return None
+        around = Surroundings(
+            self._folded[max(0, first - CONTEXT_WORDS) : first][::-1], self._folded[end : end + CONTEXT_WORDS]
+        )
+        kind = self._kind(self._folded[first:end], around)
+        return Name(first, end, run[0].start, Mentioned(key, form, kind))
+
+    def _kind(self, folded: Sequence[str], around: Surroundings) -> ConceptKind:
+        kind = _kind_alone(folded[0], self._language) if len(folded) == 1 else None
+        kind = kind or kind_of_name(folded, around)
+        if kind is None and self._language == GERMAN and len(folded) == 1:
+            # Any noun.
+            return ConceptKind.PHRASE
+        return kind or kind_by_preposition(around) or ConceptKind.NAME
+
+    def _end_of_name(self, place: int) -> int:
+        """Return the end of the name that begins here; `place` if there is none."""
+        if not self._may_begin(place):
+            return place
+        end = place + 1
+        while end - place < MAX_WORDS and end < len(self._words):
+            step = self._step(place, end)
+            if not step:
+                break
             end += step
-        else:
-            break
-    if end - place == 1 and not _may_be_single(words, place):
-        return place
-    return end
+        if end - place == 1 and not self._may_be_single(place):
+            return place
+        return end
+
+    def _step(self, place: int, end: int) -> int:
+        """Return by how many words the name from `place` to `end` continues."""
+        last, ahead = self._words[end - 1], self._words[end]
+        if last is None or ahead is None:
+            return 0
+        if last.text.endswith(("'s", "'")):
+            return int(self._is_capital(end) and self._folded[end] in HEADS)
+        if ahead.text.isdigit():
+            return int(len(ahead.text) <= MAX_DIGITS and self._folded[end - 1] not in GIVEN_NAMES)
+        if self._may_continue(end):
+            return int(self._language != GERMAN or self._goes_on_in_german(place, end))
+        if self._folded[end] in _INSIDE and self._language != GERMAN:
+            step = self._inside(end)
+            return step if end + step - place <= MAX_WORDS else 0
+        return 0
+
+    def _goes_on_in_german(self, place: int, end: int) -> bool:
+        first = self._folded[place]
+        if first in RELATIVES or first in ROLES or first in ANIMALS:
+            return first in TITLES and first in ("herr", "frau", "tante", "onkel")
+        return first in TITLES or first in GIVEN_NAMES or first in HEADS or first in KNOWN
+
+    def _is_capital(self, place: int) -> bool:
+        token, folded = self._words[place], self._folded[place]
+        if token is None:
+            return False
+        if has_capital(token):
+            return True
+        if folded in COMMON_WORDS:
+            return False
+        return KNOWN.get(folded) is ConceptKind.PRODUCT or (self._lower and (folded in GIVEN_NAMES or folded in KNOWN))
+
+    def _goes_on(self, place: int) -> bool:
+        after = place + 2 if self._folded[place + 1 : place + 2] == ["&"] else place + 1
+        return after < len(self._words) and self._may_continue(after)
+
+    def _may_begin(self, place: int) -> bool:
+        token = self._words[place]
+        if token is None or not self._is_capital(place):
+            return False
+        word, folded = token.word, self._folded[place]
+        goes_on = self._goes_on(place)
+        if _is_unlike_a_start(token.text) and word not in COMMON_WORDS and not token.text.isupper():
+            return True
+        if goes_on and (folded in TITLES or word == _SAINT or self._is_shorthand(place)):
+            return True
+        if folded in NAMES_AND_WORDS and (place > 0 or goes_on or self._is_followed_by_verb(place)):
+            return True
+        if class_of(word) in _NO_NAME or folded in self._no_names:
+            return False
+        if self._is_numbered(place) and class_of(word) is not WordClass.VERB:
+            return True
+        if word in GENERIC:
+            return False
+        if place > 0:
+            return goes_on or class_of(word) is not WordClass.VERB or word not in COMMON_WORDS
+        return self._may_begin_sentence(token, goes_on=goes_on)
+
+    def _may_begin_sentence(self, token: Token, *, goes_on: bool) -> bool:
+        """Return True for a word whose capital is not explained by the start of the sentence."""
+        word, folded = token.word, self._folded[0]
+        if word in SENTENCE_OPENERS:
+            return False
+        if _is_unlike_a_start(token.text) or (word in self._seen and not is_known(word)):
+            return True
+        if folded in GIVEN_NAMES or (folded in KNOWN and folded not in COMMON_WORDS):
+            return True
+        if has_apposition(self._folded[1 : 1 + CONTEXT_WORDS]):
+            return True
+        if self._language == GERMAN:
+            return folded in RELATIVES or folded in ROLES
+        if self._language != ENGLISH:
+            return goes_on
+        if is_known(word):
+            return goes_on and word in PLACE_OPENERS
+        return goes_on or (singular(word) not in COMMON_WORDS and word not in COMMON_WORDS)
+
+    def _is_shorthand(self, place: int) -> bool:
+        """Return True for an acronym, unless all is in capitals, and for "Guy's" in "Guy's Hospital"."""
+        text, word = self._text(place), self._folded[place]
+        if _is_acronym(text):
+            return not _is_acronym(self._text(place + 1))
+        return text.endswith("'s") and word in GENERIC
+
+    def _text(self, place: int) -> str:
+        token = self._words[place] if place < len(self._words) else None
+        return "" if token is None else token.text
+
+    def _is_numbered(self, place: int) -> bool:
+        ahead = self._folded[place + 1] if place + 1 < len(self._folded) else ""
+        return ahead.isdigit() and len(ahead) <= MAX_DIGITS and self._folded[place] not in GIVEN_NAMES
+
+    def _is_followed_by_verb(self, place: int) -> bool:
+        return place + 1 < len(self._folded) and self._folded[place + 1] in _VERBS_OF_PEOPLE
+
+    def _may_continue(self, place: int) -> bool:
+        token = self._words[place]
+        if token is None or not self._is_capital(place):
+            return False
+        if self._folded[place] in HEADS:
+            return True
+        word = token.word
+        if word in GENERIC and place + 1 < len(self._words) and self._is_capital(place + 1):
+            return False
+        return class_of(word) not in _NO_NAME and self._folded[place] not in self._no_names
+
+    def _inside(self, place: int) -> int:
+        """Return the number of words up to the next capitalised one, including it; 0 if there is none."""
+        for step in (1, 2):
+            if place + step >= len(self._words):
+                return 0
+            token = self._words[place + step]
+            if token is None:
+                return 0
+            if self._may_continue(place + step):
+                return step + 1
+            if self._folded[place + step] not in _INSIDE:
+                return 0
+        return 0
+
+    def _may_be_single(self, place: int) -> bool:
+        token = self._words[place]
+        if token is None:
+            return False
+        return len(token.text.removesuffix("'s")) > 1 and class_of(token.word) is not WordClass.ADJECTIVE
+
+    def _extended(self, first: int, end: int) -> tuple[int, int]:
+        """Add a head in small letters: "LGBTQ center", "maratón de Sevilla", "calle Mayor"."""
+        if self._language == ENGLISH:
+            last, ahead = self._words[end - 1], self._words[end] if end < len(self._words) else None
+            if ahead is not None and last is not None and not last.text.endswith(("'s", "'")):
+                kind = PHRASE_HEADS.get(self._folded[end])
+                if (
+                    kind is not None
+                    and self._folded[first] not in GIVEN_NAMES
+                    and ahead.word not in ("team", "company")
+                ):
+                    return first, end + 1
+        elif self._language == SPANISH and first > 0:
+            if self._folded[first - 1] in HEADS:
+                return first - 1, end
+            if first > 1 and self._folded[first - 1] in _BEFORE_HEADS and self._folded[first - 2] in HEADS:
+                return first - 2, end
+        return first, end
 
 
-def _may_begin(words: Sequence[Token | None], place: int, seen: Collection[str]) -> bool:
-    token = words[place]
-    if token is None or not has_capital(token):
-        return False
-    word = token.word
-    if class_of(word) in _NO_NAME or word in GENERIC:
-        return False
-    ahead = words[place + 1] if place + 1 < len(words) else None
-    goes_on = ahead is not None and _may_continue(ahead)
-    if place > 0:
-        return goes_on or class_of(word) is not WordClass.VERB
-    if word in SENTENCE_OPENERS:
-        return False
-    if _is_unlike_a_start(token.text) or (word in seen and not is_known(word)):
-        return True
-    return goes_on and (word in PLACE_OPENERS or not is_known(word))
+def names(
+    words: Sequence[Token | None], seen: Collection[str], language: str = ENGLISH, *, lower: bool = False
+) -> list[Name]:
+    """Return the names in a sentence; the parameters are those of `NameReader`."""
+    return NameReader(words, seen, language, lower=lower).names()
+
+
+def _is_acronym(text: str) -> bool:
+    return len(text) > 1 and text.isupper()
+
+
+def _kind_alone(word: str, language: str) -> ConceptKind | None:
+    """Return the kind of a capitalised word by its meaning."""
+    if word in RELATIVES or word in ROLES:
+        return ConceptKind.PERSON
+    if word in ANIMALS:
+        return ConceptKind.ANIMAL
+    if word in KNOWN or word in GIVEN_NAMES:
+        return None
+    if HEADS.get(word) is ConceptKind.EVENT or (language != ENGLISH and word in HEADS):
+        return HEADS[word]
+    return compound_kind(word) if language in (GERMAN, DUTCH) else None
 
 
 def _is_unlike_a_start(text: str) -> bool:
     """Return True for capitals after the first letter: LGBTQ, YouTube."""
     stem = text.removesuffix("'s")
     return len(stem) > 1 and any(letter.isupper() for letter in stem[1:]) and "-" not in stem
-
-
-def _may_continue(token: Token) -> bool:
-    word = token.word
-    return has_capital(token) and class_of(word) not in _NO_NAME and word not in GENERIC
-
-
-def _inside(words: Sequence[Token | None], place: int) -> int:
-    """Return the number of words up to the next capitalised one, including it; 0 if there is none."""
-    for step in (1, 2):
-        token = words[place + step] if place + step < len(words) else None
-        if token is None:
-            return 0
-        if _may_continue(token):
-            return step + 1
-        if token.word not in _INSIDE:
-            return 0
-    return 0
-
-
-def _may_be_single(words: Sequence[Token | None], place: int) -> bool:
-    token = words[place]
-    if token is None:
-        return False
-    return len(token.text.removesuffix("'s")) > 1 and class_of(token.word) is not WordClass.ADJECTIVE
-
-
-def _mention(run: Sequence[Token]) -> Mentioned | None:
-    form = " ".join(token.text for token in run)
-    form = form.removesuffix("'s").removesuffix("'")
-    key = key_of(form)
-    return Mentioned(key, form, ConceptKind.NAME) if len(key) > 1 else None

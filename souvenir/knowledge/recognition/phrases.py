@@ -7,12 +7,18 @@ The rules run from left to right with one word of lookahead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from souvenir.core.types import ConceptKind, Mentioned
+from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.exact import Token
+from souvenir.knowledge.recognition.gazetteer import ANIMALS, COMMON_WORDS, PHRASE_HEADS, RELATIVES, ROLES
+from souvenir.knowledge.recognition.kinds import POSSESSIVES
 from souvenir.knowledge.recognition.spelling import key_of, singular
-from souvenir.knowledge.recognition.vocabulary import EMPTY, GENERIC, WordClass, class_of
+from souvenir.knowledge.recognition.vocabulary import EMPTY, GENERIC, MORE_NOUNS, WEAK, WordClass, class_of
+
+MAX_SLIP_CHARS = 4
+"""Unknown words of at most this length are abbreviations or slips."""
 
 MAX_WORDS = 3
 """Maximum length of a phrase; of more nouns in a row the last ones are kept, which carry the meaning."""
@@ -27,6 +33,15 @@ _ALONE = (
     WordClass.ACTIVITY,
 )
 """A text of a few of these and nothing else is a phrase, such as the key of one."""
+_NOUNS = (WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS)
+_NO_MODIFIERS = RELATIVES - frozenset("family baby kid kids child children partner mother".split())
+"""A noun after one of these is no part of the phrase: "mum turns 60"."""
+_PARTICIPLES = frozenset(
+    "using including being having going rolling making getting doing working looking trying feeling coming "
+    "taking giving waiting sitting standing running living starting thinking talking saying".split()
+)
+"""Words in -ing that are verbs after a noun."""
+_VERB_FOLLOWS = (WordClass.SUBJECT, WordClass.MODAL, WordClass.TO)
 _BE = frozenset("is are was were isn't aren't wasn't weren't has helps makes can will".split())
 _OBJECT_STARTS = (WordClass.DETERMINER, WordClass.SUBJECT)
 _OBJECTS_OF_GERUNDS = (*_OBJECT_STARTS, WordClass.TO, WordClass.ADJECTIVE, WordClass.NOUN)
@@ -69,9 +84,11 @@ class _PhraseReader:
         return self.words[place + 1] if place + 1 < len(self.words) else None
 
     def _take(self, token: Token, of: WordClass, ahead: Token | None) -> None:
+        if self._run and fold(self._run[-1][0].word) in _NO_MODIFIERS:
+            self._close()
         if of is WordClass.RELATIONAL:
             self._extend(token, of)
-        elif self._is_noun(of, ahead):
+        elif self._is_noun(token, of, ahead):
             self._extend(token, WordClass.NOUN)
         else:
             self._close()
@@ -81,16 +98,16 @@ class _PhraseReader:
             self._close()
             self._before = WordClass.DETERMINER
 
-    def _is_noun(self, of: WordClass, ahead: Token | None) -> bool:
+    def _is_noun(self, token: Token, of: WordClass, ahead: Token | None) -> bool:
         match of:
             case WordClass.NOUN:
                 return not self._is_verb_here(ahead)
             case WordClass.NOUN_OR_VERB:
-                return self._alone or self._is_noun_here(ahead)
+                return self._alone or self._is_noun_here(token, ahead)
             case WordClass.NOUNS_OR_VERBS:
                 return self._alone or self._are_nouns_here(ahead)
             case WordClass.GERUND:
-                return self._alone or self._gerund_is_a_noun(ahead)
+                return self._alone or self._gerund_is_a_noun(token, ahead)
             case WordClass.ACTIVITY:
                 return self._alone or self._activity_is_a_noun(ahead)
         return False
@@ -105,9 +122,11 @@ class _PhraseReader:
             return True
         return self._before is WordClass.TO and ahead is not None and class_of(ahead.word) in _OBJECT_STARTS
 
-    def _is_noun_here(self, ahead: Token | None) -> bool:
+    def _is_noun_here(self, token: Token, ahead: Token | None) -> bool:
         if _takes_object(ahead):
             return False
+        if not self._run and token.word in MORE_NOUNS and self._before not in _VERB_FOLLOWS:
+            return (ahead is not None and class_of(ahead.word) in _NOUNS) or self._before in _NOUN_FOLLOWS
         if self._run:
             last, of = self._run[-1]
             return of is WordClass.RELATIONAL or (singular(last.word) == last.word and last.word not in _PLURALS)
@@ -120,8 +139,16 @@ class _PhraseReader:
             )
         return not _takes_object(ahead) and self._before in (*_NOUN_FOLLOWS, WordClass.VERB, None)
 
-    def _gerund_is_a_noun(self, ahead: Token | None) -> bool:
+    def _gerund_is_a_noun(self, token: Token, ahead: Token | None) -> bool:
         takes_object = ahead is not None and class_of(ahead.word) in (*_OBJECT_STARTS, *_NOUN_FOLLOWS, WordClass.TO)
+        if (
+            self._run
+            and not takes_object
+            and token.word not in _PARTICIPLES
+            and (ahead is None or ahead.word in _AFTER_NOUNS)
+        ):
+            last = self._run[-1][0].word
+            return singular(last) == last and last not in _PLURALS
         return not takes_object and self._before in (WordClass.DETERMINER, WordClass.RELATIONAL)
 
     def _activity_is_a_noun(self, ahead: Token | None) -> bool:
@@ -139,24 +166,62 @@ class _PhraseReader:
             self.phrases.append([token for token, _ in run][-MAX_WORDS:])
 
 
-def phrases(words: Sequence[Token | None], *, alone: bool) -> Iterator[tuple[int, Mentioned]]:
+def phrases(
+    words: Sequence[Token | None], *, alone: bool, named: Collection[int] = ()
+) -> Iterator[tuple[int, Mentioned]]:
     """Yield the offset and the mention of each phrase.
 
     :param words: A sentence; None where a phrase cannot continue (a mark, a name, a number).
-    :param alone: True if the text consists of this sentence only.
+    :param alone: True if the text consists of this sentence only. :param named: The places where names begin.
     """
     for run in _PhraseReader(words, alone=alone).read():
-        found = _mention(run)
+        place = next(place for place, word in enumerate(words) if word is run[0])
+        before = words[place - 1] if place else None
+        kind = _kind_of([fold(token.word) for token in run], "" if before is None else before.word)
+        if kind in (ConceptKind.PERSON, ConceptKind.ANIMAL) and place + len(run) in named:
+            # It says who the name is: "my sister Ines".
+            continue
+        found = _mention(run, kind)
         if found:
             yield run[0].start, found
 
 
-def _mention(run: list[Token]) -> Mentioned | None:
+def _kind_of(words: Sequence[str], before: str) -> ConceptKind:
+    last = words[-1]
+    if last in RELATIVES:
+        return ConceptKind.PERSON
+    if last in ROLES and before in POSSESSIVES:
+        return ConceptKind.PERSON
+    if last in ANIMALS and before in POSSESSIVES:
+        return ConceptKind.ANIMAL
+    if last in PHRASE_HEADS and (before in POSSESSIVES or len(words) > 1):
+        return PHRASE_HEADS[last]
+    return ConceptKind.PHRASE
+
+
+def _mention(run: list[Token], kind: ConceptKind) -> Mentioned | None:
     words = [token.word for token in run]
-    if words[-1] in EMPTY or (len(words) == 1 and words[0] in GENERIC):
-        return None
-    key = key_of(" ".join([*words[:-1], singular(words[-1])]))
-    if len(key) < 2 or key in GENERIC:
+    last = singular(words[-1])
+    if kind is ConceptKind.PHRASE:
+        if words[-1] in EMPTY or (len(words) == 1 and words[0] in GENERIC) or any(map(_is_identifier, words)):
+            return None
+        if (last in WEAK or words[-1] in WEAK) and all(_is_light(word) for word in words[:-1]):
+            return None
+    key = key_of(" ".join([*words[:-1], last]))
+    if max(map(len, key.split()), default=0) < 2 or (key in GENERIC and kind is ConceptKind.PHRASE):
         return None
     form = " ".join(token.text for token in run)
-    return Mentioned(key, form.removesuffix("'s").removesuffix("'"), ConceptKind.PHRASE)
+    return Mentioned(key, form.removesuffix("'s").removesuffix("'"), kind)
+
+
+def _is_identifier(word: str) -> bool:
+    """Return True for words that no dictionary has, such as settings and slips: allkeys-lru, tmrw."""
+    parts = word.split("-")
+    if len(parts) > 1:
+        return singular(parts[-1]) not in COMMON_WORDS and parts[-1] not in COMMON_WORDS
+    return len(word) <= MAX_SLIP_CHARS and word not in COMMON_WORDS and singular(word) not in COMMON_WORDS
+
+
+def _is_light(word: str) -> bool:
+    """Return True for a word that makes no subject of an abstract noun: pragmatic approach."""
+    return word in WEAK or word in GENERIC or class_of(word) is WordClass.RELATIONAL

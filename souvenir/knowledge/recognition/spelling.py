@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 
 from souvenir.index.analyser import fold, normalised
+from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES
 from souvenir.knowledge.recognition.vocabulary import IRREGULAR_PLURALS, NO_PLURALS
 
 MAX_KEY_CHARS = 80
@@ -45,7 +46,7 @@ def key_of(name: str) -> str:
 @lru_cache(_CACHED_WORDS)
 def singular(word: str) -> str:
     """The singular of an English noun in lower case; other words are returned unchanged."""
-    if word in NO_PLURALS or not word.endswith("s"):
+    if word in NO_PLURALS or word in GIVEN_NAMES or not word.endswith("s"):
         return IRREGULAR_PLURALS.get(word, word)
     if word in IRREGULAR_PLURALS:
         return IRREGULAR_PLURALS[word]

@@ -5,17 +5,14 @@ A word in no list counts as a noun, so the lists contain common words of other c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 
-_SECTION = re.compile(r"^\[(.+)\]\n((?:[^\[#\n].*\n|\n)*)", re.MULTILINE)
-_SECTIONS: Mapping[str, frozenset[str]] = {
-    name: frozenset(words.split())
-    for name, words in _SECTION.findall(Path(__file__).with_name("english.txt").read_text(encoding="utf-8"))
-}
+from souvenir.knowledge.recognition.word_lists import read_sections
+
+_SECTIONS = read_sections(Path(__file__).with_name("english.txt"))
 
 DETERMINERS = _SECTIONS["determiners"]
 """Words that precede a noun: articles, possessives, quantifiers, and numbers in words."""
@@ -39,6 +36,9 @@ VERBS = _SECTIONS["verbs"]
 NOUNS_OR_VERBS = _SECTIONS["nouns or verbs"]
 """In their base form; nouns only where a noun is required."""
 
+MORE_NOUNS = _SECTIONS["more nouns than verbs"]
+"""Those of them that are nouns if another noun follows: water bath, credit note."""
+
 VERB_FORMS = _SECTIONS["verb forms"]
 """Irregular forms that are never nouns, and forms in -s that rarely are."""
 
@@ -50,6 +50,12 @@ EMPTY = _SECTIONS["empty nouns"]
 
 GENERIC = EMPTY | _SECTIONS["generic nouns"]
 """Nouns, and words that count as nouns, that mean little alone; in a longer phrase they may stay."""
+
+WEAK = _SECTIONS["weak nouns"]
+"""Abstract nouns, subjects of their own only together with another noun: a single one is no concept."""
+
+CLASSIFYING = _SECTIONS["classifying adjectives"]
+"""Adjectives that are part of a phrase if a noun follows; others end in -al or -ic."""
 
 NOUNS_IN_ING = _SECTIONS["nouns in ing"]
 """Nouns in -ing; other words in -ing are nouns only where no verb is possible."""
@@ -161,6 +167,8 @@ def class_of(word: str) -> WordClass:  # noqa: C901 - a list of cases, in the or
         return WordClass.ADJECTIVE
     if word in _VERBS_ALONE or word in _THIRD_PERSONS:
         return WordClass.VERB
+    if word in CLASSIFYING:
+        return WordClass.RELATIONAL
     if word in GENERIC:
         return WordClass.NOUN
     if word in _THIRD_OR_PLURAL:

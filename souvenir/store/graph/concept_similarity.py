@@ -6,10 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from souvenir.core.stored_json import to_json
 from souvenir.store.rows import ids_parameter, select
 from souvenir.store.sql import Connection
 
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
+
+
+LAST_CHARACTER = "\U0010ffff"
+
+MAX_CONTINUED = 256
+"""Maximum number of keys that continue a name."""
 
 
 class Near(NamedTuple):
@@ -67,13 +74,16 @@ def near(connection: Connection, ids: Iterable[int]) -> dict[int, list[Near]]:
 
 
 def stated(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
-    """Return the stated alias target of each concept; callers take precedence over models, then the newest."""
+    """Return the stated alias target of each concept; callers take precedence over models, then the newest.
+
+    A concept that is an alias of itself was stated to be no spelling of another one.
+    """
     return dict(
         select(
             connection,
             tuple[int, int],
             f"SELECT concept_id, other_id FROM claims WHERE kind = 'alias' AND concept_id {_CHOSEN} "
-            "AND other_id IS NOT NULL AND other_id <> concept_id ORDER BY made_by = 'caller', id",
+            "AND other_id IS NOT NULL ORDER BY made_by = 'caller', id",
             (ids_parameter(ids),),
         )
     )
@@ -83,6 +93,28 @@ def keys(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
     return dict(
         select(connection, tuple[int, str], f"SELECT id, key FROM concepts WHERE id {_CHOSEN}", (ids_parameter(ids),))
     )
+
+
+def by_keys(connection: Connection, namespace_id: int, keys: Iterable[str], prefix: str) -> dict[int, str]:
+    """Return the concepts of these keys, and those whose key continues a prefix; an empty prefix is none."""
+    found = dict(
+        select(
+            connection,
+            tuple[int, str],
+            "SELECT id, key FROM concepts WHERE namespace_id = ? AND key IN (SELECT atom FROM json_each(?))",
+            (namespace_id, to_json(sorted(keys))),
+        )
+    )
+    if prefix:
+        # The last code point that a key may have follows every key with the prefix.
+        rows = select(
+            connection,
+            tuple[int, str],
+            "SELECT id, key FROM concepts WHERE namespace_id = ? AND key > ? AND key < ? LIMIT ?",
+            (namespace_id, prefix, prefix + LAST_CHARACTER, MAX_CONTINUED),
+        )
+        found.update(rows)
+    return found
 
 
 def same_as(connection: Connection, ids: Iterable[int]) -> dict[int, int | None]:

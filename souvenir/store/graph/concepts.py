@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from souvenir.core.concept_kinds import kind_of
 from souvenir.core.timestamps import from_us, to_us
-from souvenir.core.types import RecordKind
+from souvenir.core.types import ConceptKind, RecordKind
 from souvenir.store.rows import first, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
@@ -29,7 +30,8 @@ class Concept:
     """A concept mentioned in an agent's messages and memories, with all of its spellings.
 
     :param id: Of the root. :param key: Its normal form. :param name: The stated name, else its most used form.
-    :param kind: A `ConceptKind`, or the stated kind. :param owners: Number of messages and memories that mention it.
+    :param kind: A `ConceptKind`, or the stated kind. :param confidence: The probability of the kind; 1 if stated.
+    :param owners: Number of messages and memories that mention it.
     :param aliases: Other names, stated ones first. :param description: The stated description, if any.
     """
 
@@ -37,6 +39,7 @@ class Concept:
     key: str
     name: str
     kind: str
+    confidence: float
     owners: int
     aliases: tuple[str, ...]
     description: str | None
@@ -146,7 +149,7 @@ class _Known:
     """Forms, kinds, claims and times of some concepts, by id."""
 
     forms: Mapping[int, Counter[str]]
-    kinds: Mapping[int, Counter[str]]
+    kinds: Mapping[int, Counter[ConceptKind]]
     stated: Mapping[int, Sequence[_Stated]]
     times: Mapping[int, tuple[int, int]]
 
@@ -154,10 +157,10 @@ class _Known:
     def of(cls, connection: Connection, ids: Sequence[int]) -> _Known:
         chosen = ids_parameter(ids)
         forms: defaultdict[int, Counter[str]] = defaultdict(Counter)
-        kinds: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        kinds: defaultdict[int, Counter[ConceptKind]] = defaultdict(Counter)
         rows = readable(
             connection,
-            tuple[int, str, str, int],
+            tuple[int, str, ConceptKind, int],
             f"SELECT concept_id, form, kind, owners FROM concept_forms WHERE concept_id {_CHOSEN}",
             (chosen,),
             table="concept_forms",
@@ -186,13 +189,15 @@ class _Known:
         for alias in (*(claim.text for claim in stated if claim.kind == "alias"), *_by_use(written)):
             others.setdefault(alias.casefold(), alias)
         others.pop(name.casefold(), None)
-        kinds = sum((self.kinds.get(one.id, Counter()) for one in of_root), Counter[str]())
+        kinds = sum((self.kinds.get(one.id, Counter()) for one in of_root), Counter[ConceptKind]())
+        found, confidence = kind_of(kinds)
         times = [self.times[one.id] for one in of_root if one.id in self.times]
         return Concept(
             id=root.id,
             key=root.key,
             name=name,
-            kind=said.get("kind") or _most_used(kinds) or "phrase",
+            kind=said.get("kind") or found,
+            confidence=1.0 if said.get("kind") else confidence,
             owners=sum(one.owners for one in of_root),
             aliases=tuple(others.values())[:MAX_ALIASES],
             description=said.get("description"),

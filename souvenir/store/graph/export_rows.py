@@ -6,7 +6,7 @@ inside a read transaction.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -49,13 +49,11 @@ class ConceptRow:
 
     :param stated: Which of name, description and kind were stated.
     :param stated_aliases: Those of its other names that were stated.
-    :param sure: The share of its mentions that have its kind; 1 if the kind was stated.
     """
 
     concept: Concept
     stated: tuple[str, ...]
     stated_aliases: tuple[str, ...]
-    sure: float
 
 
 class CoOccurrence(NamedTuple):
@@ -139,20 +137,8 @@ def _concepts(connection: Connection, namespace_id: int, ids: Sequence[int]) -> 
     for _, id_, kind, text in claims:
         of_root = aliases if kind == ClaimKind.ALIAS else stated
         of_root[root_of[id_]][text if kind == ClaimKind.ALIAS else kind] = None
-    kinds: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    forms = readable(
-        connection,
-        tuple[int, str, int],
-        f"SELECT concept_id, kind, sum(owners) FROM concept_forms WHERE concept_id {_CHOSEN} GROUP BY 1, 2",
-        (chosen,),
-        table="concept_forms",
-    )
-    for id_, kind, owners in forms:
-        kinds[root_of[id_]][kind] += owners
     for id_ in (one for one in ids if one in shown):
-        counted, kind = kinds[id_], shown[id_].kind
-        sure = 1.0 if ClaimKind.KIND in stated[id_] else counted[kind] / max(counted.total(), 1)
-        yield ConceptRow(shown[id_], tuple(sorted(stated[id_])), tuple(aliases[id_]), sure)
+        yield ConceptRow(shown[id_], tuple(sorted(stated[id_])), tuple(aliases[id_]))
 
 
 def message_mentions(connection: Connection, namespace_id: int) -> Iterator[ExportedMention]:

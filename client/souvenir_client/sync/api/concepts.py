@@ -119,6 +119,20 @@ class ConceptsOperations:
             Call("DELETE", f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}", {200: ConceptRecord})
         )
 
+    def separate(self, agent_name: str, concept_id: int, *, name: str) -> ConceptRecord:
+        """Make a name of a concept a concept of its own, and keep the two apart from then on.
+
+        `DELETE /agents/{agent_name}/concepts/{concept_id}/aliases`.
+        """
+        return self._transport.send(
+            Call(
+                "DELETE",
+                f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}/aliases",
+                {200: ConceptRecord},
+                query={"name": name},
+            )
+        )
+
     def related(
         self, agent_name: str, concept_id: int, *, depth: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT
     ) -> RelatedConcepts:

@@ -1,0 +1,35 @@
+"""The kind of a concept by the kinds of its mentions, and how probable it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from souvenir.core.types import ConceptKind
+
+CONFIDENCE: Mapping[ConceptKind, float] = {
+    ConceptKind.PERSON: 0.91,
+    ConceptKind.ANIMAL: 0.95,
+    ConceptKind.PLACE: 0.74,
+    ConceptKind.ORGANISATION: 0.9,
+    ConceptKind.PRODUCT: 0.82,
+    ConceptKind.EVENT: 0.95,
+    ConceptKind.WORK: 0.8,
+    ConceptKind.NAME: 0.62,
+    ConceptKind.PHRASE: 0.75,
+}
+"""The probability that a mention of a kind is a concept of that kind; 1 for the other kinds, which have a fixed form.
+It is their share in the labels of benchmarks/labels/concepts, as `python -m benchmarks.concepts` prints it."""
+
+UNTYPED = frozenset((ConceptKind.NAME, ConceptKind.PHRASE))
+"""Kinds of mentions without evidence for a more particular kind."""
+
+
+def kind_of(mentions: Mapping[ConceptKind, int]) -> tuple[ConceptKind, float]:
+    """Return the kind of a concept, and the probability that it is a concept of that kind.
+
+    :param mentions: The number of its mentions by kind. Those without evidence count only if there are no others.
+    """
+    telling = {kind: count for kind, count in mentions.items() if kind not in UNTYPED} or mentions
+    kind = min(telling, key=lambda one: (-telling[one], one), default=ConceptKind.PHRASE)
+    share = telling.get(kind, 0) / max(1, sum(telling.values()))
+    return kind, share * CONFIDENCE.get(kind, 1.0)

@@ -1,0 +1,105 @@
+"""Recognise the concepts of a Chinese text: names and nouns by the segmenter's parts of speech, kinds by endings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from souvenir.core.types import ConceptKind, Mentioned
+from souvenir.knowledge.recognition.word_lists import read_sections
+
+_HAN = re.compile(r"[\u4e00-\u9fff]{2}")
+_KANA = re.compile(r"[\u3040-\u30ff]")
+_TITLE = re.compile(r"《([^《》\n]{1,40})》")
+
+_LISTS = read_sections(Path(__file__).with_name("kinds.txt"))
+_RELATIVES, _ANIMALS = _LISTS["chinese relatives"], _LISTS["chinese animals"]
+_ROLES, _SURNAMES = _LISTS["chinese roles"], _LISTS["chinese surnames"]
+_EMPTY = _LISTS["chinese empty nouns"]
+_ENDINGS: Mapping[ConceptKind, tuple[str, ...]] = {
+    kind: tuple(_LISTS[f"chinese {kind.value} endings"])
+    for kind in (ConceptKind.EVENT, ConceptKind.ORGANISATION, ConceptKind.PRODUCT, ConceptKind.PLACE)
+}
+"""Ends of nouns and names, which tell their kind; the kinds are tried in this order."""
+_NICKNAMES = frozenset("小阿老")
+_KINDS_OF_TAGS = {
+    "nr": ConceptKind.PERSON,
+    "ns": ConceptKind.PLACE,
+    "nt": ConceptKind.ORGANISATION,
+    "nz": ConceptKind.NAME,
+    "n": ConceptKind.PHRASE,
+}
+"""By the part of speech: names of people, places, organisations and others, and nouns."""
+
+
+class _Word(NamedTuple):
+    text: str
+    tag: str
+    start: int
+
+
+@lru_cache(1)
+def _segmenter() -> Any:
+    """Load the dictionary of the segmenter, 35 MB of memory, with the first Chinese text."""
+    import rjieba
+
+    return rjieba
+
+
+def is_chinese(text: str) -> bool:
+    """Return True if the text has Chinese words; a Japanese text, which has kana, is not segmented."""
+    return _HAN.search(text) is not None and _KANA.search(text) is None
+
+
+def chinese_mentions(text: str) -> Iterator[tuple[int, Mentioned]]:
+    """Yield the offset and the mention of each concept of a Chinese text."""
+    titles = [(match.start(1), match.end(1), match[1]) for match in _TITLE.finditer(text)]
+    for start, _, title in titles:
+        yield start, Mentioned(title.casefold(), title, ConceptKind.WORK)
+    words = _segmented(text)
+    place = 0
+    while place < len(words):
+        end, kind = _concept(words, place)
+        start = words[place].start
+        if kind is not None and not any(first <= start < last for first, last, _ in titles):
+            form = "".join(word.text for word in words[place:end])
+            yield start, Mentioned(form, form, kind)
+        place = max(end, place + 1)
+
+
+def _segmented(text: str) -> list[_Word]:
+    words, start = [], 0
+    for word, tag in _segmenter().tag(text):
+        start = text.find(word, start)
+        words.append(_Word(word, tag, start))
+        start += len(word)
+    return words
+
+
+def _concept(words: Sequence[_Word], place: int) -> tuple[int, ConceptKind | None]:
+    """Return the end of the concept that begins here, and its kind; None if there is none."""
+    word, end = words[place], place + 1
+    ahead = words[end].text if end < len(words) else ""
+    if word.text in _SURNAMES and ahead in _ROLES:
+        return end + 1, ConceptKind.PERSON
+    if word.text in _ANIMALS:
+        return end, ConceptKind.ANIMAL
+    if not _HAN.match(word.text) or word.text in _EMPTY:
+        return end, None
+    if word.text in _RELATIVES or (word.text[0] in _SURNAMES | _NICKNAMES and word.text[1:] in _ROLES):
+        return end, ConceptKind.PERSON
+    joined = _by_ending(ahead) if len(ahead) > 1 and word.tag in _KINDS_OF_TAGS else None
+    if joined is not None and (word.tag != "n" or joined is ConceptKind.ORGANISATION):
+        # 杭州 + 马拉松: a name, and the noun that ends it.
+        return end + 1, joined
+    if word.tag == "nr":
+        return end, ConceptKind.PERSON
+    ending = _by_ending(word.text) if word.tag.startswith(("n", "v")) else None
+    return end, ending or _KINDS_OF_TAGS.get(word.tag)
+
+
+def _by_ending(word: str) -> ConceptKind | None:
+    return next((kind for kind, endings in _ENDINGS.items() if word.endswith(endings)), None)

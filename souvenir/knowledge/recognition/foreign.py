@@ -1,0 +1,66 @@
+"""Recognise words that stand for people, animals, organisations and events in Spanish, Dutch and German texts.
+
+Other phrases are recognised in English only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from souvenir.core.types import ConceptKind, Mentioned
+from souvenir.index.analyser import fold
+from souvenir.knowledge.recognition.exact import Token
+from souvenir.knowledge.recognition.gazetteer import ANIMALS, HEADS, RELATIVES, ROLES, SMALL_WORDS
+from souvenir.knowledge.recognition.kinds import POSSESSIVES
+from souvenir.knowledge.recognition.spelling import key_of
+
+MIN_HEAD_CHARS = 4
+"""Shortest head at the end of a compound: Vondelpark, boekenclub."""
+
+_TYPED = (ConceptKind.ORGANISATION, ConceptKind.EVENT)
+_AMBIGUOUS_ENDS = frozenset("bank band team hall play".split())
+"""Heads that end other compounds too: Datenbank, Armband."""
+_OF = "de"
+
+
+def typed_words(words: Sequence[Token | None], language: str) -> Iterator[tuple[int, Mentioned]]:
+    """Yield the offset and the mention of each such word of a sentence.
+
+    :param words: None for names and marks.
+    """
+    for place, token in enumerate(words):
+        if token is None or fold(token.word) in SMALL_WORDS[language]:
+            continue
+        before = words[place - 1] if place else None
+        kind = _kind(fold(token.word), "" if before is None else before.word)
+        if kind is not None:
+            form = " ".join(one.text for one in _whole(words, place, kind))
+            yield token.start, Mentioned(key_of(form), form, kind)
+
+
+def _kind(word: str, before: str) -> ConceptKind | None:
+    owned = before in POSSESSIVES
+    if word in RELATIVES:
+        return ConceptKind.PERSON
+    if word in ROLES and owned:
+        return ConceptKind.PERSON
+    if word in ANIMALS and owned:
+        return ConceptKind.ANIMAL
+    head = HEADS.get(word) or compound_kind(word)
+    return head if head in _TYPED else None
+
+
+def compound_kind(word: str) -> ConceptKind | None:
+    """Return the kind of a German or Dutch compound by its end."""
+    ends = (word[start:] for start in range(3, len(word) - MIN_HEAD_CHARS + 1))
+    return next((HEADS[end] for end in ends if end in HEADS and end not in _AMBIGUOUS_ENDS), None)
+
+
+def _whole(words: Sequence[Token | None], place: int, kind: ConceptKind) -> list[Token]:
+    """Return the word, with the noun that follows after "de": club de lectura."""
+    end = place + 1
+    if kind in _TYPED and place + 2 < len(words):
+        of, noun = words[place + 1], words[place + 2]
+        if of is not None and noun is not None and of.word == _OF and fold(noun.word) not in SMALL_WORDS["es"]:
+            end = place + 3
+    return [word for word in words[place:end] if word is not None]

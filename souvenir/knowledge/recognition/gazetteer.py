@@ -1,0 +1,102 @@
+"""Lists of names and of words that tell the kind of a concept, from kinds.txt and names_and_places.txt.
+
+All entries are folded: lower case, without accents.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+from souvenir.core.types import ConceptKind
+from souvenir.knowledge.recognition.word_lists import read_sections
+
+_FOLDER = Path(__file__).parent
+
+
+def _entries(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(word.replace("_", " ") for word in words)
+
+
+_NAMES = read_sections(_FOLDER / "names_and_places.txt")
+_KINDS = read_sections(_FOLDER / "kinds.txt")
+
+GIVEN_NAMES = _NAMES["given names"]
+"""Given names that are no common words."""
+
+NAMES_AND_WORDS = _NAMES["given names that are words"]
+"""Given names that are also words: Will, Mark, Grace."""
+
+COMMON_WORDS = _NAMES["common words"]
+"""English words in frequent use; a capital at the start of a sentence makes none of them a name."""
+
+TITLES = _KINDS["titles"]
+RELATIVES = _KINDS["relatives"]
+ROLES = _KINDS["roles"]
+ANIMALS = _KINDS["animals"]
+WORK_WORDS = _KINDS["works"]
+"""Words before the title of a work: novel, reading."""
+
+TIME_WORDS = _KINDS["months and days"]
+"""Months, weekdays and units of time in other languages than English."""
+
+SMALL_WORDS: Mapping[str, frozenset[str]] = {
+    "de": _KINDS["german small words"],
+    "es": _KINDS["spanish small words"],
+    "nl": _KINDS["dutch small words"],
+}
+"""Words by which a language is recognised, and which begin no name in it."""
+
+HEADS: Mapping[str, ConceptKind] = {
+    word: kind
+    for section, kind in (
+        ("work heads", ConceptKind.WORK),
+        ("product heads", ConceptKind.PRODUCT),
+        ("place heads", ConceptKind.PLACE),
+        ("event heads", ConceptKind.EVENT),
+        ("organisation heads", ConceptKind.ORGANISATION),
+    )
+    for word in _entries(_KINDS[section])
+}
+"""The kind of a name that ends, or in other languages begins, with the word: Hospital, Street."""
+
+PHRASE_HEADS: Mapping[str, ConceptKind] = {
+    word: kind
+    for section, kind in (
+        ("place heads of phrases", ConceptKind.PLACE),
+        ("event heads of phrases", ConceptKind.EVENT),
+        ("organisation heads of phrases", ConceptKind.ORGANISATION),
+    )
+    for word in _entries(_KINDS[section])
+}
+"""The kind of a phrase that ends with the word: charity race."""
+
+KNOWN: Mapping[str, ConceptKind] = {
+    **dict.fromkeys(_entries(_NAMES["places"]), ConceptKind.PLACE),
+    **dict.fromkeys(_entries(_KINDS["places"]), ConceptKind.PLACE),
+    **dict.fromkeys(_entries(_KINDS["companies"]), ConceptKind.ORGANISATION),
+    **dict.fromkeys(_entries(_KINDS["products"]), ConceptKind.PRODUCT),
+}
+"""Well-known places, organisations and products."""
+
+
+def _pairs(section: str) -> dict[str, frozenset[str]]:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for pair in _KINDS[section]:
+        short, _, long = pair.replace("_", " ").partition(":")
+        found[short].add(long)
+    return {short: frozenset(long) for short, long in found.items()}
+
+
+LONG_NAMES: Mapping[str, frozenset[str]] = _pairs("nicknames")
+"""The given names that a nickname is short for, unless it is their beginning: Bob for Robert."""
+
+SHORT_FORMS = _KINDS["short forms"]
+"""Beginnings of given names that are in use as names: Mel for Melanie."""
+
+ABBREVIATIONS: Mapping[str, frozenset[str]] = _pairs("abbreviations")
+"""Other words for the same place, product or relative: NYC, München, Mum."""
+
+LEGAL_FORMS = _KINDS["legal forms"]
+"""Of companies: Inc, GmbH."""

@@ -1,0 +1,190 @@
+"""Determine the kind of a name or a phrase: person, animal, place, organisation, product, event or work.
+
+The rules are tried in order: titles and known names, heads ("St Brigid's School"), relations next to it ("my boss
+Priya"), given names, then prepositions ("she works at Medistar").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from souvenir.core.types import ConceptKind
+from souvenir.knowledge.recognition.gazetteer import (
+    ANIMALS,
+    COMMON_WORDS,
+    GIVEN_NAMES,
+    HEADS,
+    KNOWN,
+    NAMES_AND_WORDS,
+    PHRASE_HEADS,
+    RELATIVES,
+    ROLES,
+    TITLES,
+    WORK_WORDS,
+)
+
+
+class Surroundings(NamedTuple):
+    """The folded words of a sentence before and after a name, nearest first; an empty text for a mark."""
+
+    before: Sequence[str]
+    after: Sequence[str]
+
+
+POSSESSIVES = frozenset(
+    "my our your his her their the mein meine meinen meinem meiner unser unsere unseren unserem unserer sein "
+    "seine ihr ihre der die das mi mis nuestro nuestra su sus el la mijn onze ons zijn haar de het".split()
+)
+_OWNERS = POSSESSIVES - {"the", "der", "die", "das", "el", "la", "de", "het"}
+_ARTICLES = frozenset("a an the ein eine un una een".split()) | POSSESSIVES
+_COPULAS = frozenset("is was are am ist war es era fue".split())
+_CALLED = frozenset("called named namens llamado llamada llama genaamd heisst heet".split())
+_ACTS = frozenset(
+    "says said told asks asked wants wanted thinks thought lives lived works worked called texted phoned "
+    "emailed wrote writes loves loved likes liked hates knows knew moved came comes went goes got gets bought "
+    "brought brings cooks cooked met meets promised suggested recommended mentioned agreed offered invited "
+    "helps helped teaches taught plays played turned turns started quit retired married died grew studies "
+    "studied visited visits stays stayed needs needed has had sagt sagte meint meinte wohnt arbeitet hat "
+    "kommt kam will mag geht dice dijo quiere vive trabaja tiene viene fue zegt zei wil woont werkt heeft "
+    "komt houdt kwam".split()
+)
+_GREETED = frozenset(
+    "hi hey hello thanks dear with and ask asked tell told call called meet met see saw visit visited invite "
+    "invited remind email text phone thank mit und con y met en bei".split()
+)
+_WORK = frozenset(
+    "work works worked working job jobs joined join joining joins started starting hired interview "
+    "interviewed offer employed freelance shift contract arbeite arbeitet arbeiten trabajo trabaja trabajar "
+    "werk werkt werken".split()
+)
+_AT = frozenset("at for with by from bei en bij in como".split())
+_JOINED = frozenset("joined joining joins join left leaving".split())
+_USE = frozenset(
+    "using use uses used install installed installing run runs running via migrate migrated migrating switch "
+    "switched switching upgrade upgraded deploy deployed app bought nutze nutzen nutzt uso usa gebruik "
+    "gebruikt".split()
+)
+_USED_WITH = frozenset("to from with on in via the a an my our auf mit zu von nach op met naar van".split())
+_PLACE_PREPOSITIONS = frozenset(
+    "in to near around across outside through nach aus in naar uit en desde hacia te bij".split()
+)
+_NO_PERSON = frozenset("of and for the".split())
+"""Words that no person's name contains."""
+_WINDOW = 6
+
+
+def kind_of_name(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
+    """Return the kind of a name by its words and by relations next to it; None if they do not tell.
+
+    :param words: Its words, folded.
+    """
+    return _by_itself(words, around) or _by_relation(around) or _by_given_name(words, around)
+
+
+def _by_itself(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
+    joined = " ".join(words)
+    if len(words) > 1 and words[0] in TITLES:
+        return ConceptKind.PERSON
+    if joined in KNOWN and not _is_person_here(words, around):
+        return KNOWN[joined]
+    if len(words) > 1 and words[-1].isdigit():
+        if words[0] in COMMON_WORDS and words[0] not in KNOWN:
+            return HEADS.get(words[0], ConceptKind.PHRASE)
+        return ConceptKind.PRODUCT
+    if len(words) > 1 and words[0] in KNOWN and KNOWN[words[0]] is ConceptKind.PRODUCT:
+        return ConceptKind.PRODUCT
+    head = head_kind(words)
+    if head is not None:
+        return head
+    if around.before[:1] and around.before[0] in WORK_WORDS and len(words) > 1:
+        return ConceptKind.WORK
+    return None
+
+
+def head_kind(words: Sequence[str]) -> ConceptKind | None:
+    """Return the kind of a name or a compound by its head, which is its last word, or its first one."""
+    if len(words) > 1:
+        if words[-1] in HEADS:
+            return HEADS[words[-1]]
+        if words[-1] in PHRASE_HEADS:
+            return PHRASE_HEADS[words[-1]]
+        return HEADS.get(words[0]) if words[0] not in GIVEN_NAMES else None
+    return None
+
+
+def _is_person_here(words: Sequence[str], around: Surroundings) -> bool:
+    """Return True if a name that is also a place is used for a person."""
+    if words[0] not in GIVEN_NAMES and words[0] not in NAMES_AND_WORDS:
+        return False
+    before, after = around
+    return (
+        _by_relation(around) is not None
+        or (after[:1] and after[0] in _ACTS)
+        or bool(before[:1] and before[0] in _GREETED - {"en", "with"})
+    )
+
+
+def _by_relation(around: Surroundings) -> ConceptKind | None:
+    before, after = around
+    if before[:1]:
+        found = _person_or_animal(before[0])
+        if found is None and before[0] in _CALLED:
+            found = next((kind for word in before[1:4] if (kind := _person_or_animal(word))), None)
+        if found is not None:
+            return found
+    if len(after) > 1 and (after[0] in _COPULAS or (after[0] == "" and (after[1] in _ARTICLES or len(after) > 2))):
+        for word in after[1:_WINDOW]:
+            if word == "":
+                break
+            if found := _person_or_animal(word):
+                return found
+        if after[0] == "":
+            return None
+        for word in after[1:_WINDOW]:
+            if HEADS.get(word) in (ConceptKind.ORGANISATION, ConceptKind.PLACE):
+                return HEADS[word]
+    if before[:1] and before[0] == "" and len(before) > 2 and before[2] in POSSESSIVES:
+        return _person_or_animal(before[1])
+    return None
+
+
+def has_apposition(after: Sequence[str]) -> bool:
+    """Return True if the words after a name say whose relative or animal it is: Pickle, our one-eyed tabby."""
+    if len(after) < 3 or after[0] != "" or after[1] not in _OWNERS:
+        return False
+    described = next((place for place, word in enumerate(after) if place and word == ""), len(after))
+    return any(_person_or_animal(word) for word in after[2:described])
+
+
+def _person_or_animal(word: str) -> ConceptKind | None:
+    if word in ANIMALS:
+        return ConceptKind.ANIMAL
+    if word in RELATIVES or word in ROLES:
+        return ConceptKind.PERSON
+    return None
+
+
+def _by_given_name(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
+    if _NO_PERSON.isdisjoint(words) and (words[0] in GIVEN_NAMES or (words[0] in NAMES_AND_WORDS and len(words) < 4)):
+        return ConceptKind.PERSON
+    if around.after[:1] and around.after[0] in _ACTS and len(words) < 3:
+        return ConceptKind.PERSON
+    return None
+
+
+def kind_by_preposition(around: Surroundings) -> ConceptKind | None:
+    """Return the kind of a name by the preposition or the greeting before it, which is weak evidence."""
+    before = around.before
+    nearest = before[0] if before else ""
+    if nearest in _JOINED or (nearest in _AT and not _WORK.isdisjoint(before[1:4])):
+        return ConceptKind.ORGANISATION
+    if nearest in _USE or (nearest in _USED_WITH and not _USE.isdisjoint(before[1:3])):
+        return ConceptKind.PRODUCT
+    if nearest in _PLACE_PREPOSITIONS:
+        return ConceptKind.PLACE
+    if nearest == "at":
+        return ConceptKind.ORGANISATION
+    if nearest in _GREETED:
+        return ConceptKind.PERSON
+    return None
