@@ -29,7 +29,7 @@ from souvenir.knowledge.concept_lookup import all_names, find_by_name, keys_of_n
 from souvenir.knowledge.recognition.spelling import key_of
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import claims as rows
-from souvenir.store.graph import concepts, mention_queue, mentions
+from souvenir.store.graph import concept_similarity, concepts, mention_queue, mentions
 from souvenir.store.graph.claims import Claim, ClaimDraft
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.messages import agents
@@ -88,7 +88,7 @@ class Claims:
 
     @traced(MemoryOperation.UPDATE)
     def separate(self, scope: Scope, concept_id: int, name: str) -> Concept:
-        """State that one of a concept's names is another concept; it becomes one asynchronously.
+        """State that one of a concept's names is another concept.
 
         :return: The concept of that name. :raises ConceptNotFound: If there is no such concept.
         :raises NotFound: If it has no such name, or if no text mentions it. :raises Conflict: If it is its first name.
@@ -104,6 +104,7 @@ class Claims:
             if chosen == root_id:
                 raise Conflict(f"{name!r} is the name of the concept itself; name one of its aliases")
             _write(tx, [ClaimDraft(ClaimKind.ALIAS, chosen, name, ClaimedBy.CALLER, other_id=chosen)])
+            concept_similarity.set_same(tx.connection, chosen, None)
             return concepts.by_ids(tx.connection, tx.namespace_id, [chosen])[chosen]
 
         return self._engine.write(scope, work)

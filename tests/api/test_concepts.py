@@ -75,6 +75,26 @@ def test_related_concepts_are_found_by_id_and_by_name(told: TestClient):
     assert told.get(f"/agents/{AGENT}/concepts/{clara}/related?depth=6").status_code == 422
 
 
+def test_a_short_name_is_separated_from_the_long_one(told: TestClient):
+    tell(told, "Melanie called", created_at="2024-08-01")
+    tell(told, "I had lunch with Mel", created_at="2024-08-02")
+    read(told)
+    melanie = get(told, "concept", name="mel")
+    assert (melanie["name"], melanie["aliases"], melanie["kind"], melanie["mentions"]) == (
+        "Melanie",
+        ["Mel"],
+        "person",
+        2,
+    )
+    path = f"/agents/{AGENT}/concepts/{melanie['id']}/aliases"
+    assert told.delete(path, params={"name": "Melanie"}).status_code == 409
+    assert told.delete(path, params={"name": "Boris"}).status_code == 404
+    assert told.delete(path, params={"name": "Mel"}).json()["name"] == "Mel"
+    read(told)
+    assert get(told, "concept", name="mel")["id"] != melanie["id"]
+    assert get(told, "concept", name="melanie")["aliases"] == []
+
+
 def test_a_concept_is_changed_and_deleted(told: TestClient):
     clara = get(told, "concept", name="clara")["id"]
     path = f"/agents/{AGENT}/concepts/{clara}"
