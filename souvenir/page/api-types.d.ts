@@ -3114,6 +3114,7 @@ export interface components {
             made_by: components["schemas"]["ClaimedBy"];
             confidence: number;
             message_id: string | null;
+            memory_id: number | null;
             created_at: string;
         };
         ConceptRelations: {

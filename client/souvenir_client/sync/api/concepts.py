@@ -166,7 +166,7 @@ class ConceptsOperations:
         )
 
     def unrelate(self, agent_name: str, concept_id: int, *, to: int, type: str) -> ConceptRelations:
-        """Remove a relation, regardless of who stated it, and return what was removed.
+        """Remove a relation, regardless of who stated it, also of entities, and return what was removed.
 
         `DELETE /agents/{agent_name}/concepts/{concept_id}/relations`.
         """
