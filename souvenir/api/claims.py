@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import Path, Query
+from fastapi import Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from souvenir.api.concepts import ConceptId
 from souvenir.api.fields import MAX_ID, Clean, SessionId, wire_time
 from souvenir.api.jobs import AllActors, JobId
 from souvenir.api.parameters import AgentReader, AgentWriter
@@ -25,9 +26,6 @@ routes = Routes("concepts")
 
 _RELATIONS_PATH = "/agents/{agent_name}/concepts/{concept_id}/relations"
 
-ConceptId = Annotated[
-    int, Path(ge=1, le=MAX_ID, description="The id of a concept, or of another spelling of it.", examples=[1])
-]
 _OtherId = Annotated[int, Field(ge=1, le=MAX_ID)]
 _Type = Annotated[str, StringConstraints(min_length=1, max_length=100), Clean]
 _TYPE = "The type of the relation, such as `works_for`; stored in snake_case."

@@ -298,15 +298,9 @@ def _relation_drafts(statements: Iterable[RelationStatement], ids: Mapping[str, 
 
 def _relations(connection: Connection, namespace_id: int, concept: Concept) -> list[TypedRelation]:
     found = rows.relations(connection, concepts.members(connection, concept.id))
-    found.sort(key=lambda one: (one.created_at, one.id), reverse=True)
-    found.sort(key=lambda one: (not one.is_direct, one.made_by is not ClaimedBy.CALLER))
-    shown = concepts.by_ids(connection, namespace_id, {id_ for one in found for id_ in _ends(one)})
-    known = [one for one in found if all(id_ in shown for id_ in _ends(one))]
-    return [TypedRelation(one, *(shown[id_] for id_ in _ends(one))) for one in known]
-
-
-def _ends(claim: Claim) -> tuple[int, int]:
-    return claim.concept_id, claim.concept_id if claim.other_id is None else claim.other_id
+    shown = concepts.by_ids(connection, namespace_id, {id_ for one in found for id_ in one.ends})
+    known = [one for one in found if all(id_ in shown for id_ in one.ends)]
+    return [TypedRelation(one, *(shown[id_] for id_ in one.ends)) for one in known]
 
 
 def _is(one: TypedRelation, concept: Concept, other: Concept, relation: str) -> bool:

@@ -130,14 +130,9 @@ def test_entities_are_concepts_that_the_routes_of_an_agent_show(client: TestClie
     [relation] = client.get(path).json()["relations"]
     assert (relation["type"], relation["other"], relation["made_by"]) == ("works_at", "Acme", "caller")
     assert (relation["memory_id"], relation["message_id"]) == (memory["id"], None)
-    [related] = client.get(f"/agents/ann/concepts/{relation['other_id']}/related", params={"depth": 1}).json()[
-        "related"
-    ]
-    assert (related["concept"]["id"], related["relationship_type"], related["outgoing"]) == (
-        found["id"],
-        "works_at",
-        False,
-    )
+    near = client.get(f"/agents/ann/concepts/{relation['other_id']}/related", params={"depth": 1}).json()
+    [step] = [(one["concept"]["id"], one["relationship_type"], one["outgoing"]) for one in near["related"]]
+    assert step == (found["id"], "works_at", False)
     assert client.delete(path, params={"to": relation["other_id"], "type": "works_at"}).status_code == 200
     assert client.get("/knowledge-graph", headers={"X-Namespace": "ann"}).json()["relations"] == []
 
@@ -183,7 +178,7 @@ def test_limited_keys_see_no_concepts_of_other_sources(start: Start):
     refused: list[tuple[str, str, Any]] = [
         ("GET", f"/agents/ann/{path}", None)
         for path in (
-            *("concepts", "concept?name=acme", "concept/related?name=acme", "graph", "summary", "insights"),
+            *("concepts", "concept?name=acme", "graph", "summary", "insights"),
             *(f"concepts/{concept['id']}{rest}" for rest in ("", "/related", "/relations", "/history")),
         )
     ]

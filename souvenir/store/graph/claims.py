@@ -61,6 +61,11 @@ class Claim:
     other_memory_id: int | None
 
     @property
+    def ends(self) -> tuple[int, int]:
+        """The concepts that a relation leads from and to."""
+        return self.concept_id, self.concept_id if self.other_id is None else self.other_id
+
+    @property
     def is_direct(self) -> bool:
         """True if a caller stated it about the concept itself, not about an entity."""
         return self.made_by is ClaimedBy.CALLER and self.memory_id is None
@@ -111,15 +116,17 @@ def aliases_of(connection: Connection, concept_ids: Iterable[int]) -> list[Claim
 
 
 def relations(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
-    """Return the relations from or to these concepts, oldest first."""
+    """Return the relations from or to these concepts: of callers, then of entities, then of models, newest first."""
     chosen = ids_parameter(concept_ids)
-    return _claims(
+    found = _claims(
         connection,
         "c.id IN (SELECT id FROM claims WHERE concept_id IN (SELECT value FROM json_each(?)) AND kind = 'relation' "
         "UNION SELECT id FROM claims WHERE other_id IN (SELECT value FROM json_each(?)) AND kind = 'relation')",
         chosen,
         chosen,
     )
+    found.sort(key=lambda one: (one.created_at, one.id), reverse=True)
+    return sorted(found, key=lambda one: (one.made_by is ClaimedBy.MODEL, not one.is_direct))
 
 
 def of_job(connection: Connection, namespace_id: int, job_id: str) -> list[Claim]:

@@ -53,15 +53,6 @@ class Mention(NamedTuple):
     at: datetime
 
 
-class ClaimedRelation(NamedTuple):
-    """A stated relation between two concepts."""
-
-    from_id: int
-    to_id: int
-    type: str
-    confidence: float
-
-
 class _Stated(NamedTuple):
     """Sorts by precedence: a caller's claim before an entity's, both before a model's, then the newest."""
 
@@ -378,19 +369,3 @@ def stated_names(connection: Connection, namespace_id: int) -> Iterator[tuple[st
         table="claims",
     )
     yield from ((text, concept_id) for _, text, concept_id in rows)
-
-
-def relations(connection: Connection, ids: Iterable[int]) -> list[ClaimedRelation]:
-    """Return the stated relations of these concepts; callers take precedence over models, then the newest."""
-    chosen = ids_parameter(ids)
-    rows = readable(
-        connection,
-        tuple[int, ClaimedRelation],
-        "SELECT id, concept_id, other_id, text, confidence FROM claims WHERE id IN ("
-        f"SELECT id FROM claims WHERE concept_id {_CHOSEN} AND kind = 'relation' "
-        f"UNION SELECT id FROM claims WHERE other_id {_CHOSEN} AND kind = 'relation') AND other_id IS NOT NULL "
-        "ORDER BY made_by = 'caller' DESC, memory_id IS NOT NULL, id DESC",
-        (chosen, chosen),
-        table="claims",
-    )
-    return [relation for _, relation in rows]
