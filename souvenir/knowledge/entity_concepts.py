@@ -103,6 +103,8 @@ def relations_behind(
         if claim.memory_id is None or claim.other_memory_id is None:
             continue
         ends = relations.named_memories(connection, namespace_id, [claim.memory_id, claim.other_memory_id])
+        if not {claim.memory_id, claim.other_memory_id} <= ends.keys():
+            continue
         start, end = ends[claim.memory_id], ends[claim.other_memory_id]
         place = EntityGraph(namespace_id, start.source)
         stated = relations.relations(

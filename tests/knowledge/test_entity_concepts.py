@@ -264,3 +264,11 @@ def test_the_check_finds_a_claim_that_no_entity_states(known: Known):
     expected = f"memory {known.memory_id('Ann_Lee')} states other claims about concepts than are stored of it"
     assert list(known.engine.check()) == [expected]
     known.engine.write_rows(lambda connection: connection.execute(rename, ("works_at",)))
+
+
+def test_a_type_that_is_no_text_is_no_kind(known: Known):
+    known.graph.store(ANN, [LEE, ACME], [WORKS])
+    metadata = "UPDATE memories SET metadata = ? WHERE key = 'acme'"
+    known.engine.write_rows(lambda connection: connection.execute(metadata, ('{"entity_type": 7}',)))
+    known.id_of("Ann_Lee")
+    assert known.kind_of("acme") in {"name", "phrase"}

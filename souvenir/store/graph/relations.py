@@ -16,9 +16,9 @@ from typing import NamedTuple
 from souvenir.core.labels import SEPARATOR
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
-from souvenir.core.types import RecordKind
+from souvenir.core.types import JsonObject, RecordKind
 from souvenir.store.graph import mention_queue
-from souvenir.store.rows import ids_parameter, select
+from souvenir.store.rows import ids_parameter, readable, select
 from souvenir.store.sql import NO_LIMIT, Connection, SqlValue
 
 ENTITY_SOURCE = "entities"
@@ -60,26 +60,31 @@ class NamedMemory(NamedTuple):
     id: int
     source: str
     name: str
-    entity_type: str
+    metadata: JsonObject
+
+    @property
+    def entity_type(self) -> str:
+        held = self.metadata.get(ENTITY_TYPE)
+        return held if isinstance(held, str) else ""
 
 
 def named_memories(
     connection: Connection, namespace_id: int, ids: Iterable[int] | None = None
 ) -> Mapping[int, NamedMemory]:
-    """Return the active memories of all graphs of a namespace, whatever their sources are.
+    """Return the active memories of all graphs of a namespace, whatever their sources are; none that is unreadable.
 
     :param ids: Only those of these memories; None for all.
     """
     of_ids, parameters = "", list[SqlValue]()
     if ids is not None:
         of_ids, parameters = " AND id IN (SELECT value FROM json_each(?))", [ids_parameter(ids)]
-    rows = select(
+    rows = readable(
         connection,
         NamedMemory,
-        f"SELECT id, source, key, CASE json_type(metadata, '$.{ENTITY_TYPE}') WHEN 'text' "
-        f"THEN metadata ->> '{ENTITY_TYPE}' ELSE '' END FROM memories "
+        "SELECT id, source, key, metadata FROM memories "
         f"WHERE namespace_id = ? AND archived = 0 AND key IS NOT NULL{of_ids}",
         (namespace_id, *parameters),
+        table="memories",
     )
     return {one.id: one for one in rows if one.source.rpartition(SEPARATOR)[2] == ENTITY_SOURCE}
 
