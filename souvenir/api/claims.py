@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import Path, Query
+from fastapi import Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from souvenir.api.concepts import ConceptId
 from souvenir.api.fields import MAX_ID, Clean, SessionId, wire_time
 from souvenir.api.jobs import AllActors, JobId
 from souvenir.api.parameters import AgentReader, AgentWriter
@@ -25,9 +26,6 @@ routes = Routes("concepts")
 
 _RELATIONS_PATH = "/agents/{agent_name}/concepts/{concept_id}/relations"
 
-ConceptId = Annotated[
-    int, Path(ge=1, le=MAX_ID, description="The id of a concept, or of another spelling of it.", examples=[1])
-]
 _OtherId = Annotated[int, Field(ge=1, le=MAX_ID)]
 _Type = Annotated[str, StringConstraints(min_length=1, max_length=100), Clean]
 _TYPE = "The type of the relation, such as `works_for`; stored in snake_case."
@@ -49,6 +47,7 @@ class ConceptRelation(BaseModel):
     made_by: ClaimedBy
     confidence: float = Field(description="1 for a caller's statement, else the confidence of the model.")
     message_id: str | None = Field(description="The source message of a model's claim.")
+    memory_id: int | None = Field(description="The memory of the entity that states it in the knowledge graph.")
     created_at: str = Field(description="ISO-8601 in UTC with microseconds.")
 
     @classmethod
@@ -62,12 +61,15 @@ class ConceptRelation(BaseModel):
             made_by=one.claim.made_by,
             confidence=one.claim.confidence,
             message_id=one.claim.message,
+            memory_id=one.claim.memory_id,
             created_at=wire_time(one.claim.created_at),
         )
 
 
 class ConceptRelations(BaseModel):
-    relations: list[ConceptRelation] = Field(description="Relations of callers before those of models, newest first.")
+    relations: list[ConceptRelation] = Field(
+        description="Relations of callers, then of entities, then of models, newest first."
+    )
 
 
 @routes.get(
@@ -109,7 +111,7 @@ def unrelate_concepts(
     to: Annotated[int, Query(ge=1, le=MAX_ID, description="The id of the target concept.", examples=[2])],
     type: Annotated[_Type, Query(description=_TYPE, examples=["works_for"])],
 ) -> ConceptRelations:
-    """Remove a relation, regardless of who stated it, and return what was removed."""
+    """Remove a relation, regardless of who stated it, also of entities, and return what was removed."""
     found = service.graph.claims.unrelate(scope, concept_id, to, type)
     return ConceptRelations(relations=[ConceptRelation.of(one) for one in found])
 

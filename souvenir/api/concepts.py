@@ -293,23 +293,3 @@ def find_concept(
 ) -> ConceptDetailsRecord:
     """Get a concept by its name, regardless of case and spelling variants."""
     return ConceptDetailsRecord.of_details(service.graph.concepts.details(scope, name))
-
-
-@routes.get(
-    "/agents/{agent_name}/concept/related",
-    summary="List concepts related to a name",
-    cost=CostClass.SEARCH,
-    access=REMEMBERED,
-    sdk="concepts.related_to",
-    errors=[404],
-)
-def related_to_name(
-    name: Annotated[ConceptName, Query()],
-    scope: AgentReader,
-    service: RunningService,
-    depth: Depth = 2,
-    limit: RelatedLimit = 50,
-) -> RelatedConcepts:
-    """List the concepts with the strongest paths from the concept with this name."""
-    concept, found = service.graph.concepts.related(scope, name, depth=depth, limit=limit)
-    return RelatedConcepts.of(concept, [RelatedConcept.of(one) for one in found], depth)

@@ -1,9 +1,9 @@
 """The claims about an agent's concepts: names, descriptions, kinds, aliases and typed relations.
 
 `Claims` is the only service that writes the table `claims`. Callers and language models make claims about concepts that
-an indexed text mentions. If a key matches no concept, the result contains the number of texts that still wait to be
-indexed, and the caller can repeat the statement later. A relation connects root concepts, whichever spelling its ends
-are given in.
+an indexed text mentions; those of callers precede those of entities (`entity_concepts`), and both precede those of
+models. If a key matches no concept, the result contains the number of texts that still wait to be indexed, and the
+caller can repeat the statement later. A relation connects root concepts, whichever spelling its ends are given in.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from souvenir.knowledge.claim_types import (
     type_name,
 )
 from souvenir.knowledge.concept_lookup import all_names, find_by_name, keys_of_name, require_concept, require_concepts
+from souvenir.knowledge.entity_concepts import content_of, relations_behind, stated_claims
+from souvenir.knowledge.entity_writes import remove_relations
 from souvenir.knowledge.recognition.spelling import key_of
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import claims as rows
 from souvenir.store.graph import concept_similarity, concepts, mention_queue, mentions
 from souvenir.store.graph.claims import Claim, ClaimDraft
 from souvenir.store.graph.concepts import Concept
+from souvenir.store.graph.relations import named_memories
 from souvenir.store.messages import agents
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
@@ -51,7 +54,7 @@ class Claims:
         return self._engine.tracing
 
     def relations(self, scope: Scope, concept_id: int) -> Sequence[TypedRelation]:
-        """Return the relations from or to a concept: those of callers before those of models, newest first.
+        """Return the relations from or to a concept: of callers, then of entities, then of models, newest first.
 
         :raises ConceptNotFound: If there is no such concept.
         """
@@ -148,7 +151,7 @@ class Claims:
             if concept.id == other.id:
                 raise InvalidRequest("Both ids belong to one concept; a relation needs two different concepts")
             for known in _relations(tx.connection, tx.namespace_id, concept):
-                if _is(known, concept, other, named) and known.claim.made_by is ClaimedBy.CALLER:
+                if _is(known, concept, other, named) and known.claim.is_direct:
                     return known
             draft = ClaimDraft(ClaimKind.RELATION, concept.id, named, ClaimedBy.CALLER, other_id=other.id)
             [claim] = _write(tx, [draft])
@@ -158,7 +161,9 @@ class Claims:
 
     @traced(MemoryOperation.DELETE)
     def unrelate(self, scope: Scope, concept_id: int, to: int, relation: str) -> Sequence[TypedRelation]:
-        """Delete a relation, whether callers or models stated it; returns the deleted claims.
+        """Delete a relation, whether callers, entities or models stated it; returns the deleted claims.
+
+        The relation of entities is deleted in the knowledge graph.
 
         :raises NotFound: If there is no such relation. :raises ConceptNotFound: If there is no such concept.
         """
@@ -171,10 +176,24 @@ class Claims:
             found = [one for one in stated if _is(one, concept, other, named)]
             if not found:
                 raise NotFound(f"Concept {concept_id} has no relation {named!r} to {to}; list its relations")
+            behind = relations_behind(tx.connection, tx.namespace_id, (one.claim for one in found))
+            for source, of_source in behind.items():
+                remove_relations(tx, source, of_source)
             _write(tx, (), replaced={one.claim.id for one in found})
             return found
 
         return self._engine.write(scope, work)
+
+    # --- entities, within a transaction of the graph indexer ----------------------------------------------------
+
+    @staticmethod
+    def update_entities(tx: Transaction, memory_ids: Collection[int]) -> None:
+        """Replace the claims that are derived from these memories by those that they state now."""
+        named = named_memories(tx.connection, tx.namespace_id, memory_ids)
+        stated = {content_of(one): one for one in stated_claims(tx.connection, tx.namespace_id, named.values())}
+        present = {content_of(one): one.id for one in rows.of_memories(tx.connection, memory_ids)}
+        new = [draft for content, draft in stated.items() if content not in present]
+        _write(tx, new, replaced=[id_ for content, id_ in present.items() if content not in stated])
 
     # --- language models, each within the transaction of a job ----------------------------------------------------
 
@@ -230,7 +249,7 @@ def _replaced_claims(tx: Transaction, root_id: int, patch: ConceptPatch) -> set[
         one.id
         for one in before
         # An alias of itself is the statement that it is a concept of its own.
-        if one.made_by is ClaimedBy.CALLER and one.kind in replaced and one.other_id != one.concept_id
+        if one.is_direct and one.kind in replaced and one.other_id != one.concept_id
     }
 
 
@@ -266,11 +285,11 @@ def _ids_of(tx: Transaction, names: Iterable[str]) -> Mapping[str, int]:
 
 
 def _unclaimed(tx: Transaction, drafts: Sequence[ClaimDraft]) -> list[ClaimDraft]:
-    """Return the drafts that no valid claim of a caller equals."""
+    """Return the drafts that no valid direct claim of a caller equals."""
     claimed = rows.of_concepts(tx.connection, {one.concept_id for one in drafts})
     valid = dict[tuple[ClaimKind, int, int], Claim]()
     for one in claimed:
-        if one.made_by is ClaimedBy.CALLER:
+        if one.is_direct:
             valid[one.kind, one.concept_id, one.id if one.kind in _MANY else 0] = one
     known = {(one.kind, one.concept_id, one.other_id, one.text, one.confidence) for one in valid.values()}
     return [one for one in drafts if (one.kind, one.concept_id, one.other_id, one.text, one.confidence) not in known]
@@ -307,14 +326,9 @@ def _relation_drafts(statements: Iterable[RelationStatement], ids: Mapping[str, 
 
 def _relations(connection: Connection, namespace_id: int, concept: Concept) -> list[TypedRelation]:
     found = rows.relations(connection, concepts.members(connection, concept.id))
-    found.sort(key=lambda one: (one.made_by is not ClaimedBy.CALLER, -one.id))
-    shown = concepts.by_ids(connection, namespace_id, {id_ for one in found for id_ in _ends(one)})
-    known = [one for one in found if all(id_ in shown for id_ in _ends(one))]
-    return [TypedRelation(one, *(shown[id_] for id_ in _ends(one))) for one in known]
-
-
-def _ends(claim: Claim) -> tuple[int, int]:
-    return claim.concept_id, claim.concept_id if claim.other_id is None else claim.other_id
+    shown = concepts.by_ids(connection, namespace_id, {id_ for one in found for id_ in one.ends})
+    known = [one for one in found if all(id_ in shown for id_ in one.ends)]
+    return [TypedRelation(one, *(shown[id_] for id_ in one.ends)) for one in known]
 
 
 def _is(one: TypedRelation, concept: Concept, other: Concept, relation: str) -> bool:

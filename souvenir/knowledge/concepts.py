@@ -11,12 +11,14 @@ from souvenir.core.types import Memory, RecordKind, Scope
 from souvenir.knowledge.concept_lookup import all_names, require_concept, require_concepts
 from souvenir.knowledge.concept_ranking import rarity, top
 from souvenir.knowledge.definitions import Mentioning, plainest
+from souvenir.knowledge.entity_concepts import observed
 from souvenir.knowledge.related import ReachedConcept, related
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import namespaces
 from souvenir.store.graph import claims, concept_similarity, mention_queue, mentions
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.concepts import Concept, Mention
+from souvenir.store.graph.relations import named_memories
 from souvenir.store.memories import reads
 from souvenir.store.messages import agents, messages
 from souvenir.store.messages.messages import Message
@@ -166,13 +168,14 @@ def _mentioning(
     ids = _by_kind(found.values())
     said = messages.by_id(connection, namespace_id, ids[RecordKind.MESSAGE])
     kept = {} if namespace is None else reads.memories(connection, namespace, ids[RecordKind.MEMORY])
+    entities = named_memories(connection, namespace_id, kept)
     texts = [
         Mentioning(one.form, said[id_].content, said[id_].role, one.at)
         for (kind, id_), one in found.items()
         if kind is RecordKind.MESSAGE and id_ in said
     ]
     return texts + [
-        Mentioning(one.form, kept[id_].text, None, one.at)
+        Mentioning(one.form, observed(kept[id_], entities.get(id_)), None, one.at)
         for (kind, id_), one in found.items()
         if kind is RecordKind.MEMORY and id_ in kept
     ]

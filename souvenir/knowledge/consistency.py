@@ -6,6 +6,7 @@ matched and sessions that wait for topics are skipped.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,10 +14,11 @@ import numpy as np
 
 from souvenir.core.types import Mentioned
 from souvenir.knowledge.concept_similarity import CANDIDATE_SIMILARITY, NEAREST, may_be_one, root_of
-from souvenir.knowledge.recognition.extraction import mentions_in
+from souvenir.knowledge.entity_concepts import content_of, mentions_of, stated_claims
 from souvenir.knowledge.topic_assignment import counted, sorted_by
-from souvenir.store.graph import concept_similarity, mentions, topics
-from souvenir.store.graph.mention_queue import Unread, every_read
+from souvenir.store.graph import claims, concept_similarity, mention_queue, mentions, topics
+from souvenir.store.graph.mention_queue import every_read
+from souvenir.store.graph.relations import named_memories
 from souvenir.store.sql import Connection
 
 ROUNDING = 1e-4
@@ -32,6 +34,8 @@ def disagreements(connection: Connection) -> Sequence[str]:
     found: list[str] = []
     for (namespace_id,) in rows:
         found += _mentions(connection, namespace_id)
+        if not mention_queue.count(connection, namespace_id):
+            found += _claims(connection, namespace_id)
         if not connection.execute(
             "SELECT EXISTS (SELECT 1 FROM unmatched WHERE namespace_id = ?)", (namespace_id,)
         ).get:
@@ -42,8 +46,9 @@ def disagreements(connection: Connection) -> Sequence[str]:
 
 
 def _mentions(connection: Connection, namespace_id: int) -> Iterator[str]:
+    entities = named_memories(connection, namespace_id)
     for one in every_read(connection, namespace_id):
-        said = _visible_mentions(connection, namespace_id, one)
+        said = _visible(connection, namespace_id, mentions_of(one, entities))
         rows: Any = connection.execute(
             "SELECT c.key, m.form, m.concept_kind FROM mentions m JOIN concepts c ON c.id = m.concept_id "
             "WHERE m.kind = ? AND m.owner_id = ?",
@@ -53,10 +58,17 @@ def _mentions(connection: Connection, namespace_id: int) -> Iterator[str]:
             yield f"{one.kind} {one.owner_id} mentions something else than what is stored of it"
 
 
-def _visible_mentions(connection: Connection, namespace_id: int, one: Unread) -> list[Mentioned]:
-    found = mentions_in(one.text, one.role)
+def _visible(connection: Connection, namespace_id: int, found: Sequence[Mentioned]) -> list[Mentioned]:
     hidden = mentions.hidden_keys(connection, namespace_id, [mention.key for mention in found])
     return [mention for mention in found if mention.key not in hidden]
+
+
+def _claims(connection: Connection, namespace_id: int) -> Iterator[str]:
+    entities = named_memories(connection, namespace_id)
+    expected = Counter(map(content_of, stated_claims(connection, namespace_id, entities.values())))
+    stored = Counter(content_of(one) for one in claims.of_namespace(connection, namespace_id) if one.memory_id)
+    for memory_id in {content[0] for content in (expected - stored) + (stored - expected)}:
+        yield f"memory {memory_id} states other claims about concepts than are stored of it"
 
 
 def _matches(connection: Connection, namespace_id: int) -> Iterator[str]:

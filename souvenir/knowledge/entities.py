@@ -13,11 +13,7 @@ from dataclasses import dataclass
 
 from souvenir.core.labels import SEPARATOR, is_visible, notes_of
 from souvenir.core.types import FactsBy, JsonObject, Memory, MemoryDraft, MemoryPatch, OriginClass, Scope
-from souvenir.store.graph.relations import MENTIONED_ONLY, EntityRelation
-
-SOURCE = "entities"
-ENTITY_TYPE = "entity_type"
-"""The metadata key of an entity's type."""
+from souvenir.store.graph.relations import ENTITY_SOURCE, ENTITY_TYPE, MENTIONED_ONLY, EntityRelation
 
 MAX_PROFILE_CHARS = 2_000
 """Maximum length of the profile text. Further observations are found as facts, so that adding one costs only itself."""
@@ -72,9 +68,9 @@ class Stored:
 
 def source_of(scope: Scope) -> str:
     """Return the source that holds the graph of a scope."""
-    if not scope.sources or is_visible(SOURCE, scope.sources):
-        return SOURCE
-    return scope.sources[0].rstrip(SEPARATOR) + SEPARATOR + SOURCE
+    if not scope.sources or is_visible(ENTITY_SOURCE, scope.sources):
+        return ENTITY_SOURCE
+    return scope.sources[0].rstrip(SEPARATOR) + SEPARATOR + ENTITY_SOURCE
 
 
 def shown_name(name: str) -> str:
@@ -91,7 +87,7 @@ def entity_of(memory: Memory) -> Entity:
     said = [fact.text for fact in memory.facts]
     if not any(fact.made_by is FactsBy.CALLER for fact in memory.facts):
         entity_type = _type_of(memory)
-        of_profile = {_head(memory.key or "", entity_type), CUT, ""}
+        of_profile = {heading(memory.key or "", entity_type), CUT, ""}
         said = [line for line in map(str.strip, memory.text.splitlines()) if line not in of_profile]
     return Entity(memory.key or "", _type_of(memory), tuple(dict.fromkeys(said)), memory.id)
 
@@ -129,7 +125,7 @@ def patch_of(entity: Entity, memory: Memory, notes: JsonObject) -> MemoryPatch:
 
 def profile(entity: Entity) -> str:
     """Return the name with the type, and a line for each observation."""
-    lines = [_head(entity.name, entity.entity_type), *(" ".join(one.split()) for one in entity.observations)]
+    lines = [heading(entity.name, entity.entity_type), *(" ".join(one.split()) for one in entity.observations)]
     text = "\n".join(lines)
     return text if len(text) <= MAX_PROFILE_CHARS else f"{text[:MAX_PROFILE_CHARS].rstrip()}\n{CUT}"
 
@@ -139,7 +135,8 @@ def joined(first: Iterable[str], then: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*first, *then]))
 
 
-def _head(name: str, entity_type: str) -> str:
+def heading(name: str, entity_type: str) -> str:
+    """Return the first line of a profile."""
     kind = " ".join(entity_type.split())
     return f"{shown_name(name)} ({kind})" if kind else shown_name(name)
 

@@ -18,7 +18,6 @@ from souvenir.core.labels import notes_of
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.types import JsonObject, Link, Memory, MemoryDraft, MemoryPatch, Scope
 from souvenir.knowledge.entities import (
-    ENTITY_TYPE,
     Entity,
     Observations,
     draft_of,
@@ -34,7 +33,7 @@ from souvenir.store import namespaces
 from souvenir.store.admin import audit, transfers
 from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.graph import relations as rows
-from souvenir.store.graph.relations import RELATION, EntityGraph, EntityRelation
+from souvenir.store.graph.relations import ENTITY_TYPE, RELATION, EntityGraph, EntityRelation
 from souvenir.store.memories import reads
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction, require_writable
@@ -232,11 +231,23 @@ def ends(relations: Iterable[EntityRelation]) -> list[str]:
     return list(dict.fromkeys(name for one in relations for name in (one.from_entity, one.to_entity)))
 
 
-def note_relations(tx: Transaction, action: str, count: int) -> None:
+def _note_relations(tx: Transaction, action: str, count: int) -> None:
     """Record it in the audit log, since relations have no history."""
     if count:
         detail = f"{count} relation{'' if count == 1 else 's'}"
         audit.record(tx.connection, [AuditEvent(tx.now, action, tx.scope.actor, tx.namespace.name, detail=detail)])
+
+
+def remove_relations(tx: Transaction, source: str, relations: Sequence[EntityRelation]) -> None:
+    """Delete relations, and the names that only they used; missing ones are ignored."""
+    place, removed = EntityGraph(tx.namespace_id, source), 0
+    for one in relations:
+        from_ids = rows.ids_of(tx.connection, place, [one.from_entity])
+        to_ids = rows.ids_of(tx.connection, place, [one.to_entity])
+        removed += rows.remove(tx.connection, from_ids, to_ids, one.relation_type)
+        rows.index_again(tx.connection, tx.namespace_id, from_ids)
+    tx.delete(rows.unmentioned(tx.connection, rows.ids_of(tx.connection, place, ends(relations))))
+    _note_relations(tx, "relation.remove", removed)
 
 
 def _known(
@@ -257,8 +268,9 @@ def _relate(tx: Transaction, source: str, relations: Sequence[EntityRelation]) -
     present = {*rows.relations(tx.connection, place, from_ids, incoming=False, limit=None)}
     new = [one for one in dict.fromkeys(relations) if one not in present]
     living = rows.living(tx.connection, place, ends(new))
+    rows.index_again(tx.connection, tx.namespace_id, {living[one.from_entity] for one in new})
     for one in new:
         link = Link(living[one.from_entity], living[one.to_entity], RELATION + one.relation_type, tx.now)
         transfers.insert_link(tx.connection, link)
-    note_relations(tx, "relation.add", len(new))
+    _note_relations(tx, "relation.add", len(new))
     return new

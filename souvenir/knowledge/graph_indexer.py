@@ -15,14 +15,17 @@ import structlog
 
 from souvenir.core.errors import Overloaded, SouvenirError
 from souvenir.core.passages import PreparedPassage
-from souvenir.core.types import Scope
+from souvenir.core.types import RecordKind, Scope
+from souvenir.knowledge.claims import Claims
 from souvenir.knowledge.concept_similarity import nearest_concepts, store_matches
-from souvenir.knowledge.recognition.extraction import RULES_VERSION, mentions_in
+from souvenir.knowledge.entity_concepts import mentions_of
+from souvenir.knowledge.recognition.extraction import RULES_VERSION
 from souvenir.knowledge.topic_assignment import TopicAssignment
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import meta
 from souvenir.store.graph import concept_similarity, mention_queue, mentions
 from souvenir.store.graph.mentions import NotPrepared, Reading
+from souvenir.store.graph.relations import named_memories
 from souvenir.store.messages import agents
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
@@ -122,13 +125,15 @@ class GraphIndexer:
         with self._engine.namespace(scope) as (connection, _):
             waiting, unreadable = mention_queue.following(connection, namespace_id, limit=BATCH_SIZE)
             unmatched = concept_similarity.following_unmatched(connection, namespace_id, limit=BATCH_SIZE)
+            memory_ids = [one.owner_id for one in waiting if one.kind is RecordKind.MEMORY]
+            entities = named_memories(connection, namespace_id, memory_ids)
         if unreadable:
             # A repair queues them again.
             self._engine.write_rows(lambda connection: [mention_queue.take(connection, one) for one in unreadable])
         try:
             if waiting:
                 readings = [
-                    Reading(one.id, one.kind, one.owner_id, one.at, mentions_in(one.text, one.role)) for one in waiting
+                    Reading(one.id, one.kind, one.owner_id, one.at, mentions_of(one, entities)) for one in waiting
                 ]
                 self._store(namespace_id, scope, readings)
             elif unmatched:
@@ -149,6 +154,7 @@ class GraphIndexer:
             def work(tx: Transaction, prepared: Mapping[str, Sequence[PreparedPassage]] = prepared) -> None:
                 _require_same(tx, namespace_id)
                 mentions.write(tx.passages, readings, prepared, tx.now)
+                Claims.update_entities(tx, [one.owner_id for one in readings if one.kind is RecordKind.MEMORY])
 
             # A concept whose last mention is deleted in the meantime is new again.
             with suppress(NotPrepared):

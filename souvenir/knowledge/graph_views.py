@@ -12,9 +12,8 @@ from datetime import datetime
 from typing import Protocol
 
 from souvenir.core.types import Listing, Memory, SourceFilter, SourceMatch
-from souvenir.knowledge.entities import ENTITY_TYPE
 from souvenir.store.graph import relations as rows
-from souvenir.store.graph.relations import EntityGraph, EntityRelation, RelationLink
+from souvenir.store.graph.relations import ENTITY_TYPE, EntityGraph, EntityRelation, RelationLink
 from souvenir.store.memories import history, reads
 from souvenir.store.namespaces import Namespace
 from souvenir.store.sql import Connection
@@ -61,7 +60,7 @@ class PresentGraph:
         return sorted(rows.living(self.connection, self._place, names).values())
 
     def saying(self, words: str) -> Sequence[int]:
-        return rows.ids_saying(self.connection, self._place, words, ENTITY_TYPE)
+        return rows.ids_saying(self.connection, self._place, words)
 
     def memories(self, ids: Sequence[int]) -> Mapping[int, Memory]:
         return reads.as_stored(self.connection, self.namespace, ids)

@@ -21,7 +21,7 @@ from souvenir.knowledge.entities import (
     is_entity,
     source_of,
 )
-from souvenir.knowledge.entity_writes import GraphWriter, Sketch, ends, note_relations, writable_source
+from souvenir.knowledge.entity_writes import GraphWriter, Sketch, ends, remove_relations, writable_source
 from souvenir.knowledge.graph_views import GraphView, PastGraph, PresentGraph
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import relations as rows
@@ -130,16 +130,7 @@ class KnowledgeGraph:
         """Delete relations; missing ones are ignored."""
         source = writable_source(scope)
 
-        def work(tx: Transaction) -> None:
-            place, removed = EntityGraph(tx.namespace_id, source), 0
-            for one in relations:
-                from_ids = rows.ids_of(tx.connection, place, [one.from_entity])
-                to_ids = rows.ids_of(tx.connection, place, [one.to_entity])
-                removed += rows.remove(tx.connection, from_ids, to_ids, one.relation_type)
-            tx.delete(rows.unmentioned(tx.connection, rows.ids_of(tx.connection, place, ends(relations))))
-            note_relations(tx, "relation.remove", removed)
-
-        self._write_if_known(scope, source, ends(relations), work)
+        self._write_if_known(scope, source, ends(relations), lambda tx: remove_relations(tx, source, relations))
 
     def _write_if_known(
         self, scope: Scope, source: str, names: Sequence[str], work: Callable[[Transaction], None]

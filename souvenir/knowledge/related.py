@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from souvenir.knowledge.concept_ranking import CANDIDATES as ALL
 from souvenir.knowledge.concept_ranking import neighbours
+from souvenir.store.graph import claims
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.sql import Connection
@@ -141,14 +142,14 @@ def _steps(
         for one in neighbours(connection, namespace_id, from_id, limit=limit, now=now, candidates=candidates)
     }
     members = {*rows.members(connection, from_id)}
-    stated = rows.relations(connection, members)
-    root_of = rows.roots(connection, {id_ for one in stated for id_ in (one.from_id, one.to_id)})
+    stated = claims.relations(connection, members)
+    root_of = rows.roots(connection, {id_ for one in stated for id_ in one.ends})
     # Reversed, so that the newest claim of a caller is applied last and wins.
     for one in reversed(stated):
-        outgoing = one.from_id in members
-        to_id = root_of[one.to_id if outgoing else one.from_id]
+        outgoing = one.concept_id in members
+        to_id = root_of[one.ends[outgoing]]
         if to_id != from_id:
             both = counted.get(to_id, PathStep(to_id, 0.0, 0, CO_OCCURS))
             strongest = max(both.strength, one.confidence)
-            counted[to_id] = PathStep(to_id, strongest, both.together, one.type, outgoing)
+            counted[to_id] = PathStep(to_id, strongest, both.together, one.text, outgoing)
     return sorted(counted.values(), key=lambda step: (-step.strength, -step.together, step.to_id))[:limit]

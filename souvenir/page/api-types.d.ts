@@ -68,22 +68,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/agents/{agent_name}/concept/related": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["related_to_name"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/agents/{agent_name}/concepts": {
         parameters: {
             query?: never;
@@ -3132,6 +3116,7 @@ export interface components {
             made_by: components["schemas"]["ClaimedBy"];
             confidence: number;
             message_id: string | null;
+            memory_id: number | null;
             created_at: string;
         };
         ConceptRelations: {
@@ -5964,31 +5949,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ConceptDetailsRecord"];
-                };
-            };
-        };
-    };
-    related_to_name: {
-        parameters: {
-            query: {
-                name: string;
-                depth?: number;
-                limit?: number;
-            };
-            header?: never;
-            path: {
-                agent_name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RelatedConcepts"];
                 };
             };
         };

@@ -75,6 +75,8 @@ class Columns(Enum):
 
 _OF_NAMESPACE = MappingProxyType(
     {
+        # The others are derived from entities, which are screened themselves.
+        "claims": "namespace_id = ? AND memory_id IS NULL",
         "block_history": "block_id IN (SELECT id FROM blocks WHERE namespace_id = ?)",
         "extraction_facts": "job_id IN (SELECT e.job_id FROM namespaces n JOIN extractions e ON e.namespace = n.name "
         "WHERE n.id = ?)",

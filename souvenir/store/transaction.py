@@ -51,7 +51,7 @@ from souvenir.store.graph import mention_queue, mentions
 from souvenir.store.index_changes import IndexUpdate
 from souvenir.store.learning import extractions
 from souvenir.store.memories import facts, memories, reads
-from souvenir.store.memories.memories import metadata_after, written_state
+from souvenir.store.memories.memories import concept_state, metadata_after, written_state
 from souvenir.store.passages import PassageWriter, VectorModels
 from souvenir.store.rows import ids_parameter, only
 from souvenir.store.sql import Connection
@@ -372,7 +372,7 @@ class Transaction:
         if after.tags != before.tags:
             after = replace(after, tags=self._put_tags(after.id, after.tags, at))
         after = replace(after, facts=self._write_passages(before, after, passages, new_facts))
-        if (after.text, after.archived, after.occurred_at) != (before.text, before.archived, before.occurred_at):
+        if concept_state(after) != concept_state(before):
             mentions.reread(self.passages, RecordKind.MEMORY, after.id, stays=not after.archived)
         self._record(action, after.id, before=before, after=after)
         return after

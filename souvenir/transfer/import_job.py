@@ -36,6 +36,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.models.llm.provider import LLMProvider
 from souvenir.store.admin import transfers
 from souvenir.store.admin.transfers import IMPORT_ID, ChangedId, StoredLine
+from souvenir.store.graph.relations import RELATION, index_again
 from souvenir.store.memories.reads import MERGED_FROM
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction, require_writable
@@ -423,6 +424,8 @@ class _Run:
                 state.links_dropped += 1
             elif transfers.insert_link(tx.connection, Link(memory_id, target.memory_id, link.type, link.created_at)):
                 state.links += 1
+                if link.type.startswith(RELATION):
+                    index_again(tx.connection, tx.namespace_id, [memory_id])
 
 
 def _is_linked(tx: Transaction, memory_id: int, link: LineLink, known: Mapping[int, StoredLine]) -> bool:

@@ -9,7 +9,8 @@ from starlette.testclient import TestClient
 
 from souvenir.api import knowledge_graph as graph_models
 from souvenir.knowledge import knowledge_graph
-from tests.api.conftest import KEY, Start
+from souvenir.transfer import import_job
+from tests.api.conftest import KEY, Start, loaded
 
 ANN = {"name": "Ann_Lee", "entity_type": "person", "observations": ["Speaks Basque", "Runs"]}
 ACME = {"name": "Acme", "entity_type": "company", "observations": []}
@@ -107,6 +108,93 @@ def test_limited_keys_use_the_graph_of_their_sources(start: Start):
     ]
     assert client.get("/knowledge-graph", headers=other).json()["entities"] == []
     assert len(client.get("/knowledge-graph", headers=admin).json()["entities"]) == 2
+
+
+def index(client: TestClient) -> None:
+    loaded(client).app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
+
+
+def of_agent(client: TestClient, name: str = "ann", **headers: str) -> dict[str, str]:
+    """Create an agent, and name its namespace."""
+    assert client.post("/agents", json={"name": name}, headers=headers).status_code == 200
+    return {**headers, "X-Namespace": name}
+
+
+def test_entities_are_concepts_that_the_routes_of_an_agent_show(client: TestClient):
+    store(client, GRAPH, **of_agent(client))
+    index(client)
+    found = client.get("/agents/ann/concept", params={"name": "ann lee"}).json()
+    assert (found["kind"], found["name"], found["aliases"], found["mentions"]) == ("person", "Ann Lee", ["Ann_Lee"], 1)
+    [memory] = found["memories"]
+    path = f"/agents/ann/concepts/{found['id']}/relations"
+    [relation] = client.get(path).json()["relations"]
+    assert (relation["type"], relation["other"], relation["made_by"]) == ("works_at", "Acme", "caller")
+    assert (relation["memory_id"], relation["message_id"]) == (memory["id"], None)
+    near = client.get(f"/agents/ann/concepts/{relation['other_id']}/related", params={"depth": 1}).json()
+    [step] = [(one["concept"]["id"], one["relationship_type"], one["outgoing"]) for one in near["related"]]
+    assert step == (found["id"], "works_at", False)
+    assert client.delete(path, params={"to": relation["other_id"], "type": "works_at"}).status_code == 200
+    assert client.get("/knowledge-graph", headers={"X-Namespace": "ann"}).json()["relations"] == []
+
+
+@pytest.mark.parametrize("name", ["Ann_Lee", "\u674e\u96f7", "ann lee"])
+def test_entities_are_found_by_their_concept(client: TestClient, name: str):
+    headers = of_agent(client)
+    store(client, {"entities": [{"name": name, "entity_type": "person", "observations": ["Runs"]}, ACME]}, **headers)
+    index(client)
+    answer = client.post("/agents/ann/search", json={"query": f"what about {name} ?", "strategy": "concept"}).json()
+    assert [one["memory"]["text"].splitlines()[-1] for one in answer["results"]] == ["Runs"]
+
+
+def test_imported_entities_are_concepts_with_their_relations(client: TestClient, monkeypatch: pytest.MonkeyPatch):
+    """Also if they are indexed between the two passes of an import, of which the second makes the links."""
+    second_pass = import_job._Run.make_links
+
+    def make_links(run: import_job._Run) -> None:
+        index(client)
+        second_pass(run)
+
+    monkeypatch.setattr(import_job._Run, "make_links", make_links)
+    store(client, GRAPH, **of_agent(client))
+    exported = client.get("/export", headers={"X-Namespace": "ann"}).content
+    headers = {**of_agent(client, "copy"), "Content-Type": "application/x-ndjson"}
+    assert client.post("/import", content=exported, headers=headers).status_code == 200
+    index(client)
+    found = client.get("/agents/copy/concept", params={"name": "acme"}).json()
+    relations = client.get(f"/agents/copy/concepts/{found['id']}/relations").json()["relations"]
+    assert [(one["concept"], one["type"]) for one in relations] == [("Ann Lee", "works_at")]
+
+
+def test_limited_keys_see_no_concepts_of_other_sources(start: Start):
+    client = start(api_key=KEY)
+    admin = of_agent(client, **{"X-API-Key": KEY})
+    store(client, GRAPH, **admin)
+    body = {"name": "k", "role": "read-write", "namespace": "ann", "prefixes": ["proj"]}
+    limited = {"X-API-Key": client.post("/api/keys", json=body, headers={"X-API-Key": KEY}).json()["key"]}
+    theirs = {"entities": [{"name": "Zoe", "entity_type": "cat", "observations": ["Sleeps"]}, ACME], "relations": []}
+    store(client, theirs, **limited)
+    index(client)
+    concept = client.get("/agents/ann/concept", params={"name": "acme"}, headers=admin).json()
+    refused: list[tuple[str, str, Any]] = [
+        ("GET", f"/agents/ann/{path}", None)
+        for path in (
+            *("concepts", "concept?name=acme", "graph", "summary", "insights"),
+            *(f"concepts/{concept['id']}{rest}" for rest in ("", "/related", "/relations", "/history")),
+        )
+    ]
+    refused += [("POST", "/agents/ann/search", {"query": "acme", "strategy": "concept"})]
+    refused += [("POST", "/agents/ann/graph", {"concepts": [{"key": "acme", "kind": "shop"}]})]
+    refused += [("PUT", f"/agents/ann/concepts/{concept['id']}/relations", {"to": 1, "type": "owns"})]
+    for method, path, sent in refused:
+        answer = client.request(method, path, json=sent, headers=limited)
+        assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), path
+    graph = client.get("/knowledge-graph", headers=limited)
+    assert [one["name"] for one in graph.json()["entities"]] == ["Zoe", "Acme"]
+    assert graph.json()["relations"] == []
+    found = client.get("/knowledge-graph", params={"q": "works_at Ann person"}, headers=limited).json()
+    assert "Ann_Lee" not in str(found)
+    seen = client.get("/agents/ann/concept", params={"name": "zoe"}, headers=admin).json()
+    assert (seen["kind"], seen["mentions"]) == ("cat", 1)
 
 
 @pytest.mark.parametrize(

@@ -308,3 +308,20 @@ def test_a_rescan_covers_the_graph_and_its_claims(client: TestClient):
     assert "alice" in repr(rows["concepts"])
     assert MAIL not in repr(rows)
     assert service.engine.check() == []
+
+
+def test_a_rescan_reaches_the_claims_of_entities_through_their_memories(client: TestClient):
+    service = client.app.state.service  # type: ignore[attr-defined]
+    policy(client, pii="allow")
+    long_type = f"wrote a very long letter about the house to {MAIL}"
+    graph = {
+        "entities": [{"name": "Zoe", "entity_type": f"friend of {MAIL}", "observations": [f"writes to {MAIL}"]}],
+        "relations": [{"from_entity": "Cleo", "to_entity": "Ben", "relation_type": long_type}],
+    }
+    assert client.post("/knowledge-graph", json=graph, headers=AGENT).status_code == 200
+    service.graph.indexer.catch_up()
+    policy(client, pii="redact")
+    assert client.post("/privacy/rescan", headers=AGENT).json()["changed"] > 0
+    service.graph.indexer.catch_up()
+    assert client.get("/agents/my_agent/concept", params={"name": "zoe"}).json()["kind"] == "friend_of_email_redacted"
+    assert service.engine.check() == []

@@ -333,6 +333,26 @@ def test_a_damaged_row_of_the_graph_leaves_only_itself_out(
     ]
 
 
+def test_a_damaged_entity_leaves_the_concepts_of_the_others(service: Open, path: Path, ids: list[int]):
+    headers = {"X-Namespace": AGENT}
+    entities = [{"name": name, "entity_type": "person"} for name in ("zoe", "mia")]
+    with service() as client:
+        knows = {"from_entity": "mia", "to_entity": "zoe", "relation_type": "knows"}
+        done(client.post("/knowledge-graph", json={"entities": entities, "relations": [knows]}, headers=headers))
+    assert overwrite(path, "memories", "metadata", "CAST(x'7bff' AS TEXT)", where="key = 'zoe'") == 1
+    queue = (
+        "INSERT INTO unread (namespace_id, kind, owner_id) SELECT namespace_id, 'memory', id FROM memories "
+        "WHERE key IS NOT NULL ON CONFLICT DO NOTHING"
+    )
+    with service() as client:
+        running = loaded(client).app.state.service  # type: ignore[attr-defined]
+        running.engine.write_rows(lambda connection: connection.execute(queue))
+        running.graph.indexer.catch_up()
+        mia = done(client.get(f"/agents/{AGENT}/concept", params={"name": "mia"}))
+        assert (mia["kind"], mia["mentions"]) == ("person", 1)
+        assert "memories" in warned(client)
+
+
 def test_lists_of_tags_and_agents_leave_damaged_rows_out(service: Open, path: Path, ids: list[int]):
     with service() as client:
         done(client.post("/agents", json={"name": "bob", "metadata": {"n": 1}}))

@@ -13,13 +13,15 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from souvenir.conversations.agents import Agents
 from souvenir.core.errors import EntityNotFound, InvalidRequest, MemoryPinned, SourceForbidden
 from souvenir.core.settings import Settings
 from souvenir.core.types import FactsBy, Memory, MemoryPatch, Scope, SearchQuery
-from souvenir.knowledge.entities import SOURCE, Entity, Graph, Observations
+from souvenir.knowledge.entities import Entity, Graph, Observations
 from souvenir.knowledge.knowledge_graph import KnowledgeGraph
+from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.graph.relations import EntityRelation
+from souvenir.store.graph.relations import ENTITY_SOURCE, EntityRelation
 from tests.fake_embedder import FakeEmbedder
 from tests.knowledge.reference import ReferenceGraph
 
@@ -58,12 +60,13 @@ OBSERVATIONS = st.lists(st.builds(Observations, NAMES, SAID), max_size=3)
 
 
 class GraphMachine(RuleBasedStateMachine):
-    """Every verb in any order, beside the reference; each run has a namespace of its own."""
+    """Every verb in any order, compared with the reference; each run has an agent of its own."""
 
-    def __init__(self, engine: MemoryEngine, scope: Scope) -> None:
+    def __init__(self, engine: MemoryEngine, services: KnowledgeServices, scope: Scope) -> None:
         super().__init__()
         self.engine, self.scope = engine, scope
-        self.graph = KnowledgeGraph(engine)
+        Agents(engine).create(scope)
+        self.graph, self.indexer = services.knowledge, services.indexer
         self.reference = ReferenceGraph()
 
     @rule(entities=ENTITIES)
@@ -128,6 +131,10 @@ class GraphMachine(RuleBasedStateMachine):
             entities, relations, offset = [*entities, *part.entities], [*relations, *part.relations], part.next_offset
         assert by_name(plain(Graph(entities, relations))) == by_name(self.reference.read())
 
+    @rule()
+    def index(self) -> None:
+        self.indexer.catch_up()
+
     @invariant()
     def holds_what_the_reference_holds(self) -> None:
         assert by_name(plain(self.graph.read(self.scope))) == by_name(self.reference.read())
@@ -139,11 +146,13 @@ def by_name(found: tuple[list[Entity], set[EntityRelation]]) -> tuple[list[Entit
 
 
 def test_the_graph_equals_the_reference_after_any_operations(engine: MemoryEngine):
-    runs = count()
+    """The concepts and claims of its entities are those of a graph that is indexed at once."""
+    runs, services = count(), KnowledgeServices.open(engine)
     run_state_machine_as_test(
-        lambda: GraphMachine(engine, Scope(namespace=f"run-{next(runs)}")),  # type: ignore[arg-type]  # calls it
+        lambda: GraphMachine(engine, services, Scope(namespace=f"run-{next(runs)}")),  # type: ignore[arg-type]  # calls it
         settings=hypothesis_settings(max_examples=12, stateful_step_count=15, deadline=None),
     )
+    services.indexer.catch_up()
     assert list(engine.check()) == []
 
 
@@ -158,7 +167,7 @@ def test_an_entity_is_a_memory_that_search_finds(engine: MemoryEngine, graph: Kn
     graph.create_entities(DEFAULT, [ANN, ACME])
     graph.add_observations(DEFAULT, [Observations("Acme", ("Makes anvils",))])
     memory = memory_of(engine, "Ann_Lee")
-    assert (memory.text, memory.source) == ("Ann Lee (person)\nSpeaks Basque\nRuns", SOURCE)
+    assert (memory.text, memory.source) == ("Ann Lee (person)\nSpeaks Basque\nRuns", ENTITY_SOURCE)
     assert [(fact.text, fact.made_by) for fact in memory.facts] == [
         ("Speaks Basque", FactsBy.CALLER),
         ("Runs", FactsBy.CALLER),

@@ -22,6 +22,7 @@ from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.messages.messages import MessageFilter
 from souvenir.store.messages.sessions import SessionFilter
+from souvenir.store.sqlite import checksums
 from souvenir.store.sqlite.backups import DATABASE_FILE, MANIFEST_FILE
 from souvenir.store.sqlite.restore import restore_offline
 from souvenir.store.sqlite.schema import MIGRATIONS, SCHEMA_VERSION, migrate, schema_version
@@ -116,6 +117,27 @@ def test_mentions_are_extracted_from_migrated_messages(version: int, tmp_path: P
             messages = connection.execute("SELECT count(*) FROM mentions WHERE kind = 'message'").get
         assert messages > 0
         assert list(engine.check()) == []
+
+
+def test_entities_of_earlier_releases_become_concepts(tmp_path: Path):
+    settings = Settings(data_dir=tmp_path)
+    shutil.copyfile(DATABASES / "v15.db", settings.database_path)
+    with closing(apsw.Connection(str(settings.database_path))) as connection:
+        checksums.register(connection)
+        of_ann = "namespace_id = (SELECT id FROM namespaces WHERE name = 'ann') AND archived = 0"
+        connection.execute(
+            "UPDATE memories SET source = 'proj/entities', key = 'tea_drinker', metadata = ? "
+            f"WHERE id = (SELECT min(id) FROM memories WHERE {of_ann})",
+            ('{"entity_type": "role"}',),
+        )
+        assert connection.changes() == 1
+        connection.execute("DELETE FROM unread")
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        services = KnowledgeServices.open(engine)
+        with engine.namespace(Scope()) as (connection, _):
+            assert connection.execute("SELECT count(*) FROM unread").get == 1
+        services.indexer.catch_up()
+        assert services.concepts.details(Scope("ann"), "tea drinker").concept.kind == "role"
 
 
 @pytest.mark.parametrize("version", WITH_CONVERSATIONS)

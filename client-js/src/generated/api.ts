@@ -93,26 +93,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/agents/{agent_name}/concept/related": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List concepts related to a name
-         * @description List the concepts with the strongest paths from the concept with this name.
-         */
-        get: operations["related_to_name"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/agents/{agent_name}/concepts": {
         parameters: {
             query?: never;
@@ -241,7 +221,7 @@ export interface paths {
         post?: never;
         /**
          * Remove a relation
-         * @description Remove a relation, regardless of who stated it, and return what was removed.
+         * @description Remove a relation, regardless of who stated it, also of entities, and return what was removed.
          */
         delete: operations["unrelate_concepts"];
         options?: never;
@@ -4176,11 +4156,13 @@ export interface components {
             confidence: number;
             /** @description The source message of a model's claim. */
             message_id: string | null;
+            /** @description The memory of the entity that states it in the knowledge graph. */
+            memory_id: number | null;
             /** @description ISO-8601 in UTC with microseconds. */
             created_at: string;
         };
         ConceptRelations: {
-            /** @description Relations of callers before those of models, newest first. */
+            /** @description Relations of callers, then of entities, then of models, newest first. */
             relations: components["schemas"]["ConceptRelation"][];
         };
         ConceptToState: {
@@ -8555,39 +8537,6 @@ export interface operations {
             };
         };
     };
-    related_to_name: {
-        parameters: {
-            query: {
-                /** @description A name of a concept; case and spelling variants are recognised. */
-                name: string;
-                /** @description Maximum number of steps. */
-                depth?: number;
-                /** @description Maximum number of concepts. */
-                limit?: number;
-            };
-            header?: {
-                /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
-                "X-Namespace"?: string | null;
-            };
-            path: {
-                /** @description The agent's name, which is that of its namespace: printable characters without `/`. */
-                agent_name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RelatedConcepts"];
-                };
-            };
-        };
-    };
     list_concepts: {
         parameters: {
             query?: {
@@ -8819,7 +8768,7 @@ export interface operations {
             path: {
                 /** @description The agent's name, which is that of its namespace: printable characters without `/`. */
                 agent_name: string;
-                /** @description The id of a concept, or of another spelling of it. */
+                /** @description The id of a concept. */
                 concept_id: number;
             };
             cookie?: never;
@@ -8847,7 +8796,7 @@ export interface operations {
             path: {
                 /** @description The agent's name, which is that of its namespace: printable characters without `/`. */
                 agent_name: string;
-                /** @description The id of a concept, or of another spelling of it. */
+                /** @description The id of a concept. */
                 concept_id: number;
             };
             cookie?: never;
@@ -8884,7 +8833,7 @@ export interface operations {
             path: {
                 /** @description The agent's name, which is that of its namespace: printable characters without `/`. */
                 agent_name: string;
-                /** @description The id of a concept, or of another spelling of it. */
+                /** @description The id of a concept. */
                 concept_id: number;
             };
             cookie?: never;

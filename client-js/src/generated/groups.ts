@@ -245,11 +245,6 @@ export class Concepts extends Group {
     return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts/{concept_id}/related", names: { agent_name: agentName, concept_id: conceptId }, input, query: ["depth","limit"], repeat: "safe" }, options);
   }
 
-  /** List the concepts with the strongest paths from the concept with this name. `GET /agents/{agent_name}/concept/related`. */
-  relatedTo(agentName: string, input: Input<"related_to_name">, options?: CallOptions): Promise<Output<"related_to_name">> {
-    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concept/related", names: { agent_name: agentName }, input, query: ["name","depth","limit"], repeat: "safe" }, options);
-  }
-
   /** List the stated relations from and to a concept. `GET /agents/{agent_name}/concepts/{concept_id}/relations`. */
   relations(agentName: string, conceptId: number, options?: CallOptions): Promise<Output<"list_relations">> {
     return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts/{concept_id}/relations", names: { agent_name: agentName, concept_id: conceptId }, repeat: "safe" }, options);
@@ -270,7 +265,7 @@ export class Concepts extends Group {
     return this.transport.send({ method: "POST", path: "/agents/{agent_name}/graph/describe/{job_id}/undo", names: { agent_name: agentName, job_id: jobId }, repeat: "never" }, options);
   }
 
-  /** Remove a relation, regardless of who stated it, and return what was removed. `DELETE /agents/{agent_name}/concepts/{concept_id}/relations`. */
+  /** Remove a relation, regardless of who stated it, also of entities, and return what was removed. `DELETE /agents/{agent_name}/concepts/{concept_id}/relations`. */
   unrelate(agentName: string, conceptId: number, input: Input<"unrelate_concepts">, options?: CallOptions): Promise<Output<"unrelate_concepts">> {
     return this.transport.send({ method: "DELETE", path: "/agents/{agent_name}/concepts/{concept_id}/relations", names: { agent_name: agentName, concept_id: conceptId }, input, query: ["to","type"], repeat: "never" }, options);
   }

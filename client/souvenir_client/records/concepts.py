@@ -64,6 +64,7 @@ class ConceptRelation:
     made_by: ClaimedBy
     confidence: float
     message_id: str | None
+    memory_id: int | None
     created_at: str
 
 

@@ -1,6 +1,7 @@
 """Claims of callers and of a language model about concepts, and the messages that a model has analysed for them.
 
-A claim of a model names its source message and its job. A claim of kind `alias` makes its concept another name of
+A claim of a model names its source message and its job. One that an entity of the knowledge graph states names the
+entity's memory, and goes with it. A claim of kind `alias` makes its concept another name of
 `other_id`; without `other_id`, `text` is another name of the concept. System messages are never analysed, and an
 edited message is queued again by `souvenir.store.graph.mentions`. Each function takes a connection inside a
 transaction.
@@ -25,6 +26,8 @@ class ClaimDraft:
     """:param text: A name, a description, a kind, or the type of a relation in snake_case.
 
     :param other_id: The target of a relation, or the concept of which this one is an alias.
+    :param memory_id: The entity that states it; `other_memory_id` is the one that its relation leads to.
+    :param created_at: When it was stated; None for now.
     """
 
     kind: ClaimKind
@@ -35,11 +38,14 @@ class ClaimDraft:
     confidence: float = 1.0
     message_id: int | None = None
     job_id: str | None = None
+    memory_id: int | None = None
+    other_memory_id: int | None = None
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """:param message: The public id of its source message."""
+    """:param message: The public id of its source message. :param memory_id: As in `ClaimDraft`."""
 
     id: int
     kind: ClaimKind
@@ -51,10 +57,23 @@ class Claim:
     message: str | None
     job_id: str | None
     created_at: datetime
+    memory_id: int | None
+    other_memory_id: int | None
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The concepts that a relation leads from and to."""
+        return self.concept_id, self.concept_id if self.other_id is None else self.other_id
+
+    @property
+    def is_direct(self) -> bool:
+        """True if a caller stated it about the concept itself, not about an entity."""
+        return self.made_by is ClaimedBy.CALLER and self.memory_id is None
 
 
 _SELECT = (
-    "SELECT c.id, c.kind, c.concept_id, c.other_id, c.text, c.confidence, c.made_by, m.uid, c.job_id, c.created_at "
+    "SELECT c.id, c.kind, c.concept_id, c.other_id, c.text, c.confidence, c.made_by, m.uid, c.job_id, c.created_at, "
+    "c.memory_id, c.other_memory_id "
     "FROM claims c LEFT JOIN messages m ON m.id = c.message_id"
 )
 
@@ -63,7 +82,7 @@ def insert(connection: Connection, namespace_id: int, draft: ClaimDraft, now: da
     """Insert a claim; its concepts must be in the namespace."""
     row = connection.execute(
         "INSERT INTO claims (namespace_id, kind, concept_id, other_id, text, confidence, made_by, message_id, job_id, "
-        "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        "created_at, memory_id, other_memory_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             namespace_id,
             draft.kind.value,
@@ -74,7 +93,9 @@ def insert(connection: Connection, namespace_id: int, draft: ClaimDraft, now: da
             draft.made_by.value,
             draft.message_id,
             draft.job_id,
-            to_us(now),
+            to_us(draft.created_at or now),
+            draft.memory_id,
+            draft.other_memory_id,
         ),
     ).get
     if draft.kind is ClaimKind.ALIAS:
@@ -95,20 +116,34 @@ def aliases_of(connection: Connection, concept_ids: Iterable[int]) -> list[Claim
 
 
 def relations(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
-    """Return the relations from or to these concepts, oldest first."""
+    """Return the relations from or to these concepts: of callers, then of entities, then of models, newest first."""
     chosen = ids_parameter(concept_ids)
-    return _claims(
+    found = _claims(
         connection,
         "c.id IN (SELECT id FROM claims WHERE concept_id IN (SELECT value FROM json_each(?)) AND kind = 'relation' "
         "UNION SELECT id FROM claims WHERE other_id IN (SELECT value FROM json_each(?)) AND kind = 'relation')",
         chosen,
         chosen,
     )
+    found.sort(key=lambda one: (one.created_at, one.id), reverse=True)
+    return sorted(found, key=lambda one: (one.made_by is ClaimedBy.MODEL, not one.is_direct))
 
 
 def of_job(connection: Connection, namespace_id: int, job_id: str) -> list[Claim]:
     """Return a job's remaining claims, oldest first."""
     return _claims(connection, "c.job_id = ? AND c.namespace_id = ?", job_id, namespace_id)
+
+
+def of_memories(connection: Connection, memory_ids: Iterable[int]) -> list[Claim]:
+    """Return the claims that these entities state, and the relations that lead to them."""
+    chosen = ids_parameter(memory_ids)
+    return _claims(
+        connection,
+        "c.id IN (SELECT id FROM claims WHERE memory_id IN (SELECT value FROM json_each(?)) "
+        "UNION SELECT id FROM claims WHERE other_memory_id IN (SELECT value FROM json_each(?)))",
+        chosen,
+        chosen,
+    )
 
 
 def of_namespace(connection: Connection, namespace_id: int) -> list[Claim]:

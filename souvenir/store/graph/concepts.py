@@ -56,19 +56,11 @@ class Mention(NamedTuple):
     at: datetime
 
 
-class ClaimedRelation(NamedTuple):
-    """A stated relation between two concepts."""
-
-    from_id: int
-    to_id: int
-    type: str
-    confidence: float
-
-
 class _Stated(NamedTuple):
-    """Sorts by precedence: a caller's claim before a model's, then the newest."""
+    """Sorts by precedence: a caller's claim before an entity's, both before a model's, then the newest."""
 
     by_model: int
+    by_entity: int
     age: int
     kind: str
     text: str
@@ -211,9 +203,10 @@ def _stated(connection: Connection, chosen: str) -> dict[int, list[_Stated]]:
     rows = readable(
         connection,
         tuple[int, int, _Stated],
-        f"SELECT id, concept_id, made_by = 'model', -id, kind, text FROM claims WHERE concept_id {_CHOSEN} "
+        "SELECT id, concept_id, made_by = 'model', memory_id IS NOT NULL, -id, kind, text FROM claims "
+        f"WHERE concept_id {_CHOSEN} "
         "AND kind <> 'relation' AND NOT (kind = 'alias' AND other_id IS NOT NULL) "
-        "UNION ALL SELECT id, other_id, made_by = 'model', -id, kind, text FROM claims "
+        "UNION ALL SELECT id, other_id, made_by = 'model', memory_id IS NOT NULL, -id, kind, text FROM claims "
         f"WHERE other_id {_CHOSEN} AND kind = 'alias'",
         (chosen, chosen),
         table="claims",
@@ -375,24 +368,9 @@ def stated_names(connection: Connection, namespace_id: int) -> Iterator[tuple[st
         connection,
         tuple[int, str, int],
         "SELECT id, text, CASE kind WHEN 'alias' THEN coalesce(other_id, concept_id) ELSE concept_id END FROM claims "
-        "WHERE namespace_id = ? AND kind IN ('name', 'alias') ORDER BY made_by = 'caller' DESC, id DESC",
+        "WHERE namespace_id = ? AND kind IN ('name', 'alias') ORDER BY made_by = 'caller' DESC, "
+        "memory_id IS NOT NULL, id DESC",
         (namespace_id,),
         table="claims",
     )
     yield from ((text, concept_id) for _, text, concept_id in rows)
-
-
-def relations(connection: Connection, ids: Iterable[int]) -> list[ClaimedRelation]:
-    """Return the stated relations of these concepts; callers take precedence over models, then the newest."""
-    chosen = ids_parameter(ids)
-    rows = readable(
-        connection,
-        tuple[int, ClaimedRelation],
-        "SELECT id, concept_id, other_id, text, confidence FROM claims WHERE id IN ("
-        f"SELECT id FROM claims WHERE concept_id {_CHOSEN} AND kind = 'relation' "
-        f"UNION SELECT id FROM claims WHERE other_id {_CHOSEN} AND kind = 'relation') AND other_id IS NOT NULL "
-        "ORDER BY made_by = 'caller' DESC, id DESC",
-        (chosen, chosen),
-        table="claims",
-    )
-    return [relation for _, relation in rows]

@@ -150,11 +150,14 @@ def forget(connection: Connection, namespace_id: int, kind: RecordKind, owner_id
 
 
 def reread(passages: PassageWriter, kind: RecordKind, owner_id: int, *, stays: bool = True) -> None:
-    """Delete the mentions of a changed message or memory, and queue it again if it stays.
+    """Delete the mentions of a changed message or memory, and queue it again if it stays; an archived memory does not.
 
     Concepts with claims are kept until the queue is processed, since the new text may mention them again.
     """
     connection = passages.connection
+    if not stays:
+        _ids(connection, "DELETE FROM claims WHERE memory_id", [owner_id])
+        _ids(connection, "DELETE FROM claims WHERE other_memory_id", [owner_id])
     _, concepts = _forget(connection, passages.namespace_id, kind, [owner_id])
     claimed = set(_ids(connection, "SELECT concept_id FROM claims WHERE concept_id", concepts))
     claimed |= set(_ids(connection, "SELECT other_id FROM claims WHERE other_id", concepts))

@@ -8,15 +8,24 @@ transaction; callers check before whether the source is visible.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from souvenir.core.labels import SEPARATOR
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
-from souvenir.store.rows import ids_parameter, select
-from souvenir.store.sql import NO_LIMIT, Connection
+from souvenir.core.types import JsonObject, RecordKind
+from souvenir.store.graph import mention_queue
+from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.sql import NO_LIMIT, Connection, SqlValue
+
+ENTITY_SOURCE = "entities"
+"""The source of a graph, and the last part of that of a key which sees only some sources."""
+
+ENTITY_TYPE = "entity_type"
+"""The metadata key of an entity's type."""
 
 RELATION = "relation/"
 """Prefix of the link types that are relations; the relation's own type follows it."""
@@ -43,6 +52,41 @@ class EntityGraph:
 
     namespace_id: int
     source: str
+
+
+class NamedMemory(NamedTuple):
+    """An active memory of a graph: an entity, or a name that only relations use."""
+
+    id: int
+    source: str
+    name: str
+    metadata: JsonObject
+
+    @property
+    def entity_type(self) -> str:
+        held = self.metadata.get(ENTITY_TYPE)
+        return held if isinstance(held, str) else ""
+
+
+def named_memories(
+    connection: Connection, namespace_id: int, ids: Iterable[int] | None = None
+) -> Mapping[int, NamedMemory]:
+    """Return the active memories of all graphs of a namespace, whatever their sources are; none that is unreadable.
+
+    :param ids: Only those of these memories; None for all.
+    """
+    of_ids, parameters = "", list[SqlValue]()
+    if ids is not None:
+        of_ids, parameters = " AND id IN (SELECT value FROM json_each(?))", [ids_parameter(ids)]
+    rows = readable(
+        connection,
+        NamedMemory,
+        "SELECT id, source, key, metadata FROM memories "
+        f"WHERE namespace_id = ? AND archived = 0 AND key IS NOT NULL{of_ids}",
+        (namespace_id, *parameters),
+        table="memories",
+    )
+    return {one.id: one for one in rows if one.source.rpartition(SEPARATOR)[2] == ENTITY_SOURCE}
 
 
 def living(connection: Connection, place: EntityGraph, names: Iterable[str]) -> dict[str, int]:
@@ -81,11 +125,8 @@ def named_ids(connection: Connection, place: EntityGraph) -> list[int]:
     )
 
 
-def ids_saying(connection: Connection, place: EntityGraph, words: str, type_key: str) -> list[int]:
-    """Return active memories whose name, type or facts (without facts: text) contain the words, ignoring case.
-
-    :param type_key: The metadata key of the type.
-    """
+def ids_saying(connection: Connection, place: EntityGraph, words: str) -> list[int]:
+    """Return active memories whose name, type or facts (without facts: text) contain the words, ignoring case."""
     wanted = words.lower()
     rows = select(
         connection,
@@ -93,7 +134,7 @@ def ids_saying(connection: Connection, place: EntityGraph, words: str, type_key:
         "SELECT m.id, m.key, json_extract(m.metadata, '$.' || ?), coalesce(f.text, m.text) FROM memories m "
         "LEFT JOIN facts f ON f.memory_id = m.id "
         "WHERE m.namespace_id = ? AND m.source = ? AND m.key IS NOT NULL AND m.archived = 0 ORDER BY m.id",
-        (type_key, place.namespace_id, place.source),
+        (ENTITY_TYPE, place.namespace_id, place.source),
     )
     return list(dict.fromkeys(id_ for id_, *said in rows if any(wanted in str(one or "").lower() for one in said)))
 
@@ -107,6 +148,13 @@ def relations(
 
     :param ids: Of memories, active or not. :param limit: None: all.
     """
+    return [one for one, _ in dated_relations(connection, place, ids, incoming=incoming, limit=limit)]
+
+
+def dated_relations(
+    connection: Connection, place: EntityGraph, ids: Sequence[int], *, incoming: bool = True, limit: int | None = None
+) -> list[tuple[EntityRelation, int]]:
+    """As `relations`, each with the time of its creation in microseconds."""
     chosen = ids_parameter(ids)
     touching = "l.from_id IN (SELECT value FROM json_each(?1))"
     if incoming:
@@ -119,9 +167,10 @@ def relations(
     return list(
         select(
             connection,
-            EntityRelation,
-            "SELECT f.key, t.key, substr(l.type, ?4) FROM links l JOIN memories f ON f.id = l.from_id "
-            f"JOIN memories t ON t.id = l.to_id WHERE {touching} AND {_TYPED} AND {standing} "
+            tuple[EntityRelation, int],
+            "SELECT f.key, t.key, substr(l.type, ?4), min(l.created_at) FROM links l "
+            "JOIN memories f ON f.id = l.from_id JOIN memories t ON t.id = l.to_id "
+            f"WHERE {touching} AND {_TYPED} AND {standing} "
             "GROUP BY f.key, t.key, l.type ORDER BY min(l.created_at), min(l.from_id), min(l.to_id), l.type LIMIT ?5",
             (chosen, place.namespace_id, place.source, len(RELATION) + 1, NO_LIMIT if limit is None else limit),
         )
@@ -159,6 +208,19 @@ def remove(connection: Connection, from_ids: Iterable[int], to_ids: Iterable[int
         (ids_parameter(from_ids), ids_parameter(to_ids), RELATION + relation_type),
     )
     return connection.changes()
+
+
+def index_again(connection: Connection, namespace_id: int, ids: Iterable[int]) -> None:
+    """Queue the active memories of the names of these memories, whose relations have changed."""
+    active = select(
+        connection,
+        int,
+        "SELECT DISTINCT n.id FROM memories m JOIN memories n ON n.namespace_id = m.namespace_id "
+        "AND n.source = m.source AND n.key = m.key AND n.archived = 0 "
+        "WHERE m.id IN (SELECT value FROM json_each(?)) ORDER BY n.id",
+        (ids_parameter(ids),),
+    )
+    mention_queue.put(connection, namespace_id, RecordKind.MEMORY, list(active))
 
 
 def related_to(connection: Connection, ids: Iterable[int]) -> set[int]:

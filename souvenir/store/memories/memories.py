@@ -19,6 +19,7 @@ from souvenir.core.stored_json import Microseconds, StoredJson, to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Fact, FactsBy, JsonObject, Memory, MemoryDraft, MemoryPatch, Origin, OriginClass
 from souvenir.store.admin.keys import key_id_of
+from souvenir.store.graph.relations import ENTITY_TYPE
 from souvenir.store.rows import ids_parameter
 from souvenir.store.sql import Connection
 
@@ -167,6 +168,11 @@ def written_state(memory: Memory) -> str:
         facts=tuple(map(FactState.of, memory.facts)),
     )
     return to_json(MEMORY_STATE.dump(state))
+
+
+def concept_state(memory: Memory) -> tuple[object, ...]:
+    """Return the values on which the concepts of a memory depend."""
+    return memory.text, memory.archived, memory.occurred_at, memory.source, memory.metadata.get(ENTITY_TYPE)
 
 
 def last_memory_id(connection: Connection) -> int:

@@ -152,7 +152,8 @@ COVERED = (
     _covered("vectors", "passage_id model_id vector tokens", key="passage_id", is_shared=True),
     _covered(
         "claims",
-        "id namespace_id kind concept_id other_id text confidence made_by message_id job_id created_at",
+        "id namespace_id kind concept_id other_id text confidence made_by message_id job_id created_at memory_id "
+        "other_memory_id",
         reals="confidence",
     ),
     _covered("topics", "id namespace_id name summary named_by created_at"),

@@ -38,23 +38,6 @@ class AsyncConceptsOperations:
             )
         )
 
-    async def related_to(
-        self, agent_name: str, *, name: str, depth: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT
-    ) -> RelatedConcepts:
-        """List the concepts with the strongest paths from the concept with this name.
-
-        `GET /agents/{agent_name}/concept/related`.
-        """
-        return await self._transport.send(
-            Call(
-                "GET",
-                f"/agents/{segment(agent_name)}/concept/related",
-                {200: RelatedConcepts},
-                query={"name": name, "depth": depth, "limit": limit},
-                repeat=Repeat.SAFE,
-            )
-        )
-
     async def list(
         self, agent_name: str, *, offset: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT
     ) -> ConceptPage:
@@ -182,7 +165,7 @@ class AsyncConceptsOperations:
         )
 
     async def unrelate(self, agent_name: str, concept_id: int, *, to: int, type: str) -> ConceptRelations:
-        """Remove a relation, regardless of who stated it, and return what was removed.
+        """Remove a relation, regardless of who stated it, also of entities, and return what was removed.
 
         `DELETE /agents/{agent_name}/concepts/{concept_id}/relations`.
         """
