@@ -14,7 +14,7 @@ import numpy as np
 from souvenir.core.types import Mentioned
 from souvenir.knowledge.concept_similarity import CANDIDATE_SIMILARITY, NEAREST, may_match, root_of
 from souvenir.knowledge.recognition.extraction import mentions_in
-from souvenir.knowledge.topic_assignment import counted, sorted_by
+from souvenir.knowledge.topic_assignment import clustered, read_segments
 from souvenir.store.graph import concept_similarity, mentions, topics
 from souvenir.store.graph.mention_queue import Unread, every_read
 from souvenir.store.sql import Connection
@@ -95,11 +95,12 @@ def _near_problems(
 
 def _topics(connection: Connection, namespace_id: int) -> Iterator[str]:
     """Compare the memberships and terms of topics, not their names."""
-    found = sorted_by(connection, counted(connection, topics.session_ids(connection, namespace_id)))
+    _, found = clustered(connection, read_segments(connection, topics.session_ids(connection, namespace_id)))
     for topic_id, topic in topics.stored(connection, namespace_id).items():
         if topic in found:
             found.remove(topic)
         else:
-            yield f"topic {topic_id} is another one than its sessions make"
+            yield f"topic {topic_id} is another one than its messages make"
     for topic in found:
-        yield f"sessions {sorted(topic.own)} are a topic that is not stored"
+        sessions = sorted({place.session_id for place in topic.segments})
+        yield f"messages of sessions {sessions} are a topic that is not stored"
