@@ -205,9 +205,8 @@ bench-matching: $(TOOLS) ## Measure the matching of spellings of one concept, on
 	@$(if $(DATA),,echo "Name the folder of the sets: make bench-matching DATA=folder" >&2; exit 1)
 	@$(PY) -m benchmarks.concepts.matching --data '$(DATA)' $(ARGS)
 
-bench-topics: $(TOOLS) ## Measure the topics of mixed conversations, on the sets in DATA=folder
-	@$(if $(DATA),,echo "Name the folder of the sets: make bench-topics DATA=folder" >&2; exit 1)
-	@$(PY) -m benchmarks.topics --data '$(DATA)' $(ARGS)
+bench-topics: $(TOOLS) ## Measure topics on labelled messages; with DATA=folder also on the labelled sessions of LoCoMo
+	@$(PY) -m benchmarks.topics $(if $(DATA),--data '$(DATA)') $(ARGS)
 
 bench-evidence: $(TOOLS) ## Measure and fit relevance and evidence, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Name the folder of the sets: make bench-evidence DATA=folder" >&2; exit 1)
