@@ -141,6 +141,27 @@ def test_messages_flagged_with_a_sensitive_topic_are_not_quoted(engine: MemoryEn
     graph.indexer.catch_up()
     [topic], _ = graph.topics.page(ANN)
     assert topic.summary == f"{SAILING[1]}."
+    [_, message] = Conversations(engine).of_session(ANN, "sea", limit=2)[0]
+    Conversations(engine).edit(ANN, message.uid, metadata={"sensitive_topics": ["health"]})
+    [topic], _ = graph.topics.page(ANN)
+    assert topic.summary is None
+
+
+def test_messages_of_a_running_session_are_assigned_again_when_they_are_indexed(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    say(engine, "sea0", *LONG_SAILING)
+    say(engine, "sea1", "Hello")
+    both = [MessageDraft(MessageRole.USER, text) for text in (*LONG_SAILING, *LONG_BAKING)]
+    Conversations(engine).append(ANN, "sea1", both)
+    graph.indexer.catch_up()
+    without_vectors, _ = graph.topics.page(ANN)
+    assert [one.topic.messages for one in without_vectors] == [7]
+    Conversations(engine).index_pending(ANN)
+    graph.indexer.catch_up()
+    found, _ = graph.topics.page(ANN)
+    assert [one.topic.messages for one in found] == [5, 2]
+    assert [one.topic.sessions for one in found] == [2, 1]
 
 
 @pytest.mark.parametrize(

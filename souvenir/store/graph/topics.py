@@ -368,13 +368,13 @@ def terms(connection: Connection, topic_ids: Iterable[int]) -> dict[int, list[tu
 
 
 def summaries(connection: Connection, topic_ids: Iterable[int]) -> dict[int, str]:
-    """Return the sentences of each topic that has some, as one text."""
+    """Return the sentences of each topic that has some, as one text, without those flagged since."""
     rows = select(
         connection,
         tuple[int, str],
         "SELECT s.topic_id, substr(m.content, CAST(s.start + 1 AS INTEGER), CAST(s.length AS INTEGER)) "
         "FROM topic_sentences s JOIN messages m ON m.id = s.message_id "
-        f"WHERE s.topic_id {_CHOSEN} ORDER BY s.topic_id, s.ordinal",
+        f"WHERE s.topic_id {_CHOSEN} AND NOT ({_FLAGGED}) ORDER BY s.topic_id, s.ordinal",
         (ids_parameter(topic_ids),),
     )
     found: defaultdict[int, list[str]] = defaultdict(list)

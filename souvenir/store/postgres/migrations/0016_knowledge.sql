@@ -30,7 +30,7 @@ BEGIN
     DELETE FROM topic_sentences WHERE message_id = NEW.id;
     RETURN NULL;
 END $$;
-CREATE TRIGGER topic_sentence_edited AFTER UPDATE OF content, metadata ON messages FOR EACH ROW
+CREATE TRIGGER topic_sentence_edited AFTER UPDATE OF content ON messages FOR EACH ROW
     EXECUTE FUNCTION topic_sentence_edited();
 
 DELETE FROM unsorted;

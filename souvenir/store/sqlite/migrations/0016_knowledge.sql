@@ -27,7 +27,7 @@ CREATE TABLE topic_sentences (
     PRIMARY KEY (topic_id, ordinal)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX topic_sentences_by_message ON topic_sentences (message_id);
-CREATE TRIGGER topic_sentence_edited AFTER UPDATE OF content, metadata ON messages BEGIN
+CREATE TRIGGER topic_sentence_edited AFTER UPDATE OF content ON messages BEGIN
     DELETE FROM topic_sentences WHERE message_id = NEW.id;
 END;
 
