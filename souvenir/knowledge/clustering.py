@@ -21,7 +21,7 @@ from souvenir.knowledge.segmentation import FULL_BYTES, LEAST_WEIGHT, UNIT, Floa
 SAME_TOPIC = 0.2
 """Mean similarity of their segments from which two clusters are merged; measured by `make bench-topics`."""
 
-CONCEPT_SHARE = 0.4
+CONCEPT_SHARE = 0.5
 """The similarity of two segments is the cosine of their vectors, plus this times the cosine of their concepts ..."""
 
 CONCEPT_SHARE_ALONE = 2.2
