@@ -36,9 +36,12 @@ def disagreements(connection: Connection) -> Sequence[str]:
             "SELECT EXISTS (SELECT 1 FROM unmatched WHERE namespace_id = ?)", (namespace_id,)
         ).get:
             found += _matches(connection, namespace_id)
-        if not topics.unsorted(connection, namespace_id) and not connection.execute(
-            "SELECT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ?)", (namespace_id,)
-        ).get:
+        if (
+            not topics.unsorted(connection, namespace_id)
+            and not connection.execute(
+                "SELECT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ?)", (namespace_id,)
+            ).get
+        ):
             found += _topics(connection, namespace_id)
     return found
 

@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 
@@ -37,6 +37,9 @@ INTERVAL_FACTOR = 20.0
 
 SEGMENTS_KEPT = 50_000
 """Number of segments that are cached, of the agents of the latest passes; some 60 MB with vectors of 384 numbers."""
+
+MESSAGES_AT_ONCE = 2_000
+"""Longer sessions are divided in parts, which bounds memory; a segment that is cut is joined again by clustering."""
 
 _Segments = dict[int, list[Segment]]
 """The segments of sessions by id."""
@@ -113,7 +116,8 @@ def read_segments(connection: Connection, session_ids: Sequence[int]) -> _Segmen
     """Split these sessions into segments."""
     found: _Segments = {id_: [] for id_ in session_ids}
     for session_id, messages in groupby(rows.said_in(connection, session_ids), key=lambda one: one.session_id):
-        found[session_id] = segments_of([_turn(one) for one in messages])
+        while turns := [_turn(one) for one in islice(messages, MESSAGES_AT_ONCE)]:
+            found[session_id] += segments_of(turns)
     return found
 
 

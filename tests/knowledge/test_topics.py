@@ -255,6 +255,16 @@ def test_an_incremental_pass_equals_a_full_one(engine: MemoryEngine, graph: Know
     assert of_sessions(again) == known
 
 
+def test_long_sessions_are_divided_in_parts(
+    monkeypatch: pytest.MonkeyPatch, engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    monkeypatch.setattr("souvenir.knowledge.topic_assignment.MESSAGES_AT_ONCE", 3)
+    say(engine, "sea", *LONG_SAILING, *LONG_SAILING)
+    graph.indexer.catch_up()
+    [topic], _ = graph.topics.page(ANN)
+    assert (topic.topic.sessions, topic.topic.messages) == (1, 4)
+
+
 def naive(alike: np.ndarray, least: float) -> set[frozenset[int]]:
     """Average link as it is written: the two that are most alike are joined, and all means taken anew."""
     groups = [[item] for item in range(len(alike))]
