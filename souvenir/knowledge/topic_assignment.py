@@ -146,16 +146,12 @@ def _changed(
     before: Mapping[int, TopicContents], topics: Sequence[TopicContents], sessions: Collection[int]
 ) -> list[int]:
     """Return the indexes of topics that consist of other messages than a stored one, or of changed sessions."""
-    known = {_extent(topic) for topic in before.values()}
+    known = {topic.extent for topic in before.values()}
     return [
         index
         for index, topic in enumerate(topics)
-        if _extent(topic) not in known or any(place.session_id in sessions for place in topic.segments)
+        if topic.extent not in known or any(place.session_id in sessions for place in topic.segments)
     ]
-
-
-def _extent(topic: TopicContents) -> frozenset[tuple[SegmentPlace, int]]:
-    return frozenset((place, segment.last) for place, segment in topic.segments.items())
 
 
 def _store(connection: Connection, namespace_id: int, places: Sequence[int], found: _Found) -> None:

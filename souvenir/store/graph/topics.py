@@ -72,6 +72,11 @@ class TopicContents:
     segments: Mapping[SegmentPlace, TopicSegment]
     terms: Mapping[int, float]
 
+    @property
+    def extent(self) -> frozenset[tuple[SegmentPlace, int]]:
+        """The places of its segments, with the positions of their last messages."""
+        return frozenset((place, segment.last) for place, segment in self.segments.items())
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:
@@ -314,7 +319,7 @@ def change(connection: Connection, topic_id: int, before: TopicContents, after: 
         "ON CONFLICT (topic_id, concept_id) DO UPDATE SET weight = excluded.weight",
         [(topic_id, weight, id_) for id_, weight in after.terms.items() if before.terms.get(id_) != weight],
     )
-    if new or before.segments.keys() - after.segments.keys():
+    if before.extent != after.extent:
         connection.execute("UPDATE topics SET updated_at = ? WHERE id = ?", (to_us(now), topic_id))
 
 

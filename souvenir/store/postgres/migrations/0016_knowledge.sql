@@ -9,7 +9,7 @@ CREATE TABLE topic_segments (
     relevance      DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (session_id, first_position)
 );
-CREATE INDEX topic_segments_by_topic ON topic_segments (topic_id);
+CREATE INDEX topic_segments_by_topic ON topic_segments (topic_id, session_id, messages, first_at, last_at);
 INSERT INTO topic_segments
 SELECT t.session_id, min(m.position), max(m.position), min(t.topic_id), count(*), min(m.created_at), max(m.created_at),
     min(t.relevance)
