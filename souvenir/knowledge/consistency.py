@@ -15,9 +15,11 @@ from souvenir.core.types import Mentioned
 from souvenir.knowledge.concept_similarity import CANDIDATE_SIMILARITY, NEAREST, may_match, root_of
 from souvenir.knowledge.recognition.extraction import mentions_in
 from souvenir.knowledge.topic_assignment import clustered, read_segments
+from souvenir.store import meta
 from souvenir.store.graph import concept_similarity, mentions, topics
 from souvenir.store.graph.mention_queue import Unread, every_read
 from souvenir.store.sql import Connection
+from souvenir.store.vectors import MODEL
 
 ROUNDING = 1e-4
 """Cosines within this distance of the bound may be on either side of it, depending on the arithmetic."""
@@ -36,12 +38,7 @@ def disagreements(connection: Connection) -> Sequence[str]:
             "SELECT EXISTS (SELECT 1 FROM unmatched WHERE namespace_id = ?)", (namespace_id,)
         ).get:
             found += _matches(connection, namespace_id)
-        if (
-            not topics.unsorted(connection, namespace_id)
-            and not connection.execute(
-                "SELECT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ?)", (namespace_id,)
-            ).get
-        ):
+        if _has_final_topics(connection, namespace_id):
             found += _topics(connection, namespace_id)
     return found
 
@@ -96,6 +93,14 @@ def _near_problems(
     certain = {one for one, cosine in possible.items() if cosine >= CANDIDATE_SIMILARITY + ROUNDING}
     if {*stored} - possible.keys() or (len(cosines) <= NEAREST and certain - {*stored}):
         yield f"concept {concept_id} is near to others than is stored"
+
+
+def _has_final_topics(connection: Connection, namespace_id: int) -> bool:
+    """Return False while texts, sessions or a new model wait for the indexer."""
+    if topics.unsorted(connection, namespace_id) or meta.get(connection, "graph_model") != meta.get(connection, MODEL):
+        return False
+    query = "SELECT NOT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ?)"
+    return bool(connection.execute(query, (namespace_id,)).get)
 
 
 def _topics(connection: Connection, namespace_id: int) -> Iterator[str]:
