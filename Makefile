@@ -201,9 +201,8 @@ bench-facts-speed: $(TOOLS) ## Measure searches of 100,000 facts and adds, over 
 bench-concepts: $(TOOLS) ## Measure concepts on the labels, with those of the sets in DATA=folder if given; ARGS goes to it
 	@$(PY) -m benchmarks.concepts $(if $(DATA),--data '$(DATA)') $(ARGS)
 
-bench-topics: $(TOOLS) ## Measure the topics of mixed conversations, on the sets in DATA=folder
-	@$(if $(DATA),,echo "Name the folder of the sets: make bench-topics DATA=folder" >&2; exit 1)
-	@$(PY) -m benchmarks.topics --data '$(DATA)' $(ARGS)
+bench-topics: $(TOOLS) ## Measure topics on labelled messages; with DATA=folder also on the labelled sessions of LoCoMo
+	@$(PY) -m benchmarks.topics $(if $(DATA),--data '$(DATA)') $(ARGS)
 
 bench-evidence: $(TOOLS) ## Measure and fit relevance and evidence, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Name the folder of the sets: make bench-evidence DATA=folder" >&2; exit 1)

@@ -1,4 +1,4 @@
-"""Topics: clusters of the sessions of an agent, with names that callers give."""
+"""Topics: the subjects of the messages of an agent, with names that callers give."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from souvenir.api.fields import MAX_ID, Clean, optional_wire_time, wire_time
 from souvenir.api.parameters import AgentReader, AgentWriter, Limit, Offset
 from souvenir.knowledge.topics import NamedTopic, TopicDetails, WeightedTerm
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import REMEMBERED, RunningService
+from souvenir.server.request_guards import OF_CONVERSATION, REMEMBERED, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.graph.topics import AssignedSession
 from souvenir.store.messages.messages import Message
@@ -51,7 +51,7 @@ class TopicTerm(BaseModel):
 
 
 class TopicRecord(BaseModel):
-    """The subject of one or more sessions."""
+    """A subject of one or more sessions."""
 
     id: int
     name: str = Field(
@@ -59,12 +59,14 @@ class TopicRecord(BaseModel):
         examples=["Sailing"],
     )
     named_by: str | None = Field(description="`caller`; null if no caller set a name or summary.", examples=["caller"])
-    summary: str | None
+    summary: Annotated[str | None, OF_CONVERSATION] = Field(
+        description="The summary that a caller set, else the three sentences of its messages that cover it best."
+    )
     terms: list[TopicTerm] = Field(description="The most characteristic concepts first.")
-    sessions: int = Field(description="The number of sessions that belong to it.")
-    messages: int = Field(description="The number of messages in these sessions.")
-    first_at: str = Field(description="The start of its first session.")
-    last_at: str = Field(description="The time of the latest message.")
+    sessions: int = Field(description="The number of sessions with messages of it.")
+    messages: int = Field(description="The number of its messages.")
+    first_at: str = Field(description="The time of its first message.")
+    last_at: str = Field(description="The time of its latest message.")
 
     @classmethod
     def fields_of(cls, named: NamedTopic) -> dict[str, Any]:
@@ -73,7 +75,7 @@ class TopicRecord(BaseModel):
             "id": topic.id,
             "name": named.name,
             "named_by": topic.named_by,
-            "summary": topic.summary,
+            "summary": named.summary,
             "terms": [TopicTerm.of(term) for term in named.terms],
             "sessions": topic.sessions,
             "messages": topic.messages,
@@ -97,8 +99,8 @@ class TopicSession(BaseModel):
     session_id: str
     title: str | None
     relevance: float = Field(description="The similarity to the topic, 0 to 1.")
-    primary_topic: bool = Field(description="True if it belongs to this topic, false if it is only similar.")
-    messages: int
+    primary_topic: bool = Field(description="True if no other topic has more of its messages.")
+    messages: int = Field(description="The number of its messages that belong to the topic.")
     started_at: str
     last_message_at: str | None
 
@@ -107,8 +109,8 @@ class TopicSession(BaseModel):
         return cls(
             session_id=session.name,
             title=session.title,
-            relevance=session.about.relevance,
-            primary_topic=session.about.is_primary,
+            relevance=session.relevance,
+            primary_topic=session.is_primary,
             messages=session.messages,
             started_at=wire_time(session.started_at),
             last_message_at=optional_wire_time(session.last_message_at),
@@ -137,9 +139,9 @@ class TopicDetailsRecord(TopicRecord):
     """A topic with its sessions and its most relevant messages."""
 
     in_sessions: list[TopicSession] = Field(
-        description="Sessions that belong to it, most similar first, then other similar ones; at most 100."
+        description="Sessions with messages of it: those whose primary topic it is, then others; at most 100."
     )
-    in_messages: list[TopicMessage] = Field(description="The 10 most relevant messages of its sessions.")
+    in_messages: list[TopicMessage] = Field(description="Its 10 most relevant messages.")
 
     @classmethod
     def of_details(cls, details: TopicDetails) -> Self:
@@ -162,7 +164,7 @@ TopicId = Annotated[int, Path(ge=0, le=MAX_ID, description="The id of a topic.",
     errors=[404],
 )
 def list_topics(scope: AgentReader, service: RunningService, offset: Offset = 0, limit: Limit = 100) -> TopicPage:
-    """List the topics of an agent's sessions; messages of the last half minute may be missing."""
+    """List the topics of an agent; messages of the last half minute may be missing."""
     found, total = service.graph.topics.page(scope, offset=offset, limit=limit)
     return TopicPage(topics=[TopicRecord.of(one) for one in found], total=total, offset=offset, limit=limit)
 

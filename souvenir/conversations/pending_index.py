@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.types import Scope
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store.graph import mentions
 from souvenir.store.messages import messages as rows
 from souvenir.store.messages.messages import Message
 from souvenir.store.transaction import Transaction
@@ -74,6 +75,8 @@ def _index(
                 tx.passages.insert(stored.owner, passages)
                 rows.mark_indexed(tx.connection, stored.id)
                 indexed += 1
+        # Topics depend on vectors.
+        mentions.queue_sessions(tx.connection, now)
         return indexed
 
     return engine.write(scope, work)

@@ -1,91 +1,95 @@
-"""Cluster sessions by topic: average-link clustering of the concepts that they mention, weighted by rarity.
+"""Cluster segments of sessions by topic: average-link clustering by meaning and by the concepts that they mention.
 
-A pure function of the counts: equal counts give equal clusters, whatever ids the concepts have. Weights are integers,
-so that no sum depends on its order; sessions are processed in the given order. Sessions after the first
-`BATCH_SESSIONS` are processed in batches, and clusters of earlier batches are never split, so that time grows linearly
-with the sessions instead of quadratically. (Average link: Sokal and Michener 1958; nearest-neighbour chains: Murtagh
-1983.)
+A pure function of the segments: equal segments give equal clusters, whatever ids the concepts have. Vectors are centred
+on the agent's mean, which takes out what all of its messages share, such as the names of speakers. Weights and
+components of vectors are integers, so that no sum depends on its order; segments are processed in the given order.
+Segments after the first `BATCH_SEGMENTS` are processed in batches, and clusters of earlier batches are never split, so
+that time grows linearly with the segments instead of quadratically. (Average link: Sokal and Michener 1958;
+nearest-neighbour chains: Murtagh 1983.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from souvenir.knowledge.segmentation import FULL_BYTES, LEAST_WEIGHT, UNIT, Floats, Ints, Segment, unit_vectors
 
-SAME_TOPIC = 0.09
-"""Mean cosine of their sessions from which two clusters are merged; measured by `make bench-topics`."""
+SAME_TOPIC = 0.2
+"""Mean similarity of their segments from which two clusters are merged; measured by `make bench-topics`."""
 
-TERMS_OF_SESSION = 64
-"""Only the concepts with the highest weights of a session count; ties are kept."""
+CONCEPT_SHARE = 0.5
+"""The similarity of two segments is the cosine of their vectors, plus this times the cosine of their concepts ..."""
 
-TERMS_OF_TOPIC = 12
+CONCEPT_SHARE_ALONE = 2.2
+"""... or this times the latter if there are no vectors: concepts alone join from a cosine of 0.09."""
 
-OTHER_TOPICS = 2
-"""Maximum number of further topics of a session; each is as similar to it as sessions of one topic are to each other.
-"""
+MEAN_PRIOR = 20
+"""The agent's mean counts as if so many more messages of full weight had no direction: a short history has less of a
+mean, since it may have one subject only."""
+
+TERMS_OF_SEGMENT = 64
+"""Only the concepts with the highest weights of a segment count; ties are kept."""
 
 SAID_ONCE = 0.3
-"""Factor of the weight of a concept that only one session mentions: it links the session to no other."""
+"""Factor of the weight of a concept that only one segment mentions: it links the segment to no other."""
 
 USUAL_SHARE = 0.5
-"""Concepts that a larger share of the sessions mentions are ignored, since they distinguish none ..."""
+"""Concepts that a larger share of the segments mentions are ignored, since they distinguish none ..."""
 
-USUAL_SESSIONS = 5
+USUAL_SEGMENTS = 5
 """... if it is more than this many."""
 
-BATCH_SESSIONS = 1_000
+BATCH_SEGMENTS = 1_000
 
 OPEN_TOPICS = 1_000
 """Number of the largest clusters that later batches may join."""
 
 _STEPS = 16
-"""Weights are rounded to sixteenths before they are scaled to one length ..."""
-
-_UNIT = 1_024
-"""... which is this."""
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """How many messages of a session mention each concept; parallel arrays."""
-
-    concept_ids: Ints
-    messages: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class Membership:
-    """A session, given by its index, in a topic. `relevance` is its cosine to the mean of the topic."""
-
-    session: int
-    topic: int
-    relevance: float
-    is_primary: bool
+"""Weights are rounded to sixteenths before they are scaled to the length `UNIT`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Topics are numbered from 0, in the order of their first sessions.
+    """Topics are numbered from 0, in the order of their first segments.
 
-    :param terms: For each topic, the concepts that may be among its best with their weights, heaviest first.
+    :param topic_of: The topic of each segment; -1 if no similar one mentions a concept, by which it could be named.
+    :param relevance: For each segment, its cosine to the mean of the topic, 0 to 1; 0 without vectors.
+    :param means: For each topic, its mean vector as it is, and centred, of the length `UNIT`.
+    :param mentions: For each topic, its concepts and how many of its messages mention each of them.
+    :param topics_of: The number of topics that mention each concept.
     """
 
-    memberships: Sequence[Membership]
-    terms: Sequence[Sequence[tuple[int, int]]]
+    topic_of: Sequence[int]
+    relevance: Sequence[float]
+    means: Sequence[tuple[Floats, Floats]]
+    mentions: Sequence[Mapping[int, int]]
+    topics_of: Mapping[int, int]
 
 
-def clusters_of(sessions: Sequence[Counted]) -> Clusters:
-    """Cluster the sessions; a session without distinctive concepts is in no topic."""
-    said = _said(sessions)
-    topic_of = _topic_of(said)
-    topics = said.summed(topic_of, int(topic_of.max(initial=-1)) + 1)
-    return Clusters(_memberships(said, topic_of, topics), _terms(topics, _concept_ids(sessions)))
+def clusters_of(segments: Sequence[Segment]) -> Clusters:
+    """Cluster the segments."""
+    concepts = _concepts(segments)
+    sums, vectors = _vectors(segments)
+    topic_of = _numbered(_topic_of(concepts.said, vectors), concepts.said)
+    topics = int(topic_of.max(initial=-1)) + 1
+    of_topics = concepts.mentions.summed(topic_of, topics)
+    means = unit_vectors(_summed(sums, topic_of, topics))
+    centred = unit_vectors(_summed(vectors, topic_of, topics))
+    return Clusters(
+        topic_of.tolist(),
+        _relevance(vectors, topic_of, centred),
+        list(zip(means, centred, strict=True)),
+        [_by_id(concepts.ids, *of_topics.entries(topic)) for topic in range(topics)],
+        _by_id(concepts.ids, *np.unique(of_topics.column, return_counts=True)),
+    )
+
+
+def _by_id(ids: Ints, columns: Ints, values: NDArray[np.generic]) -> dict[int, int]:
+    return dict(zip(ids[columns].tolist(), values.astype(np.int64).tolist(), strict=True))
 
 
 class _Rows:
@@ -126,57 +130,62 @@ class _Rows:
         width = max(self.columns, 1)
         return _Rows(placed // width, placed % width, value, rows, self.columns)
 
-    def norms(self) -> Floats:
-        norms: Floats = np.sqrt(np.bincount(self.row, weights=self.value * self.value, minlength=self.rows))
-        return norms
+
+@dataclass(frozen=True, slots=True)
+class _Concepts:
+    """The concepts of the segments: `ids` by column, `mentions`, and the unit vectors `said` of their weights."""
+
+    ids: Ints
+    mentions: _Rows
+    said: _Rows
 
 
-def _concept_ids(sessions: Sequence[Counted]) -> Ints:
-    """Return the concept id of each column."""
-    return np.unique(np.concatenate([np.empty(0, np.int64), *(one.concept_ids for one in sessions)]))
-
-
-def _said(sessions: Sequence[Counted]) -> _Rows:
-    """Return the unit vectors of the sessions; a session without mentions has no entries."""
-    concept_ids = _concept_ids(sessions)
-    row = np.repeat(np.arange(len(sessions), dtype=np.int64), [len(one.concept_ids) for one in sessions])
-    ids = np.concatenate([np.empty(0, np.int64), *(one.concept_ids for one in sessions)])
-    messages = np.concatenate([np.empty(0, np.int64), *(one.messages for one in sessions)])
-    column = np.searchsorted(concept_ids, ids).astype(np.int64)
-    weight = _weights(messages, np.bincount(column, minlength=len(concept_ids)), column, len(sessions))
-    kept = _heaviest(row, weight, len(sessions))
+def _concepts(segments: Sequence[Segment]) -> _Concepts:
+    """A segment without distinctive mentions has no entries in `said`."""
+    found = np.concatenate([np.empty(0, np.int64), *(one.concept_ids for one in segments)])
+    messages = np.concatenate([np.empty(0, np.int64), *(one.mentions for one in segments)])
+    row = np.repeat(np.arange(len(segments), dtype=np.int64), [len(one.concept_ids) for one in segments])
+    ids = np.unique(found)
+    column = np.searchsorted(ids, found).astype(np.int64)
+    mentions = _Rows(row, column, messages.astype(np.float64), len(segments), len(ids))
+    weight = _weights(messages, np.bincount(column, minlength=len(ids)), column, len(segments))
+    kept = _heaviest(row, weight, len(segments))
     row, column, weight = row[kept], column[kept], weight[kept]
-    length = np.sqrt(np.bincount(row, weights=weight * weight, minlength=len(sessions)))
-    return _Rows(row, column, np.rint(_UNIT * weight / length[row]), len(sessions), len(concept_ids))
+    length = np.sqrt(np.bincount(row, weights=weight * weight, minlength=len(segments)))
+    return _Concepts(ids, mentions, _Rows(row, column, np.rint(UNIT * weight / length[row]), len(segments), len(ids)))
 
 
-def _weights(messages: Ints, sessions_of: Ints, column: Ints, sessions: int) -> Floats:
-    """Return integer weights: the logarithm of the frequency times the logarithm of the rarity."""
-    rarity = np.log2(1 + sessions / np.maximum(sessions_of, 1))
-    rarity[sessions_of == 1] *= SAID_ONCE
-    rarity[sessions_of > max(USUAL_SESSIONS, int(USUAL_SHARE * sessions))] = 0.0
-    weights: Floats = np.rint(_STEPS * np.log2(1 + messages) * rarity[column])
-    return weights
+def _vectors(segments: Sequence[Segment]) -> tuple[Floats, Floats]:
+    """Return the weighted sums of the segments' vectors, and their centred unit vectors; zeros without vectors."""
+    dim = max((len(one.mean) for one in segments), default=0)
+    weights, means = np.zeros((len(segments), 1)), np.zeros((len(segments), dim))
+    for index, one in enumerate(segments):
+        weights[index] = one.weight
+        means[index, : len(one.mean)] = one.mean
+    sums = weights * means
+    centre = sums.sum(axis=0) / (weights.sum() + MEAN_PRIOR * (LEAST_WEIGHT + FULL_BYTES))
+    return sums, unit_vectors(np.where(weights > 0, means - centre, 0.0))
 
 
-def _heaviest(row: Ints, weight: Floats, sessions: int) -> NDArray[np.bool_]:
-    """Return a mask of the entries that are among the heaviest of their session."""
-    kept = weight > 0
-    starts = np.searchsorted(row, np.arange(sessions + 1))
-    for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        if end - begin > TERMS_OF_SESSION:
-            least = np.partition(weight[begin:end], -TERMS_OF_SESSION)[-TERMS_OF_SESSION]
-            kept[begin:end] &= weight[begin:end] >= least
-    return kept
+def _summed(vectors: Floats, into: Ints, rows: int) -> Floats:
+    """Sum rows into fewer rows.
+
+    :param into: The target row of each row; -1 omits it.
+    """
+    summed = np.zeros((rows, vectors.shape[1]))
+    kept = into >= 0
+    np.add.at(summed, into[kept], vectors[kept])
+    return summed
 
 
-def _topic_of(said: _Rows) -> Ints:
-    """Return the topic of each session, or -1."""
-    speaking = np.flatnonzero(np.diff(said.starts) > 0)
+def _topic_of(said: _Rows, vectors: Floats) -> Ints:
+    """Return a cluster of each segment, or -1 if it has neither concepts nor a vector."""
+    share = CONCEPT_SHARE if vectors.any() else CONCEPT_SHARE_ALONE
+    speaking = np.flatnonzero((np.diff(said.starts) > 0) | vectors.any(axis=1))
     topic_of = np.full(said.rows, -1)
     open_, sizes, alike, made = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0)), 0
-    for begin in range(0, len(speaking), BATCH_SESSIONS):
-        batch = speaking[begin : begin + BATCH_SESSIONS]
+    for begin in range(0, len(speaking), BATCH_SEGMENTS):
+        batch = speaking[begin : begin + BATCH_SEGMENTS]
         known = len(open_)
         topics = np.concatenate([open_, np.arange(made, made + len(batch))])
         topic_of[batch] = topics[known:]
@@ -185,27 +194,48 @@ def _topic_of(said: _Rows) -> Ints:
         item_of_topic[topics] = np.arange(len(topics))
         item_of = np.where(topic_of >= 0, item_of_topic[topic_of], -1)
         sizes = np.concatenate([sizes, np.ones(len(batch))])
-        alike = _grown(said.summed(item_of, len(topics)), alike, sizes)
+        items = said.summed(item_of, len(topics)), _summed(vectors, item_of, len(topics))
+        alike = _grown(*items, share, alike, sizes)
         into = average_link(alike, sizes, SAME_TOPIC)
         topic_of = np.where(item_of >= 0, topics[into[item_of]], topic_of)
         # The largest topics stay open, ties broken by the newest.
         left = np.unique(into)
         left = np.sort(left[np.lexsort((-topics[left], -sizes[left]))[:OPEN_TOPICS]])
         open_, sizes, alike = topics[left], sizes[left], alike[np.ix_(left, left)]
-    _, firsts, label = np.unique(topic_of[speaking], return_index=True, return_inverse=True)
-    topic_of[speaking] = np.argsort(np.argsort(firsts))[label]
     return topic_of
 
 
-def _grown(items: _Rows, alike: Floats, sizes: Floats) -> Floats:
-    """Return the mean cosines of all items; those of the first items are known."""
+def _grown(said: _Rows, vectors: Floats, share: float, alike: Floats, sizes: Floats) -> Floats:
+    """Return the mean similarities of all items; those of the first items are known."""
     known = len(alike)
-    grown = np.zeros((items.rows, items.rows))
+    grown = np.zeros((said.rows, said.rows))
     grown[:known, :known] = alike
-    for item in range(known, items.rows):
-        grown[item] = items.dots(*items.entries(item)) / (sizes[item] * sizes * _UNIT**2)
+    products = vectors[known:] @ vectors.T
+    for item in range(known, said.rows):
+        products[item - known] += share * said.dots(*said.entries(item))
+        grown[item] = products[item - known] / (sizes[item] * sizes * UNIT**2)
     grown[:known, known:] = grown[known:, :known].T
     return grown
+
+
+def _weights(messages: Ints, segments_of: Ints, column: Ints, segments: int) -> Floats:
+    """Return integer weights: the logarithm of the frequency times the logarithm of the rarity."""
+    rarity = np.log2(1 + segments / np.maximum(segments_of, 1))
+    rarity[segments_of == 1] *= SAID_ONCE
+    rarity[segments_of > max(USUAL_SEGMENTS, int(USUAL_SHARE * segments))] = 0.0
+    weights: Floats = np.rint(_STEPS * np.log2(1 + messages) * rarity[column])
+    return weights
+
+
+def _heaviest(row: Ints, weight: Floats, segments: int) -> NDArray[np.bool_]:
+    """Return a mask of the entries that are among the heaviest of their segment."""
+    kept = weight > 0
+    starts = np.searchsorted(row, np.arange(segments + 1))
+    for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        if end - begin > TERMS_OF_SEGMENT:
+            least = np.partition(weight[begin:end], -TERMS_OF_SEGMENT)[-TERMS_OF_SEGMENT]
+            kept[begin:end] &= weight[begin:end] >= least
+    return kept
 
 
 def average_link(alike: Floats, sizes: Floats, least: float) -> Ints:
@@ -243,26 +273,19 @@ def _join(alike: Floats, sizes: Floats, one: int, other: int) -> None:
     sizes[one] = both
 
 
-def _memberships(said: _Rows, topic_of: Ints, topics: _Rows) -> list[Membership]:
-    """Return the topic of each session, and similar further ones; relevance is rounded, so that it is stable."""
-    sizes, norms = np.bincount(topic_of[topic_of >= 0], minlength=topics.rows), topics.norms()
-    found: list[Membership] = []
-    for session in np.flatnonzero(topic_of >= 0).tolist():
-        products, own = topics.dots(*said.entries(session)), int(topic_of[session])
-        means, cosines = products / (sizes * _UNIT**2), np.minimum(products / (norms * _UNIT), 1.0)
-        best = np.argsort(-means, kind="stable")[: OTHER_TOPICS + 1].tolist()
-        others = [one for one in best if one != own and means[one] >= SAME_TOPIC][:OTHER_TOPICS]
-        found += [Membership(session, one, round(float(cosines[one]), 2), one == own) for one in (own, *others)]
-    return found
+def _numbered(cluster_of: Ints, said: _Rows) -> Ints:
+    """Number the clusters that mention anything distinctive by their first segments; others are no topics."""
+    speaking = np.unique(cluster_of[np.diff(said.starts) > 0])
+    topic_of = np.full(len(cluster_of), -1)
+    kept = np.flatnonzero(np.isin(cluster_of, speaking) & (cluster_of >= 0))
+    _, firsts, label = np.unique(cluster_of[kept], return_index=True, return_inverse=True)
+    topic_of[kept] = np.argsort(np.argsort(firsts))[label]
+    return topic_of
 
 
-def _terms(topics: _Rows, concept_ids: Ints) -> list[list[tuple[int, int]]]:
-    """Return for each topic all terms that weigh at least as much as the last of the best ones."""
-    found: list[list[tuple[int, int]]] = []
-    for topic in range(topics.rows):
-        columns, weights = topics.entries(topic)
-        order = np.argsort(-weights, kind="stable")
-        least = weights[order[min(TERMS_OF_TOPIC, len(order)) - 1]]
-        best = order[weights[order] >= least]
-        found.append(list(zip(concept_ids[columns[best]].tolist(), weights[best].astype(int).tolist(), strict=True)))
-    return found
+def _relevance(vectors: Floats, topic_of: Ints, centred: Floats) -> list[float]:
+    """Rounded, so that it is stable; 0 without vectors."""
+    kept = np.flatnonzero(topic_of >= 0)
+    cosines = np.zeros(len(topic_of))
+    cosines[kept] = (vectors[kept] * centred[topic_of[kept]]).sum(axis=1) / UNIT**2
+    return [round(min(max(one, 0.0), 1.0), 2) for one in cosines.tolist()]

@@ -15,11 +15,13 @@ import numpy as np
 from souvenir.core.types import Mentioned
 from souvenir.knowledge.concept_similarity import CANDIDATE_SIMILARITY, NEAREST, may_be_one, root_of
 from souvenir.knowledge.entity_concepts import content_of, mentions_of, stated_claims
-from souvenir.knowledge.topic_assignment import counted, sorted_by
+from souvenir.knowledge.topic_assignment import clustered, read_segments
+from souvenir.store import meta
 from souvenir.store.graph import claims, concept_similarity, mention_queue, mentions, topics
 from souvenir.store.graph.mention_queue import every_read
 from souvenir.store.graph.relations import named_memories
 from souvenir.store.sql import Connection
+from souvenir.store.vectors import MODEL
 
 ROUNDING = 1e-4
 """Cosines within this distance of the bound may be on either side of it, depending on the arithmetic."""
@@ -40,7 +42,7 @@ def disagreements(connection: Connection) -> Sequence[str]:
             "SELECT EXISTS (SELECT 1 FROM unmatched WHERE namespace_id = ?)", (namespace_id,)
         ).get:
             found += _matches(connection, namespace_id)
-        if not topics.unsorted(connection, namespace_id):
+        if _has_final_topics(connection, namespace_id):
             found += _topics(connection, namespace_id)
     return found
 
@@ -106,13 +108,22 @@ def _near_problems(
         yield f"concept {concept_id} is near to others than is stored"
 
 
+def _has_final_topics(connection: Connection, namespace_id: int) -> bool:
+    """Return False while texts, sessions or a new model wait for the indexer."""
+    if topics.unsorted(connection, namespace_id) or meta.get(connection, "graph_model") != meta.get(connection, MODEL):
+        return False
+    query = "SELECT NOT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ?)"
+    return bool(connection.execute(query, (namespace_id,)).get)
+
+
 def _topics(connection: Connection, namespace_id: int) -> Iterator[str]:
     """Compare the memberships and terms of topics, not their names."""
-    found = sorted_by(connection, counted(connection, topics.session_ids(connection, namespace_id)))
+    _, found = clustered(connection, read_segments(connection, topics.session_ids(connection, namespace_id)))
     for topic_id, topic in topics.stored(connection, namespace_id).items():
         if topic in found:
             found.remove(topic)
         else:
-            yield f"topic {topic_id} is another one than its sessions make"
+            yield f"topic {topic_id} is another one than its messages make"
     for topic in found:
-        yield f"sessions {sorted(topic.own)} are a topic that is not stored"
+        sessions = sorted({place.session_id for place in topic.segments})
+        yield f"messages of sessions {sessions} are a topic that is not stored"

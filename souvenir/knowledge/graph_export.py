@@ -208,7 +208,7 @@ class _Graph:
         while offset < total:
             page, total = topics.page(self._connection, self._namespace.id, offset=offset, limit=PAGE)
             for one in named_topics(self._connection, self._namespace.id, page):
-                said = {"topic_id": str(one.topic.id), "name": one.name, "summary": one.topic.summary}
+                said = {"topic_id": str(one.topic.id), "name": one.name, "summary": one.summary}
                 yield Node(NodeId(Label.TOPIC, one.topic.id), said)
             offset += PAGE
 
@@ -262,9 +262,9 @@ class _Graph:
         for message_id, topic_id, share in export_rows.discussed(self._connection, self._namespace.id):
             ends = NodeId(Label.MESSAGE, message_id), NodeId(Label.TOPIC, topic_id)
             yield Edge(RelationType.DISCUSSES, *ends, {"relevance": _round(min(share, 1.0))})
-        for one in export_rows.session_topics(self._connection, self._namespace.id):
-            ends = NodeId(Label.SESSION, one.session_row), NodeId(Label.TOPIC, one.topic_id)
-            yield Edge(RelationType.BELONGS_TO, *ends, {"primary_topic": one.is_primary})
+        for session_id, topic_id, is_primary in topics.of_sessions(self._connection, self._namespace.id):
+            ends = NodeId(Label.SESSION, session_id), NodeId(Label.TOPIC, topic_id)
+            yield Edge(RelationType.BELONGS_TO, *ends, {"primary_topic": is_primary})
 
     def _references(self) -> Iterator[Edge]:
         for one in export_rows.memory_mentions(self._connection, self._namespace.id):

@@ -112,7 +112,7 @@ class GraphIndexer:
             self._closing.wait(wait_s)
 
     def _begin(self) -> None:
-        """Queue everything again after a change of the rules, and match again after a change of the model."""
+        """Queue everything again after a change of the rules, and concepts and sessions after one of the model."""
         model_id = self._engine.models.serving.embedder.model_id
         with self._engine.namespace(Scope()) as (connection, _):
             rules, model = meta.get(connection, _RULES), meta.get(connection, _MODEL)
@@ -198,4 +198,5 @@ def _match_again(connection: Connection, model_id: str) -> None:
     # Another process may have changed the model meanwhile.
     if meta.get(connection, MODEL) == model_id:
         concept_similarity.forget_all(connection)
+        mentions.requeue_sessions(connection, "id > ?", 0)
         meta.put(connection, _MODEL, model_id)

@@ -1,28 +1,33 @@
-"""Assign sessions to topics in the background: changed sessions are read, and all are clustered by their concepts.
+"""Assign messages to topics in the background: changed sessions are split into segments, and all are clustered.
 
-The result depends on the mentions alone (`souvenir.knowledge.clustering`); a topic keeps its id, and the name that a
-caller gave it, while most of its sessions stay together. Counts of each session are cached, so that a pass reads only
-changed sessions; changes during the pass wait for the next one.
+The memberships depend on the vectors and mentions of the messages alone (`souvenir.knowledge.segmentation`,
+`souvenir.knowledge.clustering`); a topic keeps its id, and the name that a caller gave it, while most of its messages
+stay together. The segments of each session are cached, so that a pass reads only changed sessions; changes during the
+pass wait for the next one.
 """
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
 
 import numpy as np
 
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Scope
-from souvenir.knowledge.clustering import TERMS_OF_TOPIC, Counted, clusters_of
+from souvenir.knowledge.clustering import Clusters, clusters_of
+from souvenir.knowledge.segmentation import Segment, Turn, segments_of
+from souvenir.knowledge.topic_description import sentences_of, terms_of
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store import namespaces
-from souvenir.store.graph import concept_similarity
+from souvenir.store import meta, namespaces
 from souvenir.store.graph import topics as rows
-from souvenir.store.graph.topics import SessionRelevance, TopicContents
+from souvenir.store.graph.topics import Said, SegmentPlace, Sentence, TopicContents, TopicSegment
 from souvenir.store.sql import Connection
 from souvenir.store.sqlite.generations import history_id
+from souvenir.store.vectors import MODEL
 
 MIN_INTERVAL_S = 30.0
 """Minimum interval between two passes over an agent ..."""
@@ -30,12 +35,27 @@ MIN_INTERVAL_S = 30.0
 INTERVAL_FACTOR = 20.0
 """... and this multiple of the pass's duration, so that passes take at most a twentieth of a core."""
 
-AGENTS_KEPT = 16
-"""Number of agents whose counts are cached; 100,000 messages take about 5 MB."""
+SEGMENTS_KEPT = 50_000
+"""Number of segments that are cached, of the agents of the latest passes; some 60 MB with vectors of 384 numbers."""
 
-_Counts = dict[int, Counted]
+MESSAGES_AT_ONCE = 2_000
+"""Longer sessions are divided in parts, which bounds memory; a segment that is cut is joined again by clustering."""
+
+_Segments = dict[int, list[Segment]]
+"""The segments of sessions by id."""
 
 _NOTHING = TopicContents({}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The topics of an agent.
+
+    :param sentences: Those of topics whose messages changed, by index.
+    """
+
+    topics: Sequence[TopicContents]
+    sentences: Mapping[int, Sequence[Sentence]]
 
 
 class TopicAssignment:
@@ -43,7 +63,7 @@ class TopicAssignment:
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
-        self._kept: OrderedDict[tuple[str | None, int], _Counts] = OrderedDict()
+        self._kept: OrderedDict[tuple[str | None, str | None, int], _Segments] = OrderedDict()
         self._due_s: dict[int, float] = {}
 
     def assign(self, *, only_due: bool = False) -> None:
@@ -65,81 +85,123 @@ class TopicAssignment:
     def _assign(self, namespace_id: int) -> None:
         with self._engine.namespace(Scope()) as (connection, _):
             taken = rows.unsorted(connection, namespace_id)
-            counts = self._counts(connection, namespace_id, taken)
-            found = sorted_by(connection, counts)
+            segments = self._segments(connection, namespace_id, taken)
+            clusters, topics = clustered(connection, segments)
+            changed = _changed(rows.stored(connection, namespace_id), topics, taken)
+            found = _Found(
+                topics, {index: sentences_of(connection, topics[index], clusters.means[index][1]) for index in changed}
+            )
         self._engine.write_rows(lambda connection: _store(connection, namespace_id, list(taken.values()), found))
 
-    def _counts(self, connection: Connection, namespace_id: int, changed: Mapping[int, int]) -> _Counts:
-        """Return the counts of every session by id; only changed ones are read, unless the agent is not cached."""
-        key = (history_id(connection), namespace_id)
+    def _segments(self, connection: Connection, namespace_id: int, changed: Mapping[int, int]) -> _Segments:
+        """Return the segments of every session by id; only changed ones are read, unless the agent is not cached."""
+        key = (history_id(connection), meta.get(connection, MODEL), namespace_id)
         # Another replica may have assigned in between, and so may know of changes that are unknown here.
         known = {} if self._engine.is_shared else self._kept.get(key, {})
         there = rows.session_ids(connection, namespace_id)
-        again = [id_ for id_ in there if id_ in changed or id_ not in known]
-        fresh = counted(connection, again)
-        counts = {id_: fresh[id_] if id_ in fresh else known[id_] for id_ in there}
-        self._kept[key] = counts
+        fresh = read_segments(connection, [id_ for id_ in there if id_ in changed or id_ not in known])
+        segments = {id_: fresh[id_] if id_ in fresh else known[id_] for id_ in there}
+        self._kept[key] = segments
         self._kept.move_to_end(key)
-        while len(self._kept) > AGENTS_KEPT:
+        while len(self._kept) > 1 and sum(map(_count, self._kept.values())) > SEGMENTS_KEPT:
             self._kept.popitem(last=False)
-        return counts
+        return segments
 
 
-def counted(connection: Connection, session_ids: Sequence[int]) -> _Counts:
-    """Return the number of messages that mention each concept, by session."""
-    none = Counted(np.empty(0, np.int64), np.empty(0, np.int64))
-    found = dict.fromkeys(session_ids, none)
-    for session, concepts in rows.mentioned_in(connection, session_ids):
-        ids, messages = np.unique(np.fromstring(concepts, dtype=np.int64, sep=","), return_counts=True)
-        found[session] = Counted(ids, messages.astype(np.int64))
+def _count(segments: _Segments) -> int:
+    return sum(map(len, segments.values()))
+
+
+def read_segments(connection: Connection, session_ids: Sequence[int]) -> _Segments:
+    """Split these sessions into segments."""
+    found: _Segments = {id_: [] for id_ in session_ids}
+    for session_id, messages in groupby(rows.said_in(connection, session_ids), key=lambda one: one.session_id):
+        while turns := [_turn(one) for one in islice(messages, MESSAGES_AT_ONCE)]:
+            found[session_id] += segments_of(turns)
     return found
 
 
-def sorted_by(connection: Connection, counts: Mapping[int, Counted]) -> list[TopicContents]:
-    """Return the topics of these sessions, a function of their mentions."""
-    speaking = [id_ for id_, of_session in counts.items() if len(of_session.concept_ids)]
-    clusters = clusters_of([counts[id_] for id_ in speaking])
-    sessions: list[dict[int, SessionRelevance]] = [{} for _ in clusters.terms]
-    for one in clusters.memberships:
-        sessions[one.topic][speaking[one.session]] = SessionRelevance(one.relevance, one.is_primary)
-    keys = concept_similarity.keys(connection, {concept for terms in clusters.terms for concept, _ in terms})
-    found = []
-    for of_topic, terms in zip(sessions, clusters.terms, strict=True):
-        # Keys break ties, since ids depend on the order of discovery and would differ after a rebuild.
-        best = sorted(terms, key=lambda term: (-term[1], keys[term[0]]))[:TERMS_OF_TOPIC]
-        found.append(TopicContents(of_topic, {concept: round(weight / best[0][1], 2) for concept, weight in best}))
-    return found
+def _turn(one: Said) -> Turn:
+    vector = None if one.vector is None else np.frombuffer(one.vector, np.float32)
+    concept_ids = tuple(map(int, one.concepts.split(","))) if one.concepts else ()
+    return Turn(one.position, one.is_answer, one.size_bytes, one.at_us, vector, concept_ids)
 
 
-def _store(connection: Connection, namespace_id: int, places: Sequence[int], found: Sequence[TopicContents]) -> None:
+def clustered(
+    connection: Connection, segments: Mapping[int, Sequence[Segment]]
+) -> tuple[Clusters, list[TopicContents]]:
+    """Return the topics of these sessions, a function of their segments."""
+    places = [(session_id, one) for session_id, of_session in segments.items() for one in of_session]
+    clusters = clusters_of([one for _, one in places])
+    of_topics: list[dict[SegmentPlace, TopicSegment]] = [{} for _ in clusters.mentions]
+    for (session_id, one), topic, relevance in zip(places, clusters.topic_of, clusters.relevance, strict=True):
+        if topic >= 0:
+            shown = TopicSegment(one.last, one.messages, one.first_at_us, one.last_at_us, relevance)
+            of_topics[topic][SegmentPlace(session_id, one.first)] = shown
+    topics = zip(of_topics, terms_of(connection, clusters), strict=True)
+    return clusters, [TopicContents(of_topic, terms) for of_topic, terms in topics]
+
+
+def _changed(
+    before: Mapping[int, TopicContents], topics: Sequence[TopicContents], sessions: Collection[int]
+) -> list[int]:
+    """Return the indexes of topics that consist of other messages than a stored one, or of changed sessions."""
+    known = {topic.extent for topic in before.values()}
+    return [
+        index
+        for index, topic in enumerate(topics)
+        if topic.extent not in known or any(place.session_id in sessions for place in topic.segments)
+    ]
+
+
+def _store(connection: Connection, namespace_id: int, places: Sequence[int], found: _Found) -> None:
     if namespace_id not in namespaces.ids(connection):
         return
     rows.take(connection, places)
     before, now = rows.stored(connection, namespace_id), utc_now()
-    kept = kept_ids(before, rows.named_ids(connection, namespace_id), found)
+    kept = kept_ids(before, rows.named_ids(connection, namespace_id), found.topics)
     rows.remove(connection, before.keys() - kept.values())
-    for place, topic in enumerate(found):
-        topic_id = kept[place] if place in kept else rows.insert(connection, namespace_id, now)
+    there = {place for topic in found.topics for place in topic.segments}
+    rows.remove_segments(connection, {place for topic in before.values() for place in topic.segments} - there)
+    for index, topic in enumerate(found.topics):
+        topic_id = kept[index] if index in kept else rows.insert(connection, namespace_id, now)
         rows.change(connection, topic_id, before.get(topic_id, _NOTHING), topic, now)
+        if index in found.sentences:
+            rows.put_sentences(connection, topic_id, found.sentences[index])
     rows.remove_empty(connection, namespace_id)
 
 
 def kept_ids(before: Mapping[int, TopicContents], named: set[int], found: Sequence[TopicContents]) -> dict[int, int]:
-    """Return the stored topic that each new one continues, by its index in `found`: the one with most shared sessions.
+    """Return the stored topic that each new one continues, by its index in `found`: that with most shared messages.
 
     Topics with a stated name choose first.
     """
-    place_of = {session: place for place, topic in enumerate(found) for session in topic.own}
-    shared: dict[tuple[int, int], int] = {}
-    for topic_id, topic in before.items():
-        for session in topic.own:
-            if session in place_of:
-                pair = (topic_id, place_of[session])
-                shared[pair] = shared.get(pair, 0) + 1
+    old, new = _runs(before.items()), _runs(enumerate(found))
+    shared: defaultdict[tuple[int, int], int] = defaultdict(int)
+    for session_id in old.keys() & new.keys():
+        ours, theirs = iter(old[session_id]), iter(new[session_id])
+        one, other = next(ours, None), next(theirs, None)
+        while one and other:
+            both = min(one[1], other[1]) - max(one[0], other[0]) + 1
+            if both > 0:
+                shared[one[2], other[2]] += both
+            if one[1] <= other[1]:
+                one = next(ours, None)
+            else:
+                other = next(theirs, None)
     kept: dict[int, int] = {}
     taken: set[int] = set()
-    for topic_id, place in sorted(shared, key=lambda pair: (pair[0] not in named, -shared[pair], pair)):
-        if place not in kept and topic_id not in taken:
-            kept[place] = topic_id
+    for topic_id, index in sorted(shared, key=lambda pair: (pair[0] not in named, -shared[pair], pair)):
+        if index not in kept and topic_id not in taken:
+            kept[index] = topic_id
             taken.add(topic_id)
     return kept
+
+
+def _runs(topics: Iterable[tuple[int, TopicContents]]) -> dict[int, list[tuple[int, int, int]]]:
+    """Return the first and last positions of the segments, with their topic, by session and in order."""
+    found: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for topic, contents in topics:
+        for place, segment in contents.segments.items():
+            found[place.session_id].append((place.first, segment.last, topic))
+    return {session_id: sorted(runs) for session_id, runs in found.items()}

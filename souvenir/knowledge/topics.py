@@ -1,7 +1,7 @@
 """Read and describe the topics of an agent, which is the scope's namespace.
 
-A topic without a stated name is named by its best terms. The name is computed when it is read, so that it contains no
-deleted concept.
+A topic without a stated name is named by its best terms, and one without a stated summary is summarised by sentences of
+its messages. Both are composed when they are read, so that they contain nothing deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from souvenir.store.messages.messages import Message
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
-TERMS_IN_NAME = 3
+TERMS_IN_NAME = 2
 
 SESSIONS = 100
 """Number of sessions that are returned with a topic."""
@@ -44,18 +44,22 @@ class WeightedTerm:
 
 @dataclass(frozen=True, slots=True)
 class NamedTopic:
-    """:param name: The stated name, else its best terms. :param terms: Best first."""
+    """:param name: The stated name, else its best terms. :param terms: Best first.
+
+    :param summary: The stated summary, else sentences of its messages, if any.
+    """
 
     topic: Topic
     name: str
+    summary: str | None
     terms: Sequence[WeightedTerm]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDetails:
-    """:param sessions: Its primary sessions, then similar ones.
+    """:param sessions: Those whose primary topic it is, then others.
 
-    :param messages: The messages of its sessions that discuss it most, with their relevance, 0 to 1.
+    :param messages: Its messages that discuss it most, with their relevance, 0 to 1.
     """
 
     named: NamedTopic
@@ -134,6 +138,7 @@ def named_topics(connection: Connection, namespace_id: int, found: Iterable[Topi
     """Add names and terms to topics, in a read transaction."""
     topics = list(found)
     terms = rows.terms(connection, [topic.id for topic in topics])
+    summaries = rows.summaries(connection, [topic.id for topic in topics if topic.summary is None])
     shown = concepts.by_ids(connection, namespace_id, {one for of_topic in terms.values() for one, _ in of_topic})
     named = []
     for topic in topics:
@@ -143,6 +148,13 @@ def named_topics(connection: Connection, namespace_id: int, found: Iterable[Topi
             if id_ in shown:
                 best.setdefault(shown[id_].id, WeightedTerm(shown[id_].id, shown[id_].name, weight))
         of_topic = list(best.values())
-        name = topic.name or ", ".join(term.name for term in of_topic[:TERMS_IN_NAME])
-        named.append(NamedTopic(topic, name, of_topic))
+        summary = summaries.get(topic.id) if topic.summary is None else topic.summary
+        named.append(NamedTopic(topic, topic.name or name_of([term.name for term in of_topic]), summary, of_topic))
     return named
+
+
+def name_of(terms: Sequence[str]) -> str:
+    """Return the best term, and the next one that shares no word with it, unless the best one has several words."""
+    words = set(terms[0].casefold().split()) if terms else set()
+    others = [] if len(words) > 1 else [term for term in terms[1:] if words.isdisjoint(term.casefold().split())]
+    return ", ".join([*terms[:1], *others][:TERMS_IN_NAME])

@@ -236,7 +236,7 @@ def test_damaged_facts_tags_and_blocks_are_left_out(service: Open, path: Path, i
 
 SAILING = "Alice took the Albatross from Lisbon to Madeira"
 BAKING = "Boris bakes Panettone with Greta in Milan"
-TOPIC = "(SELECT topic_id FROM session_topics ORDER BY topic_id LIMIT 1)"
+TOPIC = "(SELECT topic_id FROM topic_segments ORDER BY topic_id LIMIT 1)"
 GRAPH = {
     "a relation between concepts": ("claims", "text", NOT_UTF8, "kind = 'relation' AND text = 'works_for'"),
     "an alias of a concept": ("claims", "text", NOT_UTF8, "kind = 'alias'"),

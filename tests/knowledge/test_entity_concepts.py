@@ -87,7 +87,7 @@ def test_the_type_is_no_concept_of_its_own(known: Known):
 
 def test_an_entity_without_a_type_has_a_recognised_kind(known: Known):
     known.graph.store(ANN, [Entity("alice", "")], [])
-    assert known.kind_of("alice") in {"name", "phrase"}
+    assert known.kind_of("alice") == "person"
     known.engine.update(ANN, known.memory_id("alice"), MemoryPatch(metadata={"entity_type": "cat"}))
     assert known.kind_of("alice") == "cat"
 

@@ -95,8 +95,9 @@ def whole(engine: MemoryEngine) -> dict[str, Any]:
         "claims": "SELECT a.key, l.kind, l.text, b.key FROM claims l JOIN concepts a ON a.id = l.concept_id "
         "LEFT JOIN concepts b ON b.id = l.other_id",
         "graphs": "SELECT owners FROM graphs WHERE owners > 0",
-        "topics": "SELECT (SELECT group_concat(session_id || ' ' || s.relevance || s.is_primary ORDER BY session_id) "
-        "FROM session_topics s WHERE s.topic_id = t.id), (SELECT group_concat(c.key || ' ' || o.weight ORDER BY c.key) "
+        "topics": "SELECT (SELECT group_concat(concat_ws(' ', session_id, first_position, last_position, relevance) "
+        "ORDER BY session_id, first_position) FROM topic_segments s WHERE s.topic_id = t.id), "
+        "(SELECT group_concat(c.key || ' ' || o.weight ORDER BY c.key) "
         "FROM topic_concepts o JOIN concepts c ON c.id = o.concept_id WHERE o.topic_id = t.id) FROM topics t",
     }
     with engine.namespace(ANN) as (connection, _):

@@ -1,9 +1,11 @@
-"""Topics group sessions about the same subject, independent of speaker and order."""
+"""Messages about the same subject are one topic, in one session or several."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import AgentNotFound, TopicNotFound
 from souvenir.core.settings import Settings
 from souvenir.core.types import MessageRole, Scope
-from souvenir.knowledge.clustering import SAME_TOPIC, Counted, average_link, clusters_of
+from souvenir.knowledge.clustering import average_link, clusters_of
+from souvenir.knowledge.segmentation import LONGEST, SEGMENT_COST, Segment, Turn, segments_of
 from souvenir.knowledge.services import KnowledgeServices
+from souvenir.knowledge.topics import name_of
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.removals import Removals
 from souvenir.store.messages.messages import MessageDraft
@@ -23,7 +27,11 @@ from tests.fake_embedder import FakeEmbedder
 ANN = Scope("ann", "tester")
 
 SAILING = ("Alice took the Albatross from Lisbon to Madeira", "Lisbon and Madeira again on the Albatross, says Alice")
+LONG_SAILING = tuple(f"{text}, and the Albatross sails from Lisbon again" for text in SAILING)
+
 BAKING = ("Boris bakes Panettone with Greta in Milan", "Greta brought Panettone from Milan for Boris")
+
+LONG_BAKING = tuple(f"{text}, so Greta and Boris have Panettone" for text in BAKING)
 
 
 @pytest.fixture
@@ -61,7 +69,7 @@ def remove(engine: MemoryEngine, chooses: Chooses, name: str) -> None:
 
 
 def own_sessions(graph: KnowledgeServices, topic_id: int) -> set[str]:
-    return {one.name for one in graph.topics.details(ANN, topic_id).sessions if one.about.is_primary}
+    return {one.name for one in graph.topics.details(ANN, topic_id).sessions if one.is_primary}
 
 
 def of_sessions(graph: KnowledgeServices) -> dict[frozenset[str], int]:
@@ -80,6 +88,94 @@ def test_similar_sessions_are_one_topic_named_by_its_best_terms(engine: MemoryEn
         assert (one.topic.sessions, one.topic.messages, one.topic.named_by) == (2, 4, None)
         assert set(one.name.split(", ")) <= {term.name for term in one.terms}
     assert len({one.name for one in found}) == 2
+
+
+def test_a_session_about_two_subjects_has_two_topics(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, "both", *LONG_SAILING, *LONG_BAKING, LONG_SAILING[0])
+    say(engine, "oven", *LONG_BAKING)
+    graph.indexer.catch_up()
+    found, total = graph.topics.page(ANN)
+    assert total == 2
+    by_messages = {one.topic.messages: graph.topics.details(ANN, one.topic.id) for one in found}
+    sailing, baking = by_messages[3], by_messages[4]
+    assert [(one.name, one.is_primary, one.messages) for one in sailing.sessions] == [("both", True, 3)]
+    assert [(one.name, one.is_primary, one.messages) for one in baking.sessions] == [
+        ("oven", True, 2),
+        ("both", False, 2),
+    ]
+    assert {message.content for message, _ in sailing.messages} == {*LONG_SAILING}
+    assert {message.content for message, _ in baking.messages} == {*LONG_BAKING}
+
+
+def test_answers_and_short_messages_belong_to_the_segment_before(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    said = ((MessageRole.USER, LONG_SAILING[0]), (MessageRole.ASSISTANT, LONG_BAKING[0]), (MessageRole.USER, "Thanks!"))
+    Conversations(engine).add(ANN, [MessageDraft(role, text, session_id="one") for role, text in said])
+    graph.indexer.catch_up()
+    [topic], _ = graph.topics.page(ANN)
+    assert topic.topic.messages == 3
+
+
+def test_a_topic_is_summarised_by_sentences_of_its_messages(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    uids = say(engine, "sea", f"Well. {SAILING[0]}. Is that so?", f"{SAILING[1]}.")
+    graph.indexer.catch_up()
+    [topic], _ = graph.topics.page(ANN)
+    assert topic.summary == f"{SAILING[0]}. {SAILING[1]}."
+    Conversations(engine).edit(ANN, uids[0], content="Alice went home to Lisbon in the end, without the others.")
+    [topic], _ = graph.topics.page(ANN)
+    assert topic.summary == f"{SAILING[1]}."
+    graph.indexer.catch_up()
+    [topic], _ = graph.topics.page(ANN)
+    assert topic.summary == f"Alice went home to Lisbon in the end, without the others. {SAILING[1]}."
+    remove(engine, Chooses.MESSAGE, uids[1])
+    [topic], _ = graph.topics.page(ANN)
+    assert topic.summary == "Alice went home to Lisbon in the end, without the others."
+    assert graph.topics.describe(ANN, topic.topic.id, {"summary": "Trips at sea"}).summary == "Trips at sea"
+    assert graph.topics.describe(ANN, topic.topic.id, {"summary": None}).summary == topic.summary
+
+
+def test_messages_flagged_with_a_sensitive_topic_are_not_quoted(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    flagged = MessageDraft(MessageRole.USER, f"{SAILING[0]}.", {"sensitive_topics": ["health"]}, session_id="sea")
+    Conversations(engine).add(ANN, [flagged, MessageDraft(MessageRole.USER, f"{SAILING[1]}.", session_id="sea")])
+    graph.indexer.catch_up()
+    [topic], _ = graph.topics.page(ANN)
+    assert topic.summary == f"{SAILING[1]}."
+    [_, message] = Conversations(engine).of_session(ANN, "sea", limit=2)[0]
+    Conversations(engine).edit(ANN, message.uid, metadata={"sensitive_topics": ["health"]})
+    [topic], _ = graph.topics.page(ANN)
+    assert topic.summary is None
+
+
+def test_messages_of_a_running_session_are_assigned_again_when_they_are_indexed(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    say(engine, "sea0", *LONG_SAILING)
+    say(engine, "sea1", "Hello")
+    both = [MessageDraft(MessageRole.USER, text) for text in (*LONG_SAILING, *LONG_BAKING)]
+    Conversations(engine).append(ANN, "sea1", both)
+    graph.indexer.catch_up()
+    without_vectors, _ = graph.topics.page(ANN)
+    assert [one.topic.messages for one in without_vectors] == [7]
+    Conversations(engine).index_pending(ANN)
+    graph.indexer.catch_up()
+    found, _ = graph.topics.page(ANN)
+    assert [one.topic.messages for one in found] == [5, 2]
+    assert [one.topic.sessions for one in found] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("terms", "name"),
+    [
+        (["boiler", "gas", "boiler room"], "boiler, gas"),
+        (["gas", "Gas meter", "boiler"], "gas, boiler"),
+        (["gas meter", "boiler"], "gas meter"),
+        (["gas"], "gas"),
+        ([], ""),
+    ],
+)
+def test_a_name_has_two_words_that_say_different_things(terms: list[str], name: str) -> None:
+    assert name_of(terms) == name
 
 
 def test_messages_discuss_a_topic_in_proportion_to_its_terms(engine: MemoryEngine, graph: KnowledgeServices) -> None:
@@ -159,6 +255,16 @@ def test_an_incremental_pass_equals_a_full_one(engine: MemoryEngine, graph: Know
     assert of_sessions(again) == known
 
 
+def test_long_sessions_are_divided_in_parts(
+    monkeypatch: pytest.MonkeyPatch, engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    monkeypatch.setattr("souvenir.knowledge.topic_assignment.MESSAGES_AT_ONCE", 3)
+    say(engine, "sea", *LONG_SAILING, *LONG_SAILING)
+    graph.indexer.catch_up()
+    [topic], _ = graph.topics.page(ANN)
+    assert (topic.topic.sessions, topic.topic.messages) == (1, 4)
+
+
 def naive(alike: np.ndarray, least: float) -> set[frozenset[int]]:
     """Average link as it is written: the two that are most alike are joined, and all means taken anew."""
     groups = [[item] for item in range(len(alike))]
@@ -186,38 +292,71 @@ def test_nearest_neighbour_chains_equal_greedy_average_link(seed: int) -> None:
     assert joined == naive(alike, 0.9)
 
 
-def random_sessions(count: int, subjects: int) -> tuple[list[Counted], list[int]]:
-    """Each about one subject, whose concepts no other subject has."""
+def segment(vector: np.ndarray, concept_ids: list[int]) -> Segment:
+    [one] = segments_of([Turn(0, False, 100, 0, vector.astype(np.float32), tuple(concept_ids))])
+    return one
+
+
+def random_segments(count: int, subjects: int, *, with_vectors: bool = True) -> tuple[list[Segment], list[int]]:
+    """Return segments with their subjects; each has the direction and concepts of its subject, with noise."""
     random = np.random.default_rng(3)
-    of_session = random.integers(subjects, size=count).tolist()
-    sessions = []
-    for subject in of_session:
-        ids, messages = np.unique(random.integers(30, size=25) + 1000 * subject, return_counts=True)
-        sessions.append(Counted(ids.astype(np.int64), messages.astype(np.int64)))
-    return sessions, of_session
+    directions = np.eye(subjects, 32) if with_vectors else np.zeros((subjects, 0))
+    of_segment = random.integers(subjects, size=count).tolist()
+    segments = []
+    for subject in of_segment:
+        vector = directions[subject] + 0.05 * random.normal(size=directions.shape[1])
+        ids = np.unique(random.integers(30, size=25) + 1000 * subject)
+        segments.append(segment(vector / max(np.linalg.norm(vector), 1), ids.tolist()))
+    return segments, of_segment
 
 
-def test_later_batches_join_existing_topics(monkeypatch: pytest.MonkeyPatch) -> None:
-    sessions, subjects = random_sessions(120, 4)
+@pytest.mark.parametrize("with_vectors", [True, False])
+def test_later_batches_join_existing_topics(monkeypatch: pytest.MonkeyPatch, with_vectors: bool) -> None:
+    segments, subjects = random_segments(120, 4, with_vectors=with_vectors)
     for batch in (1_000, 50):
-        monkeypatch.setattr("souvenir.knowledge.clustering.BATCH_SESSIONS", batch)
-        found = clusters_of(sessions)
-        topics = {one.session: one.topic for one in found.memberships if one.is_primary}
-        assert len(found.terms) == 4
-        assert len({(subjects[session], topic) for session, topic in topics.items()}) == 4
+        monkeypatch.setattr("souvenir.knowledge.clustering.BATCH_SEGMENTS", batch)
+        found = clusters_of(segments)
+        assert len(found.mentions) == 4
+        assert len(set(zip(subjects, found.topic_of, strict=True))) == 4
 
 
 def test_topics_do_not_depend_on_the_ids_of_concepts() -> None:
-    sessions, _ = random_sessions(60, 5)
-    other = [Counted(7_000 - one.concept_ids[::-1], one.messages[::-1]) for one in sessions]
-    found, mirrored = clusters_of(sessions), clusters_of(other)
-    assert mirrored.memberships == found.memberships
-    for mine, theirs in zip(found.terms, mirrored.terms, strict=True):
-        assert {(7_000 - id_, weight) for id_, weight in theirs} == set(mine)
-    assert SAME_TOPIC > 0
+    segments, _ = random_segments(60, 5)
+    other = [replace(one, concept_ids=7_000 - one.concept_ids[::-1], mentions=one.mentions[::-1]) for one in segments]
+    found, mirrored = clusters_of(segments), clusters_of(other)
+    assert (mirrored.topic_of, mirrored.relevance) == (found.topic_of, found.relevance)
+    for mine, theirs in zip(found.mentions, mirrored.mentions, strict=True):
+        assert {7_000 - id_: messages for id_, messages in theirs.items()} == mine
 
 
-def test_no_sessions_have_no_topics() -> None:
-    assert clusters_of([]).terms == []
-    nothing = Counted(np.empty(0, np.int64), np.empty(0, np.int64))
-    assert clusters_of([nothing]).memberships == []
+def test_similar_segments_without_concepts_are_no_topic() -> None:
+    unit = np.eye(2)
+    found = clusters_of([segment(unit[0], []), segment(unit[0], []), segment(unit[1], [1]), segment(unit[1], [])])
+    assert found.topic_of == [-1, -1, 0, 0]
+    assert clusters_of([]).topic_of == []
+
+
+def best_segments(units: np.ndarray) -> float:
+    """Return the greatest value of any segmentation, by trying all of them."""
+    values = []
+    for cuts in product((False, True), repeat=len(units) - 1):
+        begins = [0, *(index for index, cut in enumerate(cuts, 1) if cut)]
+        parts = [units[begin:end] for begin, end in zip(begins, [*begins[1:], len(units)], strict=True)]
+        values.append(sum(float(np.linalg.norm(part.sum(axis=0))) - SEGMENT_COST for part in parts))
+    return max(values)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_segments_have_the_greatest_coherence_less_their_costs(seed: int) -> None:
+    units = np.random.default_rng(seed).normal(size=(9, 3))
+    units /= np.linalg.norm(units, axis=1, keepdims=True)
+    found = segments_of([Turn(index, False, 100, 0, unit.astype(np.float32), ()) for index, unit in enumerate(units)])
+    assert [one.first for one in found[1:]] == [one.last + 1 for one in found[:-1]]
+    value = sum(float(np.linalg.norm(units[one.first : one.last + 1].sum(axis=0))) - SEGMENT_COST for one in found)
+    assert value == pytest.approx(best_segments(units), abs=0.01)
+
+
+def test_a_session_without_vectors_is_split_by_length_only() -> None:
+    found = segments_of([Turn(index, False, 100, index, None, (1,)) for index in range(LONGEST + 1)])
+    assert sum(one.messages for one in found) == LONGEST + 1
+    assert len(found) == 2

@@ -140,6 +140,18 @@ def test_entities_of_earlier_releases_become_concepts(tmp_path: Path):
         assert services.concepts.details(Scope("ann"), "tea drinker").concept.kind == "role"
 
 
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version >= 7])
+def test_migrated_topics_continue(version: int, tmp_path: Path):
+    settings = Settings(data_dir=tmp_path)
+    shutil.copyfile(DATABASES / f"v{version}.db", settings.database_path)
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        graph = KnowledgeServices.open(engine)
+        graph.indexer.catch_up()
+        [topic], _ = graph.topics.page(Scope("ann"))
+        assert (topic.topic.id, topic.topic.sessions) == (1, 1)
+        assert topic.summary is not None
+
+
 @pytest.mark.parametrize("version", WITH_CONVERSATIONS)
 def test_migrated_messages_are_scored_like_new_ones(version: int, tmp_path: Path):
     """Except for vectors: version 3 embedded more of long answers than their start."""

@@ -466,7 +466,7 @@ export interface paths {
         };
         /**
          * List topics
-         * @description List the topics of an agent's sessions; messages of the last half minute may be missing.
+         * @description List the topics of an agent; messages of the last half minute may be missing.
          */
         get: operations["list_topics"];
         put?: never;
@@ -7869,20 +7869,21 @@ export interface components {
             name: string;
             /** @description `caller`; null if no caller set a name or summary. */
             named_by: string | null;
+            /** @description The summary that a caller set, else the three sentences of its messages that cover it best. */
             summary: string | null;
             /** @description The most characteristic concepts first. */
             terms: components["schemas"]["TopicTerm"][];
-            /** @description The number of sessions that belong to it. */
+            /** @description The number of sessions with messages of it. */
             sessions: number;
-            /** @description The number of messages in these sessions. */
+            /** @description The number of its messages. */
             messages: number;
-            /** @description The start of its first session. */
+            /** @description The time of its first message. */
             first_at: string;
-            /** @description The time of the latest message. */
+            /** @description The time of its latest message. */
             last_at: string;
-            /** @description Sessions that belong to it, most similar first, then other similar ones; at most 100. */
+            /** @description Sessions with messages of it: those whose primary topic it is, then others; at most 100. */
             in_sessions: components["schemas"]["TopicSession"][];
-            /** @description The 10 most relevant messages of its sessions. */
+            /** @description Its 10 most relevant messages. */
             in_messages: components["schemas"]["TopicMessage"][];
         };
         TopicMessage: {
@@ -7901,23 +7902,24 @@ export interface components {
             offset: number;
             limit: number;
         };
-        /** @description The subject of one or more sessions. */
+        /** @description A subject of one or more sessions. */
         TopicRecord: {
             id: number;
             /** @description The name that a caller set, else the names of its most characteristic concepts. */
             name: string;
             /** @description `caller`; null if no caller set a name or summary. */
             named_by: string | null;
+            /** @description The summary that a caller set, else the three sentences of its messages that cover it best. */
             summary: string | null;
             /** @description The most characteristic concepts first. */
             terms: components["schemas"]["TopicTerm"][];
-            /** @description The number of sessions that belong to it. */
+            /** @description The number of sessions with messages of it. */
             sessions: number;
-            /** @description The number of messages in these sessions. */
+            /** @description The number of its messages. */
             messages: number;
-            /** @description The start of its first session. */
+            /** @description The time of its first message. */
             first_at: string;
-            /** @description The time of the latest message. */
+            /** @description The time of its latest message. */
             last_at: string;
         };
         TopicSession: {
@@ -7925,8 +7927,9 @@ export interface components {
             title: string | null;
             /** @description The similarity to the topic, 0 to 1. */
             relevance: number;
-            /** @description True if it belongs to this topic, false if it is only similar. */
+            /** @description True if no other topic has more of its messages. */
             primary_topic: boolean;
+            /** @description The number of its messages that belong to the topic. */
             messages: number;
             started_at: string;
             last_message_at: string | null;

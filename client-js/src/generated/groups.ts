@@ -100,7 +100,7 @@ export class Agents extends Group {
     return this.transport.send({ method: "GET", path: "/agents/{agent_name}/topics/{topic_id}", names: { agent_name: agentName, topic_id: topicId }, repeat: "safe" }, options);
   }
 
-  /** List the topics of an agent's sessions; messages of the last half minute may be missing. `GET /agents/{agent_name}/topics`. */
+  /** List the topics of an agent; messages of the last half minute may be missing. `GET /agents/{agent_name}/topics`. */
   topics(agentName: string, input: Input<"list_topics"> = {}, options?: CallOptions): Promise<Output<"list_topics">> {
     return this.transport.send({ method: "GET", path: "/agents/{agent_name}/topics", names: { agent_name: agentName }, input, query: ["offset","limit"], repeat: "safe" }, options);
   }

@@ -270,7 +270,7 @@ class TopicPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRecord:
-    """The subject of one or more sessions."""
+    """A subject of one or more sessions."""
 
     id: int
     name: str

@@ -73,12 +73,6 @@ class Related(NamedTuple):
     confidence: float
 
 
-class SessionTopic(NamedTuple):
-    session_row: int
-    topic_id: int
-    is_primary: bool
-
-
 def said(connection: Connection, namespace_id: int) -> Iterator[Said]:
     """Yield the places of all messages, session by session."""
     return readable(
@@ -204,25 +198,15 @@ def claimed_relations(connection: Connection, namespace_id: int) -> Iterator[Rel
     return (related for _, related in rows)
 
 
-def session_topics(connection: Connection, namespace_id: int) -> Iterator[SessionTopic]:
-    return select(
-        connection,
-        SessionTopic,
-        "SELECT t.session_id, t.topic_id, t.is_primary FROM sessions s "
-        "CROSS JOIN session_topics t ON t.session_id = s.id WHERE s.namespace_id = ? ORDER BY s.id, t.topic_id",
-        (namespace_id,),
-    )
-
-
 def discussed(connection: Connection, namespace_id: int) -> Iterator[tuple[int, int, float]]:
-    """Yield the messages that mention concepts of their session's topic, with the share of the topic's weight."""
+    """Yield the messages that mention concepts of their topic, with the share of the topic's weight."""
     rows = select(
         connection,
         tuple[int, int, float],
         "SELECT m.id, t.topic_id, sum(w.weight) / "
         "(SELECT sum(a.weight) FROM topic_concepts a WHERE a.topic_id = t.topic_id) "
-        "FROM sessions s CROSS JOIN session_topics t ON t.session_id = s.id AND t.is_primary = 1 "
-        "CROSS JOIN messages m ON m.session_id = s.id "
+        "FROM sessions s CROSS JOIN topic_segments t ON t.session_id = s.id CROSS JOIN messages m "
+        "ON m.session_id = s.id AND m.position BETWEEN t.first_position AND t.last_position "
         "CROSS JOIN mentions n ON n.kind = 'message' AND n.owner_id = m.id "
         "JOIN topic_concepts w ON w.topic_id = t.topic_id AND w.concept_id = n.concept_id "
         "WHERE s.namespace_id = ? GROUP BY s.id, t.topic_id, m.id",

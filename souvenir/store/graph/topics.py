@@ -1,7 +1,8 @@
-"""Topics: their sessions, their characteristic concepts, and the queue of sessions to assign again.
+"""Topics: segments of sessions, their characteristic concepts and sentences, and the queue of sessions to assign again.
 
-A topic holds each of its sessions once: primary ones (`is_primary`) and related ones. A topic without a primary session
-is deleted. Each function takes a connection inside a transaction.
+A segment is a run of messages of a session, and belongs to one topic; a topic without a segment is deleted. The primary
+topic of a session is the one with most of its messages. Sentences are places in messages, not texts, so that a topic
+never holds what was deleted or edited. Each function takes a connection inside a transaction.
 """
 
 from __future__ import annotations
@@ -12,12 +13,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from souvenir.core.labels import SENSITIVE_TOPICS
 from souvenir.core.timestamps import to_us
+from souvenir.core.types import MessageRole
 from souvenir.store.graph import mentions
 from souvenir.store.rows import first, ids_parameter, only, readable, select
 from souvenir.store.sql import Connection
+from souvenir.store.vectors import MODEL
 
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
+
+_VECTOR = (
+    "(SELECT v.vector FROM passages p JOIN vectors v ON v.passage_id = p.id "
+    f"AND v.model_id = (SELECT value FROM meta WHERE key = '{MODEL}') "
+    "WHERE p.kind = 'message' AND p.owner_id = m.id AND p.ordinal = 0)"
+)
+
+_FLAGGED = f"iif(json_valid(m.metadata), json_extract(m.metadata, '$.{SENSITIVE_TOPICS}'), NULL) IS NOT NULL"
 
 _OF_NAMESPACE = "topic_id IN (SELECT id FROM topics WHERE namespace_id = ?)"
 
@@ -25,29 +37,50 @@ SESSIONS_AT_ONCE = 200
 """Sessions whose mentions are read with one statement."""
 
 
-class SessionRelevance(NamedTuple):
-    """The relevance of a session to a topic, 0 to 1, and whether the topic is its primary one."""
+class SegmentPlace(NamedTuple):
+    """Where a segment begins: a session and the position of a message."""
 
+    session_id: int
+    first: int
+
+
+class TopicSegment(NamedTuple):
+    """The position of the last message, and what is shown of a segment.
+
+    :param relevance: Its similarity to the topic, 0 to 1.
+    """
+
+    last: int
+    messages: int
+    first_at_us: int
+    last_at_us: int
     relevance: float
-    is_primary: bool
+
+
+class Sentence(NamedTuple):
+    """A part of a message's text, by characters."""
+
+    message_id: int
+    start: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
 class TopicContents:
-    """A topic: its primary and related sessions by id, and the weights of characteristic concepts by id."""
+    """A topic: its segments, and the weights of characteristic concepts by id."""
 
-    sessions: Mapping[int, SessionRelevance]
+    segments: Mapping[SegmentPlace, TopicSegment]
     terms: Mapping[int, float]
 
     @property
-    def own(self) -> frozenset[int]:
-        """The sessions whose primary topic it is."""
-        return frozenset(id_ for id_, about in self.sessions.items() if about.is_primary)
+    def extent(self) -> frozenset[tuple[SegmentPlace, int]]:
+        """The places of its segments, with the positions of their last messages."""
+        return frozenset((place, segment.last) for place, segment in self.segments.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """:param name: The stated name, if any. :param sessions: Primary sessions; `messages` are theirs."""
+    """:param name: The stated name, if any; `summary` likewise. :param sessions: Those with a segment of it."""
 
     id: int
     name: str | None
@@ -62,11 +95,16 @@ class Topic:
 
 
 class AssignedSession(NamedTuple):
-    """A session of a topic, by its public name."""
+    """A session of a topic, by its public name.
+
+    :param messages: How many of its messages belong to the topic.
+    :param is_primary: Whether no other topic has more of them.
+    """
 
     name: str
     title: str | None
-    about: SessionRelevance
+    relevance: float
+    is_primary: bool
     messages: int
     started_at: datetime
     last_message_at: datetime | None
@@ -77,6 +115,15 @@ class DiscussingMessage(NamedTuple):
 
     message_id: int
     relevance: float
+
+
+class TopicMessage(NamedTuple):
+    """A message of a topic that may be quoted in its summary."""
+
+    id: int
+    role: MessageRole
+    content: str
+    vector: bytes | None
 
 
 # --- the queue of sessions to assign -------------------------------------------------------------------------------
@@ -112,22 +159,79 @@ def session_ids(connection: Connection, namespace_id: int) -> list[int]:
     return list(select(connection, int, "SELECT id FROM sessions WHERE namespace_id = ? ORDER BY id", (namespace_id,)))
 
 
-def mentioned_in(connection: Connection, session_ids: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Yield the concept ids mentioned in each session, one per mention, separated by commas.
+class Said(NamedTuple):
+    """What the topics of a message depend on. :param concepts: The ids of those it mentions, separated by commas."""
+
+    session_id: int
+    position: int
+    is_answer: bool
+    size_bytes: int
+    at_us: int
+    vector: bytes | None
+    concepts: str | None
+
+
+def said_in(connection: Connection, session_ids: Sequence[int]) -> Iterator[Said]:
+    """Yield the messages of these sessions, in the order of the sessions and of their messages.
 
     Dates and quantities are excluded, since they do not characterise a subject.
     """
     for begin in range(0, len(session_ids), SESSIONS_AT_ONCE):
-        rows = select(
+        yield from select(
             connection,
-            tuple[int, str],
-            "SELECT m.session_id, group_concat(CAST(n.concept_id AS TEXT) ORDER BY m.id, n.concept_id) "
-            "FROM messages m CROSS JOIN mentions n "
-            "ON n.kind = 'message' AND n.owner_id = m.id AND n.concept_kind NOT IN ('date', 'quantity') "
-            f"WHERE m.session_id {_CHOSEN} GROUP BY m.session_id",
+            Said,
+            "SELECT m.session_id, m.position, CASE WHEN m.role = 'user' THEN 0 ELSE 1 END, octet_length(m.content), "
+            f"m.created_at, {_VECTOR}, "
+            "(SELECT group_concat(CAST(n.concept_id AS TEXT) ORDER BY n.concept_id) FROM mentions n "
+            "WHERE n.kind = 'message' AND n.owner_id = m.id AND n.concept_kind NOT IN ('date', 'quantity')) "
+            f"FROM messages m WHERE m.session_id {_CHOSEN} ORDER BY m.session_id, m.position",
             (ids_parameter(session_ids[begin : begin + SESSIONS_AT_ONCE]),),
         )
-        yield from rows
+
+
+def concept_vectors(connection: Connection, concept_ids: Iterable[int]) -> dict[int, bytes]:
+    """Return the vectors by the current model."""
+    return dict(
+        select(
+            connection,
+            tuple[int, bytes],
+            "SELECT p.owner_id, v.vector FROM passages p JOIN vectors v ON v.passage_id = p.id AND v.model_id = "
+            f"(SELECT value FROM meta WHERE key = '{MODEL}') WHERE p.kind = 'concept' AND p.owner_id {_CHOSEN}",
+            (ids_parameter(concept_ids),),
+        )
+    )
+
+
+def messages_of(connection: Connection, places: Iterable[tuple[int, int, int]]) -> list[TopicMessage]:
+    """Return the messages between two positions of sessions, without those flagged with a sensitive topic."""
+    found: list[TopicMessage] = []
+    for place in places:
+        found += readable(
+            connection,
+            TopicMessage,
+            f"SELECT m.id, m.role, m.content, {_VECTOR} FROM messages m WHERE m.session_id = ? "
+            f"AND m.position BETWEEN ? AND ? AND NOT ({_FLAGGED}) ORDER BY m.position",
+            place,
+            table="messages",
+        )
+    return found
+
+
+def forms(
+    connection: Connection, message_ids: Iterable[int], concept_ids: Iterable[int]
+) -> dict[int, list[tuple[int, str]]]:
+    """Return, by message, which of these concepts it mentions, and in which form."""
+    rows = select(
+        connection,
+        tuple[int, int, str],
+        "SELECT owner_id, concept_id, form FROM mentions "
+        f"WHERE kind = 'message' AND owner_id {_CHOSEN} AND concept_id {_CHOSEN} ORDER BY owner_id, concept_id",
+        (ids_parameter(message_ids), ids_parameter(concept_ids)),
+    )
+    found: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
+    for message_id, concept_id, form in rows:
+        found[message_id].append((concept_id, form))
+    return found
 
 
 def after_session_deletion(connection: Connection, namespace_id: int) -> None:
@@ -140,15 +244,16 @@ def after_session_deletion(connection: Connection, namespace_id: int) -> None:
 
 
 def stored(connection: Connection, namespace_id: int) -> dict[int, TopicContents]:
-    sessions: defaultdict[int, dict[int, SessionRelevance]] = defaultdict(dict)
+    segments: defaultdict[int, dict[SegmentPlace, TopicSegment]] = defaultdict(dict)
     rows = select(
         connection,
-        tuple[int, int, SessionRelevance],
-        f"SELECT topic_id, session_id, relevance, is_primary FROM session_topics WHERE {_OF_NAMESPACE}",
+        tuple[int, SegmentPlace, TopicSegment],
+        "SELECT topic_id, session_id, first_position, last_position, messages, first_at, last_at, relevance "
+        f"FROM topic_segments WHERE {_OF_NAMESPACE}",
         (namespace_id,),
     )
-    for topic, session, about in rows:
-        sessions[topic][session] = about
+    for topic, place, segment in rows:
+        segments[topic][place] = segment
     terms: defaultdict[int, dict[int, float]] = defaultdict(dict)
     weights = select(
         connection,
@@ -159,7 +264,7 @@ def stored(connection: Connection, namespace_id: int) -> dict[int, TopicContents
     for topic, concept, weight in weights:
         terms[topic][concept] = weight
     ids = select(connection, int, "SELECT id FROM topics WHERE namespace_id = ?", (namespace_id,))
-    return {topic: TopicContents(sessions[topic], terms[topic]) for topic in ids}
+    return {topic: TopicContents(segments[topic], terms[topic]) for topic in ids}
 
 
 def named_ids(connection: Connection, namespace_id: int) -> set[int]:
@@ -182,7 +287,7 @@ def insert(connection: Connection, namespace_id: int, now: datetime) -> int:
 def remove_empty(connection: Connection, namespace_id: int) -> None:
     connection.execute(
         "DELETE FROM topics WHERE namespace_id = ? AND NOT EXISTS "
-        "(SELECT 1 FROM session_topics s WHERE s.topic_id = topics.id AND s.is_primary = 1)",
+        "(SELECT 1 FROM topic_segments s WHERE s.topic_id = topics.id)",
         (namespace_id,),
     )
 
@@ -191,15 +296,21 @@ def remove(connection: Connection, ids: Iterable[int]) -> None:
     connection.execute(f"DELETE FROM topics WHERE id {_CHOSEN}", (ids_parameter(ids),))
 
 
+def remove_segments(connection: Connection, places: Iterable[SegmentPlace]) -> None:
+    query = "DELETE FROM topic_segments WHERE session_id = ? AND first_position = ?"
+    connection.executemany(query, list(places))
+
+
 def change(connection: Connection, topic_id: int, before: TopicContents, after: TopicContents, now: datetime) -> None:
-    """Write the differences; sessions and concepts that were deleted meanwhile are skipped."""
-    gone = [(topic_id, id_) for id_ in before.sessions.keys() - after.sessions.keys()]
-    connection.executemany("DELETE FROM session_topics WHERE topic_id = ? AND session_id = ?", gone)
+    """Write the differences, without removed segments; sessions and concepts deleted meanwhile are skipped."""
+    new = [place for place, segment in after.segments.items() if before.segments.get(place) != segment]
     connection.executemany(
-        "INSERT INTO session_topics (session_id, topic_id, relevance, is_primary) SELECT id, ?, ?, ? FROM sessions "
-        "WHERE id = ? ON CONFLICT (session_id, topic_id) "
-        "DO UPDATE SET relevance = excluded.relevance, is_primary = excluded.is_primary",
-        [(topic_id, *about, id_) for id_, about in after.sessions.items() if before.sessions.get(id_) != about],
+        "INSERT INTO topic_segments (session_id, first_position, last_position, topic_id, messages, first_at, last_at, "
+        "relevance) SELECT id, ?, ?, ?, ?, ?, ?, ? FROM sessions WHERE id = ? ON CONFLICT (session_id, first_position) "
+        "DO UPDATE SET last_position = excluded.last_position, topic_id = excluded.topic_id, "
+        "messages = excluded.messages, first_at = excluded.first_at, last_at = excluded.last_at, "
+        "relevance = excluded.relevance",
+        [(one.first, after.segments[one].last, topic_id, *after.segments[one][1:], one.session_id) for one in new],
     )
     unsaid = [(topic_id, id_) for id_ in before.terms.keys() - after.terms.keys()]
     connection.executemany("DELETE FROM topic_concepts WHERE topic_id = ? AND concept_id = ?", unsaid)
@@ -208,29 +319,31 @@ def change(connection: Connection, topic_id: int, before: TopicContents, after: 
         "ON CONFLICT (topic_id, concept_id) DO UPDATE SET weight = excluded.weight",
         [(topic_id, weight, id_) for id_, weight in after.terms.items() if before.terms.get(id_) != weight],
     )
-    if before.own != after.own:
+    if before.extent != after.extent:
         connection.execute("UPDATE topics SET updated_at = ? WHERE id = ?", (to_us(now), topic_id))
 
 
 # --- topics as shown to callers ------------------------------------------------------------------------------------
 
 _SELECT = (
-    "SELECT t.id, t.name, t.summary, t.named_by, count(*), "
-    "sum((SELECT count(*) FROM messages WHERE session_id = s.id)), "
-    "min(s.started_at), max(coalesce(s.last_message_at, s.started_at)), t.created_at, t.updated_at FROM topics t "
-    "JOIN session_topics o ON o.topic_id = t.id AND o.is_primary = 1 JOIN sessions s ON s.id = o.session_id"
+    "SELECT t.id, t.name, t.summary, t.named_by, count(DISTINCT o.session_id), sum(o.messages), min(o.first_at), "
+    "max(o.last_at), t.created_at, t.updated_at FROM topics t JOIN topic_segments o ON o.topic_id = t.id"
 )
+
+_OF_SESSIONS = (
+    "SELECT session_id, topic_id, sum(messages) AS messages, max(relevance) AS relevance, CASE WHEN row_number() OVER "
+    "(PARTITION BY session_id ORDER BY sum(messages) DESC, min(first_position)) = 1 THEN 1 ELSE 0 END AS is_primary "
+    "FROM topic_segments WHERE session_id IN ({}) GROUP BY session_id, topic_id"
+)
+"""The topics of chosen sessions."""
 
 
 def page(connection: Connection, namespace_id: int, *, offset: int, limit: int) -> tuple[list[Topic], int]:
-    """Return topics with the most sessions first, ties by their last message; and the total."""
+    """Return topics of the most sessions first, ties by their last message; and the total."""
     rows = readable(
         connection,
         Topic,
-        f"{_SELECT} WHERE t.id IN (SELECT t.id FROM topics t JOIN session_topics o ON o.topic_id = t.id "
-        "AND o.is_primary = 1 JOIN sessions s ON s.id = o.session_id WHERE t.namespace_id = ? GROUP BY t.id "
-        "ORDER BY count(*) DESC, max(coalesce(s.last_message_at, s.started_at)) DESC, t.id LIMIT ? OFFSET ?) "
-        "GROUP BY t.id ORDER BY 5 DESC, 8 DESC, t.id",
+        f"{_SELECT} WHERE t.namespace_id = ? GROUP BY t.id ORDER BY 5 DESC, 8 DESC, t.id LIMIT ? OFFSET ?",
         (namespace_id, limit, offset),
         table="topics",
     )
@@ -259,35 +372,56 @@ def terms(connection: Connection, topic_ids: Iterable[int]) -> dict[int, list[tu
     return found
 
 
+def summaries(connection: Connection, topic_ids: Iterable[int]) -> dict[int, str]:
+    """Return the sentences of each topic that has some, as one text, without those flagged since."""
+    rows = select(
+        connection,
+        tuple[int, str],
+        "SELECT s.topic_id, substr(m.content, CAST(s.start + 1 AS INTEGER), CAST(s.length AS INTEGER)) "
+        "FROM topic_sentences s JOIN messages m ON m.id = s.message_id "
+        f"WHERE s.topic_id {_CHOSEN} AND NOT ({_FLAGGED}) ORDER BY s.topic_id, s.ordinal",
+        (ids_parameter(topic_ids),),
+    )
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for topic, sentence in rows:
+        found[topic].append(" ".join(sentence.split()))
+    return {topic: " ".join(sentences) for topic, sentences in found.items()}
+
+
+def put_sentences(connection: Connection, topic_id: int, sentences: Sequence[Sentence]) -> None:
+    """Replace the sentences of a topic; messages that were deleted meanwhile are skipped."""
+    connection.execute("DELETE FROM topic_sentences WHERE topic_id = ?", (topic_id,))
+    connection.executemany(
+        "INSERT INTO topic_sentences (topic_id, ordinal, message_id, start, length) "
+        "SELECT ?, ?, id, ?, ? FROM messages WHERE id = ?",
+        [(topic_id, ordinal, one.start, one.length, one.message_id) for ordinal, one in enumerate(sentences)],
+    )
+
+
 def sessions(connection: Connection, topic_id: int, *, limit: int) -> list[AssignedSession]:
-    """Return primary sessions, then related ones; most relevant first."""
+    """Return the sessions whose primary topic it is, then others; most relevant first."""
+    of_topic = _OF_SESSIONS.format("SELECT session_id FROM topic_segments WHERE topic_id = ?")
     rows = readable(
         connection,
         tuple[int, AssignedSession],
-        "SELECT s.id, s.name, s.title, o.relevance, o.is_primary, "
-        "(SELECT count(*) FROM messages WHERE session_id = s.id), s.started_at, s.last_message_at "
-        "FROM session_topics o JOIN sessions s ON s.id = o.session_id "
+        "SELECT s.id, s.name, s.title, o.relevance, o.is_primary, o.messages, s.started_at, s.last_message_at "
+        f"FROM ({of_topic}) o JOIN sessions s ON s.id = o.session_id "
         "WHERE o.topic_id = ? ORDER BY o.is_primary DESC, o.relevance DESC, s.started_at DESC LIMIT ?",
-        (topic_id, limit),
+        (topic_id, topic_id, limit),
         table="sessions",
     )
     return [session for _, session in rows]
 
 
-def primary_topics(connection: Connection, session_ids: Iterable[int]) -> dict[int, int]:
-    """Return the primary topic of each of these sessions that has one."""
-    return dict(
-        select(
-            connection,
-            tuple[int, int],
-            f"SELECT session_id, topic_id FROM session_topics WHERE is_primary = 1 AND session_id {_CHOSEN}",
-            (ids_parameter(session_ids),),
-        )
-    )
+def of_sessions(connection: Connection, namespace_id: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield the sessions of a namespace with their topics, and whether it is the primary one."""
+    every = _OF_SESSIONS.format("SELECT id FROM sessions WHERE namespace_id = ?")
+    query = f"SELECT session_id, topic_id, is_primary FROM ({every}) o ORDER BY session_id, topic_id"
+    return select(connection, tuple[int, int, bool], query, (namespace_id,))
 
 
 def discussing(connection: Connection, topic_id: int, *, looked_at: int, limit: int) -> list[DiscussingMessage]:
-    """Return the messages of its sessions that mention most of its characteristic concepts, ties newest first.
+    """Return the messages of its segments that mention most of its characteristic concepts, ties newest first.
 
     :param looked_at: The number of latest messages to consider for each concept.
     """
@@ -299,8 +433,9 @@ def discussing(connection: Connection, topic_id: int, *, looked_at: int, limit: 
             connection,
             int,
             "SELECT n.owner_id FROM (SELECT owner_id FROM mentions WHERE concept_id = ? AND kind = 'message' "
-            "ORDER BY at DESC, owner_id DESC LIMIT ?) n JOIN messages m ON m.id = n.owner_id JOIN session_topics o "
-            "ON o.session_id = m.session_id AND o.topic_id = ? AND o.is_primary = 1",
+            "ORDER BY at DESC, owner_id DESC LIMIT ?) n JOIN messages m ON m.id = n.owner_id JOIN topic_segments o "
+            "ON o.session_id = m.session_id AND m.position BETWEEN o.first_position AND o.last_position "
+            "AND o.topic_id = ?",
             (concept, looked_at, topic_id),
         )
         for message in rows:

@@ -9,18 +9,22 @@ from threading import Event, Thread
 
 import pytest
 
+from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import BackupDamaged, EmbeddingUnavailable, Overloaded, ServiceClosing
 from souvenir.core.settings import EmbedProvider, Settings
-from souvenir.core.types import FloatVector, MemoryDraft, MemoryPatch, Scope, SearchQuery
+from souvenir.core.types import FloatVector, MemoryDraft, MemoryPatch, MessageRole, Scope, SearchQuery
 from souvenir.index.index_key import IndexKey
 from souvenir.index.registry import IndexRegistry
 from souvenir.jobs import worker
 from souvenir.jobs.worker import Jobs
+from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories import reembedding as reembedding
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import Reembedding
 from souvenir.models.embedding.specs import ModelSpec
+from souvenir.store import meta
 from souvenir.store.admin.jobs import REEMBED, JobStatus
+from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.namespace_view import NamespaceView
 from souvenir.store.sql import Connection
 from souvenir.store.sqlite import database
@@ -80,6 +84,22 @@ def test_reembedding_back_restores_the_first_results(engine: MemoryEngine, reemb
     assert reembed(FAKE).status is JobStatus.COMPLETED
     engine.delete(DEFAULT, 31)
     assert answers(engine) == before
+    assert list(engine.check()) == []
+
+
+def test_topics_follow_the_vectors_of_the_new_model(engine: MemoryEngine, reembed: Reembed):
+    graph = KnowledgeServices.open(engine)
+    # Many words, so that texts are similar in other ways in the 96 dimensions of the new model.
+    texts = [f"Ann plays the violin in Lisbon {' '.join(f'w{n * 20 + k}' for k in range(20))}" for n in range(9)]
+    drafts = [MessageDraft(MessageRole.USER, text, session_id=f"s{n % 3}") for n, text in enumerate(texts)]
+    Conversations(engine).add(Scope("ann"), drafts)
+    graph.indexer.catch_up()
+    assert list(engine.check()) == []
+    assert reembed(OTHER).status is JobStatus.COMPLETED
+    assert list(engine.check()) == []
+    graph.indexer.catch_up()
+    with engine.namespace(Scope()) as (connection, _):
+        assert meta.get(connection, "graph_model") == "other@1"
     assert list(engine.check()) == []
 
 

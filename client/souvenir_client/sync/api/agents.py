@@ -297,7 +297,7 @@ class AgentsOperations:
     def topics(
         self, agent_name: str, *, offset: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT
     ) -> TopicPage:
-        """List the topics of an agent's sessions; messages of the last half minute may be missing.
+        """List the topics of an agent; messages of the last half minute may be missing.
 
         `GET /agents/{agent_name}/topics`.
         """

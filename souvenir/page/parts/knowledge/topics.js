@@ -15,7 +15,7 @@ export function Topics({ agent }) {
   /** @type {Schemas["TopicPage"] | null} */
   const answer = asked.answer;
   return html`<${RequestState} ...${asked} />
-    ${answer && !answer.total && html`<p>No topic yet. Conversations about the same things become a topic.</p>`}
+    ${answer && !answer.total && html`<p>No topic yet. Messages about the same things become a topic.</p>`}
     ${
       answer &&
       answer.total > 0 &&
@@ -48,7 +48,7 @@ export function Topic({ agent, id }) {
     )}
     <h2>Sessions</h2>
     <ul>${topic.in_sessions.map(
-      (each) => html`<li key=${each.session_id}><a href=${address("agents", { ...conversation, session: each.session_id })}><bdi>${each.title ?? each.session_id}</bdi></a> <span class="faint">${counted(each.messages, "message", "messages")}${each.primary_topic ? "" : " · only similar"}</span></li>`,
+      (each) => html`<li key=${each.session_id}><a href=${address("agents", { ...conversation, session: each.session_id })}><bdi>${each.title ?? each.session_id}</bdi></a> <span class="faint">${counted(each.messages, "message", "messages")}${each.primary_topic ? "" : " · mostly about another topic"}</span></li>`,
     )}</ul>
   </section>`;
 }

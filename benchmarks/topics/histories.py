@@ -1,0 +1,80 @@
+"""The labelled histories: messages with their subjects, of `benchmarks/labels/topics`."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.retrieval.data_sets import entries
+from souvenir.core.types import MessageRole
+from souvenir.store.messages.messages import MessageDraft
+
+LABELS = Path(__file__).resolve().parent.parent / "labels" / "topics"
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A message. :param subject: None if it is not labelled, or not part of this measurement."""
+
+    draft: MessageDraft
+    subject: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The messages of one agent."""
+
+    kind: str
+    name: str
+    messages: Sequence[Labelled]
+
+
+def histories(data: Path | None, *, aside: bool) -> Iterator[History]:
+    """Yield the histories for development, or those set aside.
+
+    :param data: The folder of `locomo_turns`; without it, LoCoMo is left out.
+    """
+    for kind in ("short_sessions", "long_sessions"):
+        of_history: defaultdict[str, list[Labelled]] = defaultdict(list)
+        for line in _lines(kind):
+            if bool(line.get("aside")) is aside:
+                draft = MessageDraft(
+                    MessageRole(line["role"]),
+                    line["text"],
+                    session_id=line["session"],
+                    created_at=datetime.fromisoformat(line["time"]),
+                )
+                of_history[line["history"]].append(Labelled(draft, line["subject"]))
+        for name, messages in of_history.items():
+            yield History(kind, name, messages)
+    if data is not None:
+        yield from _locomo(data, aside=aside)
+
+
+def _locomo(data: Path, *, aside: bool) -> Iterator[History]:
+    """Whole conversations, of which some sessions are labelled."""
+    subjects = {line["id"]: line["subject"] for line in _lines("locomo_subjects") if bool(line.get("aside")) is aside}
+    conversations: defaultdict[str, list[Labelled]] = defaultdict(list)
+    for entry in entries(data / "locomo_turns" / "docs.jsonl"):
+        meta, text = entry["meta"], entry["text"].split(": ", 1)[-1]
+        draft = MessageDraft(
+            MessageRole.USER,
+            text,
+            session_id=meta["session"],
+            speaker=meta["speaker"],
+            created_at=datetime.fromisoformat(meta["time"]).replace(tzinfo=UTC),
+        )
+        conversations[meta["scope"]].append(Labelled(draft, subjects.get(entry["id"])))
+    for name, messages in conversations.items():
+        if any(one.subject for one in messages):
+            yield History("locomo", name, messages)
+
+
+def _lines(name: str) -> Iterator[dict[str, Any]]:
+    with (LABELS / f"{name}.jsonl").open(encoding="utf-8") as file:
+        yield from map(json.loads, file)

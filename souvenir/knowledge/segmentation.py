@@ -1,0 +1,160 @@
+"""Split a session into segments: runs of messages on one subject (in the manner of TextTiling, Hearst 1997).
+
+A pure function of the session's messages, so that a segment changes only with its session. The messages are grouped
+into units (an answer belongs to the question, a short message to its neighbour); the segmentation with the highest sum
+of the segments' coherence, less a cost for each segment, is found by dynamic programming (Utiyama and Isahara 2001).
+The coherence of a segment is the length of the sum of its units' vectors. Vectors are rounded to integers, whose sums
+depend on no order, so that every machine finds the same segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+UNIT = 1_024
+"""Vectors are scaled by this and rounded."""
+
+SEGMENT_COST = 0.45
+"""Coherence that one more segment must add; measured by `make bench-topics`."""
+
+LONGEST = 60
+"""Maximum units of a segment, so that time grows linearly with the session; clustering joins longer runs again."""
+
+SHORT_BYTES = 50
+"""A shorter message has no subject of its own and belongs to its neighbour. (50 bytes are 17 letters of Chinese.)"""
+
+FULL_BYTES = 80
+"""The weight of a message grows with its length up to this one ..."""
+
+LEAST_WEIGHT = 4
+"""... from this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message of a session.
+
+    :param is_answer: Not from a user. :param vector: None if it is not embedded. :param concept_ids: Those it mentions.
+    """
+
+    position: int
+    is_answer: bool
+    size_bytes: int
+    at_us: int
+    vector: NDArray[np.float32] | None
+    concept_ids: tuple[int, ...]
+
+    @property
+    def weight(self) -> int:
+        return LEAST_WEIGHT + min(self.size_bytes, FULL_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A run of messages.
+
+    :param first: The position of its first message; `last` of its last one.
+    :param mean: The weighted mean of the vectors times `UNIT`, rounded; empty without vectors.
+    :param concept_ids: Ascending. :param mentions: How many of its messages mention each of them.
+    """
+
+    first: int
+    last: int
+    messages: int
+    first_at_us: int
+    last_at_us: int
+    weight: int
+    mean: NDArray[np.int16]
+    concept_ids: Ints
+    mentions: Ints
+
+
+def segments_of(turns: Sequence[Turn]) -> list[Segment]:
+    """Return the segments of a session, in order.
+
+    :param turns: By position; at least one.
+    """
+    units = _unit_begins(turns)
+    weights, vectors = _vectors(turns)
+    begins = units[_segment_begins(unit_vectors(_means(weights, vectors, units)))]
+    means = np.rint(_means(weights, vectors, begins)).astype(np.int16)
+    ends = [*begins[1:].tolist(), len(turns)]
+    return [_segment(turns[begin:end], mean) for begin, end, mean in zip(begins.tolist(), ends, means, strict=True)]
+
+
+def unit_vectors(vectors: Floats) -> Floats:
+    """Return vectors of the length `UNIT` with integer components; zeros stay zeros."""
+    scaled = np.rint(UNIT * vectors)
+    lengths = np.sqrt((scaled * scaled).sum(axis=1, keepdims=True))
+    units: Floats = np.rint(UNIT * scaled / np.maximum(lengths, 1.0))
+    return units
+
+
+def _unit_begins(turns: Sequence[Turn]) -> Ints:
+    begins: list[int] = []
+    size_bytes = 0
+    for index, turn in enumerate(turns):
+        if not begins or not (turn.is_answer or min(turn.size_bytes, size_bytes) < SHORT_BYTES):
+            begins.append(index)
+            size_bytes = 0
+        size_bytes += turn.size_bytes
+    return np.array(begins)
+
+
+def _vectors(turns: Sequence[Turn]) -> tuple[Floats, Floats]:
+    """Return the weights of the messages, 0 without a vector, and their vectors times `UNIT`."""
+    dim = max((len(turn.vector) for turn in turns if turn.vector is not None), default=0)
+    weights, vectors = np.zeros((len(turns), 1)), np.zeros((len(turns), dim))
+    for index, turn in enumerate(turns):
+        if turn.vector is not None:
+            weights[index], vectors[index] = turn.weight, turn.vector
+    return weights, np.rint(UNIT * vectors)
+
+
+def _means(weights: Floats, vectors: Floats, begins: Ints) -> Floats:
+    """Return the weighted means of runs of messages, given by their first indexes."""
+    totals = np.add.reduceat(weights, begins)
+    means: Floats = np.add.reduceat(weights * vectors, begins) / np.maximum(totals, 1.0)
+    return means
+
+
+def _segment_begins(units: Floats) -> list[int]:
+    """Return the index of the first unit of each segment.
+
+    :param units: Unit vectors, shape (units, dim).
+    """
+    sums = np.concatenate([np.zeros((1, units.shape[1])), np.cumsum(units, axis=0)])
+    best, begin_of = np.zeros(len(units) + 1), np.zeros(len(units) + 1, np.int64)
+    for end in range(1, len(units) + 1):
+        least = max(0, end - LONGEST)
+        spans = sums[end] - sums[least:end]
+        values = best[least:end] + np.sqrt((spans * spans).sum(axis=1)) - SEGMENT_COST * UNIT
+        begin_of[end] = least + int(np.argmax(values))
+        best[end] = values[begin_of[end] - least]
+    begins = [int(begin_of[-1])]
+    while begins[-1]:
+        begins.append(int(begin_of[begins[-1]]))
+    return begins[::-1]
+
+
+def _segment(turns: Sequence[Turn], mean: NDArray[np.int16]) -> Segment:
+    ids = np.array([id_ for turn in turns for id_ in turn.concept_ids], np.int64)
+    concept_ids, mentions = np.unique(ids, return_counts=True)
+    return Segment(
+        first=turns[0].position,
+        last=turns[-1].position,
+        messages=len(turns),
+        first_at_us=min(turn.at_us for turn in turns),
+        last_at_us=max(turn.at_us for turn in turns),
+        weight=sum(turn.weight for turn in turns if turn.vector is not None),
+        mean=mean,
+        concept_ids=concept_ids,
+        mentions=mentions.astype(np.int64),
+    )

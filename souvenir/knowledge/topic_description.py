@@ -1,0 +1,145 @@
+"""Describe topics: the concepts that characterise and name them, and the sentences that summarise them.
+
+Both are chosen from the texts without a language model, and are stored as references to concepts and messages, so that
+nothing deleted remains in a name or a summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log2, sqrt
+
+import numpy as np
+
+from souvenir.core.text import sentences
+from souvenir.core.types import MessageRole
+from souvenir.knowledge.clustering import Clusters
+from souvenir.knowledge.recognition.extraction import said
+from souvenir.knowledge.segmentation import UNIT, Floats, unit_vectors
+from souvenir.store.graph import concept_similarity
+from souvenir.store.graph import topics as rows
+from souvenir.store.graph.topics import Sentence, TopicContents, TopicMessage
+from souvenir.store.sql import Connection
+
+TERMS_OF_TOPIC = 12
+
+CANDIDATES = 48
+"""Concepts of a topic whose vectors are compared with it: the most frequent ones that few other topics mention."""
+
+TOPICS_AT_ONCE = 100
+"""Topics whose concepts' vectors are held at once."""
+
+LEAST_CLOSENESS = 0.05
+"""Cosine of a concept that is not close to its topic, or has no vector."""
+
+SENTENCES = 3
+
+SEGMENTS_QUOTED = 6
+"""Sentences are chosen from so many segments: those most similar to the topic, the latest of equal ones."""
+
+SENTENCE_CHARS = range(20, 241)
+"""Lengths of sentences that are chosen."""
+
+OF_ASSISTANT, IS_QUESTION = 0.7, 0.4
+"""Factors of sentences that do not come from the user, and of questions."""
+
+WITHOUT_NEWS = 0.1
+"""Value of a sentence that mentions no concept but those of the sentences chosen before, next to theirs."""
+
+
+def terms_of(connection: Connection, clusters: Clusters) -> list[dict[int, float]]:
+    """Return the best concepts of each topic with their weights: 1 for the best one.
+
+    A concept is weighted by its messages in the topic, by how few topics mention it, and by how close its meaning is
+    to that of the topic. Keys break ties, since ids depend on the order of discovery and would differ after a rebuild.
+    """
+    topics, keys = len(clusters.mentions), concept_similarity.keys(connection, clusters.topics_of)
+    found: list[dict[int, float]] = []
+    for begin in range(0, topics, TOPICS_AT_ONCE):
+        some = [_candidates(clusters, topic, keys) for topic in range(begin, min(begin + TOPICS_AT_ONCE, topics))]
+        stored = rows.concept_vectors(connection, {id_ for candidates in some for id_ in candidates})
+        vectors = {id_: _unit(one) for id_, one in stored.items()}
+        for topic, candidates in enumerate(some, begin):
+            weights = {
+                id_: weight * _closeness(vectors.get(id_), clusters.means[topic]) for id_, weight in candidates.items()
+            }
+            best = sorted(weights, key=lambda id_: (-weights[id_], keys[id_]))[:TERMS_OF_TOPIC]
+            found.append({id_: round(weights[id_] / weights[best[0]], 2) for id_ in best})
+    return found
+
+
+def _candidates(clusters: Clusters, topic: int, keys: Mapping[int, str]) -> dict[int, float]:
+    topics = len(clusters.mentions) + 1
+    weights = {
+        id_: sqrt(log2(1 + messages) * log2(topics / clusters.topics_of[id_]))
+        for id_, messages in clusters.mentions[topic].items()
+    }
+    return {id_: weights[id_] for id_ in sorted(weights, key=lambda id_: (-weights[id_], keys[id_]))[:CANDIDATES]}
+
+
+def _unit(stored: bytes) -> Floats:
+    [vector] = unit_vectors(np.frombuffer(stored, np.float32).astype(np.float64)[None])
+    return np.asarray(vector)
+
+
+def _closeness(vector: Floats | None, means: tuple[Floats, Floats]) -> float:
+    """Return the product of the cosines to the mean of the topic and to its centred mean; 1 if it has none."""
+    if not any(mean.any() for mean in means):
+        return 1.0
+    if vector is None:
+        return LEAST_CLOSENESS**2
+    one, other = (max(float(vector @ mean) / UNIT**2, LEAST_CLOSENESS) for mean in means)
+    return one * other
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """:param value: Of a sentence whose concepts are all new and weigh 1."""
+
+    sentence: Sentence
+    value: float
+    concepts: frozenset[int]
+
+
+def sentences_of(connection: Connection, topic: TopicContents, centred: Floats) -> list[Sentence]:
+    """Return the sentences that cover the topic's concepts best, in order: at most one of a message.
+
+    :param centred: The centred mean of the topic.
+    """
+    central = sorted(topic.segments, key=lambda one: (-topic.segments[one].relevance, -topic.segments[one].last_at_us))
+    messages = rows.messages_of(
+        connection, [(*place, topic.segments[place].last) for place in central[:SEGMENTS_QUOTED]]
+    )
+    forms = rows.forms(connection, [one.id for one in messages], topic.terms)
+    left = [candidate for one in messages for candidate in _quotable(one, forms.get(one.id, ()), centred)]
+    chosen: list[Sentence] = []
+    covered: frozenset[int] = frozenset()
+
+    def gain(one: _Candidate) -> float:
+        return one.value * (WITHOUT_NEWS + sum(topic.terms[id_] for id_ in one.concepts - covered))
+
+    while left and len(chosen) < SENTENCES:
+        best = max(left, key=gain)
+        chosen.append(best.sentence)
+        covered |= best.concepts
+        left = [one for one in left if one.sentence.message_id != best.sentence.message_id]
+    return sorted(chosen)
+
+
+def _quotable(message: TopicMessage, forms: Sequence[tuple[int, str]], centred: Floats) -> list[_Candidate]:
+    """Return the sentences of a message, without what `said` removes."""
+    if message.role is MessageRole.SYSTEM:
+        return []
+    vector = None if message.vector is None else _unit(message.vector)
+    value = _closeness(vector, (centred, centred)) * (1.0 if message.role is MessageRole.USER else OF_ASSISTANT)
+    text, found = said(message.content, message.role), []
+    for begin, end in sentences(text):
+        sentence = text[begin:end].strip()
+        start = message.content.find(sentence)
+        if start >= 0 and len(sentence) in SENTENCE_CHARS:
+            folded = sentence.casefold()
+            concepts = frozenset(id_ for id_, form in forms if form.casefold() in folded)
+            worth = value * (IS_QUESTION if sentence.endswith("?") else 1.0)
+            found.append(_Candidate(Sentence(message.id, start, len(sentence)), worth, concepts))
+    return found
