@@ -18,10 +18,12 @@ from souvenir.core.passages import PreparedPassage
 from souvenir.core.types import Scope
 from souvenir.knowledge.concept_similarity import nearest_concepts, store_matches
 from souvenir.knowledge.recognition.extraction import RULES_VERSION, mentions_in
+from souvenir.knowledge.recognition.statements import definitions_and_statements
 from souvenir.knowledge.topic_assignment import TopicAssignment
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import meta
 from souvenir.store.graph import concept_similarity, mention_queue, mentions
+from souvenir.store.graph.mention_queue import Unread
 from souvenir.store.graph.mentions import NotPrepared, Reading
 from souvenir.store.messages import agents
 from souvenir.store.sql import Connection
@@ -127,10 +129,7 @@ class GraphIndexer:
             self._engine.write_rows(lambda connection: [mention_queue.take(connection, one) for one in unreadable])
         try:
             if waiting:
-                readings = [
-                    Reading(one.id, one.kind, one.owner_id, one.at, mentions_in(one.text, one.role)) for one in waiting
-                ]
-                self._store(namespace_id, scope, readings)
+                self._store(namespace_id, scope, [_reading(one) for one in waiting])
             elif unmatched:
                 self._match(namespace_id, scope, unmatched)
             else:
@@ -166,6 +165,12 @@ class GraphIndexer:
                 store_matches(tx.connection, {**{id_: [] for id_ in ids}, **found})
 
         self._engine.write(scope, work)
+
+
+def _reading(one: Unread) -> Reading:
+    found = mentions_in(one.text, one.role)
+    definitions, statements = definitions_and_statements(one.text, one.role, found, one.at)
+    return Reading(one.id, one.kind, one.owner_id, one.at, found, definitions, statements)
 
 
 def _sweep(tx: Transaction, namespace_id: int) -> None:

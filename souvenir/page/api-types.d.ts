@@ -2996,13 +2996,6 @@ export interface components {
             old: number;
             new: number;
         };
-        ChangedNeighbours: {
-            from_month: string | null;
-            gained: components["schemas"]["NeighbourShift"][];
-            lost: components["schemas"]["NeighbourShift"][];
-            stronger: components["schemas"]["NeighbourShift"][];
-            weaker: components["schemas"]["NeighbourShift"][];
-        };
         ChangedTagResponse: {
             changed: number;
         };
@@ -3075,7 +3068,6 @@ export interface components {
         ConceptHistory: {
             concept: components["schemas"]["NamedConcept"];
             months: components["schemas"]["ConceptMonth"][];
-            changed: components["schemas"]["ChangedNeighbours"];
         };
         ConceptMonth: {
             month: string;
@@ -3087,12 +3079,6 @@ export interface components {
             total: number;
             offset: number;
             limit: number;
-        };
-        ConceptPair: {
-            one: components["schemas"]["NamedConcept"];
-            other: components["schemas"]["NamedConcept"];
-            strength: number;
-            together: number;
         };
         ConceptRecord: {
             id: number;
@@ -3171,11 +3157,6 @@ export interface components {
             review_reason?: components["schemas"]["Review"] | null;
         } & {
             [key: string]: unknown;
-        };
-        ConnectedConcept: {
-            concept_id: number;
-            name: string;
-            connections: number;
         };
         ConsolidateResponse: {
             dry_run: boolean;
@@ -4053,11 +4034,23 @@ export interface components {
             changed_ids: components["schemas"]["ChangedId"][];
             backup: string | null;
         };
-        InsightsRecord: {
-            usage: components["schemas"]["UsageRecord"];
-            sessions: components["schemas"]["SessionLengths"];
-            network: components["schemas"]["NetworkRecord"];
-            memory_insights: string[];
+        /** @enum {string} */
+        InsightKind: "overdue" | "upcoming" | "change" | "contradiction" | "new" | "quiet" | "important";
+        InsightRecord: {
+            text: string;
+            kind: components["schemas"]["InsightKind"];
+            sources: components["schemas"]["InsightSource"][];
+            concepts: components["schemas"]["NamedConcept"][];
+            due: string | null;
+            at: string;
+        };
+        InsightSource: {
+            /** @enum {string} */
+            kind: "message" | "memory";
+            id: string;
+        };
+        InsightsResponse: {
+            insights: components["schemas"]["InsightRecord"][];
         };
         InvalidRequestBody: {
             detail: string | components["schemas"]["FieldError"][];
@@ -4554,19 +4547,6 @@ export interface components {
             name: string;
             together: number;
         };
-        NeighbourShift: {
-            concept_id: number;
-            name: string;
-            before: number;
-            after: number;
-        };
-        NetworkRecord: {
-            nodes: number;
-            edges: number;
-            density: number;
-            strongest: components["schemas"]["ConceptPair"][];
-            most_connected: components["schemas"]["ConnectedConcept"][];
-        };
         NewKeyResponse: {
             id: string;
             key: string;
@@ -5040,12 +5020,6 @@ export interface components {
             role?: components["schemas"]["MessageRole"] | null;
             timestamp?: string | null;
         };
-        SaidInTime: {
-            first_day: string;
-            user: number;
-            assistant: number;
-            system: number;
-        };
         ScoringWeights: {
             vector: number;
             bm25: number;
@@ -5237,11 +5211,6 @@ export interface components {
             };
             degraded: string[];
         };
-        SessionLengths: {
-            count: number;
-            messages: components["schemas"]["SpreadRecord"] | null;
-            minutes: components["schemas"]["SpreadRecord"] | null;
-        };
         SessionPage: {
             sessions: components["schemas"]["SessionRecord"][];
             total: number;
@@ -5347,10 +5316,6 @@ export interface components {
             changed: number;
             has_more: boolean;
         };
-        SpreadRecord: {
-            median: number;
-            p90: number;
-        };
         StaleMemoriesResponse: {
             memories: components["schemas"]["StaleMemoryRecord"][];
             count: number;
@@ -5421,7 +5386,7 @@ export interface components {
             recent_messages: components["schemas"]["MessageRecord"][];
             recent_sessions: components["schemas"]["SessionRecord"][];
             top_concepts: components["schemas"]["ConceptRecord"][];
-            memory_insights: string[];
+            insights: components["schemas"]["InsightRecord"][];
         };
         SummaryStatistics: {
             messages: number;
@@ -5636,13 +5601,6 @@ export interface components {
             success: boolean;
             id: number;
             action: string;
-        };
-        UsageRecord: {
-            days: components["schemas"]["SaidInTime"][];
-            weeks: components["schemas"]["SaidInTime"][];
-            months: components["schemas"]["SaidInTime"][];
-            hours: number[];
-            weekdays: number[];
         };
         UsageResponse: {
             enabled: boolean;
@@ -6073,11 +6031,7 @@ export interface operations {
     };
     concept_history: {
         parameters: {
-            query?: {
-                since?: string | null;
-                until?: string | null;
-                split?: string | null;
-            };
+            query?: never;
             header?: never;
             path: {
                 agent_name: string;
@@ -6348,8 +6302,7 @@ export interface operations {
     agent_insights: {
         parameters: {
             query?: {
-                since?: string | null;
-                until?: string | null;
+                at?: string | null;
             };
             header?: never;
             path: {
@@ -6364,7 +6317,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["InsightsRecord"];
+                    "application/json": components["schemas"]["InsightsResponse"];
                 };
             };
         };

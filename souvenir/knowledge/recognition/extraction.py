@@ -35,7 +35,7 @@ from souvenir.learning.transcripts.turns import TurnRole
 
 __all__ = ["MAX_CHARS_READ", "MAX_MENTIONS", "RULES_VERSION", "Mentioned", "mentioned"]
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Incremented whenever the result for some text changes."""
 
 MAX_MENTIONS = 16

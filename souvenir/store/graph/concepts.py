@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import RecordKind
+from souvenir.store.graph.statements import StoredDefinition, best_definitions
 from souvenir.store.rows import first, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
@@ -30,7 +31,9 @@ class Concept:
 
     :param id: Of the root. :param key: Its normal form. :param name: The stated name, else its most used form.
     :param kind: A `ConceptKind`, or the stated kind. :param owners: Number of messages and memories that mention it.
-    :param aliases: Other names, stated ones first. :param description: The stated description, if any.
+    :param aliases: Other names, stated ones first.
+    :param description: The stated description, else the sentence of a text that defines it best.
+    :param role: Its role by that sentence, such as "your boss".
     """
 
     id: int
@@ -40,6 +43,7 @@ class Concept:
     owners: int
     aliases: tuple[str, ...]
     description: str | None
+    role: str | None
     first_at: datetime | None
     last_at: datetime | None
 
@@ -149,6 +153,7 @@ class _Known:
     kinds: Mapping[int, Counter[str]]
     stated: Mapping[int, Sequence[_Stated]]
     times: Mapping[int, tuple[int, int]]
+    defined: Mapping[int, StoredDefinition]
 
     @classmethod
     def of(cls, connection: Connection, ids: Sequence[int]) -> _Known:
@@ -173,7 +178,7 @@ class _Known:
             (chosen,),
         )
         times = {id_: (first, last) for id_, first, last in spans if first is not None and last is not None}
-        return cls(forms, kinds, _stated(connection, chosen), times)
+        return cls(forms, kinds, _stated(connection, chosen), times, best_definitions(connection, ids))
 
     def concept(self, of_root: Sequence[_Member]) -> Concept:
         root = of_root[0]
@@ -188,6 +193,8 @@ class _Known:
         others.pop(name.casefold(), None)
         kinds = sum((self.kinds.get(one.id, Counter()) for one in of_root), Counter[str]())
         times = [self.times[one.id] for one in of_root if one.id in self.times]
+        defined = [self.defined[one.id] for one in of_root if one.id in self.defined]
+        definition = min(defined, key=lambda one: (-one.quality, one.at), default=None)
         return Concept(
             id=root.id,
             key=root.key,
@@ -195,7 +202,8 @@ class _Known:
             kind=said.get("kind") or _most_used(kinds) or "phrase",
             owners=sum(one.owners for one in of_root),
             aliases=tuple(others.values())[:MAX_ALIASES],
-            description=said.get("description"),
+            description=said.get("description") or (definition and definition.sentence),
+            role=definition and definition.role,
             first_at=from_us(min(first for first, _ in times)) if times else None,
             last_at=from_us(max(last for _, last in times)) if times else None,
         )
