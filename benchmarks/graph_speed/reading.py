@@ -17,7 +17,6 @@ from souvenir.knowledge.concepts import Concepts
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.messages import agents
-from souvenir.store.messages.messages import MessageFilter
 from souvenir.store.messages.sessions import SessionFilter
 
 SCOPE = Scope("ann")
@@ -87,7 +86,7 @@ class Reads:
         return (
             Agents(self._engine).stats(SCOPE),
             graph.concepts.counts(SCOPE),
-            Conversations(self._engine).page(SCOPE, MessageFilter(), limit=RECENT),
+            Conversations(self._engine).newest(SCOPE, limit=RECENT),
             Sessions(self._engine).page(SCOPE, SessionFilter(), limit=RECENT),
             graph.concepts.page(SCOPE, limit=TOP_CONCEPTS),
             graph.insights.of_agent(SCOPE, self._at),

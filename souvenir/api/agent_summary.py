@@ -22,7 +22,7 @@ from souvenir.server.request_guards import RunningService
 from souvenir.server.routing import Routes
 from souvenir.server.service import Service
 from souvenir.store.graph.concepts import Concept
-from souvenir.store.messages.messages import Message, MessageFilter
+from souvenir.store.messages.messages import Message
 from souvenir.store.messages.sessions import Session, SessionFilter
 
 RECENT = 10
@@ -46,7 +46,7 @@ def summary_of(service: Service, scope: Scope) -> Summary:
     return Summary(
         service.agents.stats(scope),
         service.graph.concepts.counts(scope),
-        service.conversations.page(scope, MessageFilter(), limit=RECENT)[0],
+        service.conversations.newest(scope, limit=RECENT),
         service.sessions.page(scope, SessionFilter(), limit=RECENT)[0],
         service.graph.concepts.page(scope, limit=TOP_CONCEPTS)[0],
         service.graph.insights.of_agent(scope),

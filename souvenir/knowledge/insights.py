@@ -50,10 +50,10 @@ SESSIONS_WITHOUT = 2
 UNUSUAL = 1.5
 """Ratio of the silence to the longest one before it."""
 
-READ = 200
-"""Maximum number of statements of a kind that are compared, the newest ones."""
+READ, READ_STEPS = 64, 128
+"""Maximum numbers of statements of a kind, and of reports of something done, that are compared: the newest ones."""
 
-RANKED = 200
+RANKED = 100
 """Number of the most mentioned concepts among which the quiet and the important ones are sought."""
 
 QUIET_CANDIDATES = 12
@@ -215,8 +215,8 @@ class _Reading:
         yield from self._quiet(mentioned)
         yield from self._important(mentioned)
 
-    def _latest(self, kind: StatementKind, since: datetime) -> list[Stated]:
-        return statements.latest(self._connection, self._namespace_id, kind, since, self._at, limit=READ)
+    def _latest(self, kind: StatementKind, since: datetime, *, limit: int = READ) -> list[Stated]:
+        return statements.latest(self._connection, self._namespace_id, kind, since, self._at, limit=limit)
 
     # --- promises and appointments -----------------------------------------------------------------------------
 
@@ -242,8 +242,9 @@ class _Reading:
 
         Those that are older than the reports that are read are left out, since they may have been done.
         """
-        steps = self._latest(StatementKind.STEP, min((one.at for one in promised), default=self._at))
-        read_since = steps[-1].at if len(steps) == READ else EARLIEST
+        since = min((one.at for one in promised), default=self._at)
+        steps = self._latest(StatementKind.STEP, since, limit=READ_STEPS)
+        read_since = steps[-1].at if len(steps) == READ_STEPS else EARLIEST
         by_term: defaultdict[str, list[Stated]] = defaultdict(list)
         for one in promised:
             for term in one.terms.split():

@@ -46,19 +46,23 @@ def most_mentioned(connection: Connection, namespace_id: int, *, limit: int) -> 
 def sessions_mentioning(connection: Connection, ids: Iterable[int], *, mentions: int) -> list[MentioningSession]:
     """Return the sessions in which users mention one of these, newest first.
 
-    :param mentions: Maximum number of mentions that are read, the latest ones.
+    :param mentions: Maximum number of mentions of each that are read, the latest ones.
     """
-    return list(
-        select(
+    found: dict[int, MentioningSession] = {}
+    for id_ in ids:
+        rows = select(
             connection,
             MentioningSession,
-            "SELECT m.session_id, max(m.id), max(n.at) FROM (SELECT owner_id, at FROM mentions WHERE "
-            f"concept_id {_CHOSEN} AND kind = 'message' ORDER BY at DESC LIMIT ?) n JOIN messages m ON m.id = "
-            f"n.owner_id "
-            "WHERE m.role = 'user' GROUP BY m.session_id ORDER BY max(n.at) DESC",
-            (ids_parameter(ids), mentions),
+            "SELECT m.session_id, m.id, n.at FROM (SELECT owner_id, at FROM mentions WHERE concept_id = ? "
+            "AND kind = 'message' ORDER BY at DESC LIMIT ?) n CROSS JOIN messages m ON m.id = n.owner_id "
+            "WHERE m.role = 'user'",
+            (id_, mentions),
         )
-    )
+        for row in rows:
+            known = found.get(row.session_id)
+            if known is None or (known.at, known.message_id) < (row.at, row.message_id):
+                found[row.session_id] = row
+    return sorted(found.values(), key=lambda one: (one.at, one.message_id), reverse=True)
 
 
 def sessions_after(connection: Connection, namespace_id: int, at: int, *, limit: int) -> int:

@@ -194,7 +194,7 @@ class _Known:
         kinds = sum((self.kinds.get(one.id, Counter()) for one in of_root), Counter[str]())
         times = [self.times[one.id] for one in of_root if one.id in self.times]
         defined = [self.defined[one.id] for one in of_root if one.id in self.defined]
-        definition = min(defined, key=lambda one: (-one.quality, one.at), default=None)
+        definition = max(defined, key=lambda one: (one.quality, one.at), default=None)
         return Concept(
             id=root.id,
             key=root.key,

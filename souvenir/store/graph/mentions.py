@@ -279,6 +279,7 @@ def _forget(
 
 
 def _take_back(connection: Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> _Counts:
+    statements.forget_definitions(connection, kind, owner_ids)
     rows = list(
         select(
             connection,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import NamedTuple
 
@@ -20,8 +19,7 @@ from souvenir.store.sql import Connection
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 
-@dataclass(frozen=True, slots=True)
-class Stated:
+class Stated(NamedTuple):
     """A stored statement; its fields are those of `Statement`, with days as the times at which they begin in UTC."""
 
     id: int
@@ -101,14 +99,21 @@ def write_definitions(
     )
 
 
+def forget_definitions(connection: Connection, kind: RecordKind, owner_ids: Iterable[int]) -> None:
+    """Delete the definitions in these messages or memories, whose mentions are deleted."""
+    connection.execute(
+        f"DELETE FROM definitions WHERE kind = ? AND owner_id {_CHOSEN}", (kind.value, ids_parameter(owner_ids))
+    )
+
+
 def best_definitions(connection: Connection, concept_ids: Iterable[int]) -> dict[int, StoredDefinition]:
-    """Return the best definition of each concept that has one, the oldest of several; spellings are not merged."""
+    """Return the best definition of each concept that has one, the latest of several; spellings are not merged."""
     rows = readable(
         connection,
         tuple[int, int, StoredDefinition],
         "SELECT id, concept_id, kind, owner_id, sentence, quality, role, at FROM definitions WHERE id IN (SELECT "
         "(SELECT "
-        "d.id FROM definitions d WHERE d.concept_id = value ORDER BY d.quality DESC, d.at, d.id LIMIT 1) "
+        "d.id FROM definitions d WHERE d.concept_id = value ORDER BY d.quality DESC, d.at DESC, d.id DESC LIMIT 1) "
         "FROM json_each(?))",
         (ids_parameter(concept_ids),),
         table="definitions",
@@ -119,35 +124,33 @@ def best_definitions(connection: Connection, concept_ids: Iterable[int]) -> dict
 def due_between(
     connection: Connection, namespace_id: int, since: datetime, until: datetime, *, limit: int
 ) -> list[Stated]:
-    """Return the statements with a day in that time that were made until its end, the latest day first."""
-    return [
-        stated
-        for _, stated in readable(
+    """Return the statements with a day in a time, the latest day first."""
+    return list(
+        readable(
             connection,
-            tuple[int, Stated],
-            f"SELECT id, {_COLUMNS} FROM statements WHERE namespace_id = ? AND due BETWEEN ? AND ? "
+            Stated,
+            f"SELECT {_COLUMNS} FROM statements WHERE namespace_id = ? AND due BETWEEN ? AND ? "
             "ORDER BY due DESC, id DESC LIMIT ?",
             (namespace_id, to_us(since), to_us(until), limit),
             table="statements",
         )
-    ]
+    )
 
 
 def latest(
     connection: Connection, namespace_id: int, kind: StatementKind, since: datetime, until: datetime, *, limit: int
 ) -> list[Stated]:
     """Return the statements of a kind in a time, newest first."""
-    return [
-        stated
-        for _, stated in readable(
+    return list(
+        readable(
             connection,
-            tuple[int, Stated],
-            f"SELECT id, {_COLUMNS} FROM statements WHERE namespace_id = ? AND kind = ? AND at BETWEEN ? AND ? "
+            Stated,
+            f"SELECT {_COLUMNS} FROM statements WHERE namespace_id = ? AND kind = ? AND at BETWEEN ? AND ? "
             "ORDER BY at DESC, id DESC LIMIT ?",
             (namespace_id, kind.value, to_us(since), to_us(until), limit),
             table="statements",
         )
-    ]
+    )
 
 
 def mentions_of(connection: Connection, message_ids: Iterable[int]) -> Mapping[int, Sequence[MessageMention]]:

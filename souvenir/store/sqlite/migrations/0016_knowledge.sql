@@ -23,16 +23,14 @@ CREATE INDEX statements_by_due ON statements (namespace_id, due) WHERE due IS NO
 CREATE TABLE definitions (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     namespace_id INTEGER NOT NULL REFERENCES namespaces (id) ON DELETE CASCADE,
-    kind         TEXT NOT NULL,
+    kind         TEXT NOT NULL CHECK (kind IN ('message', 'memory')),
     owner_id     INTEGER NOT NULL,
-    concept_id   INTEGER NOT NULL,
+    concept_id   INTEGER NOT NULL REFERENCES concepts (id) ON DELETE CASCADE,
     sentence     TEXT NOT NULL,
     quality      INTEGER NOT NULL,
     role         TEXT,
     at           INTEGER NOT NULL,
-    UNIQUE (kind, owner_id, concept_id),
-    FOREIGN KEY (kind, owner_id, concept_id) REFERENCES mentions (kind, owner_id, concept_id)
-        ON DELETE CASCADE ON UPDATE CASCADE
+    UNIQUE (kind, owner_id, concept_id)
 ) STRICT;
-CREATE INDEX definitions_by_concept ON definitions (concept_id, quality DESC, at, id);
+CREATE INDEX definitions_by_concept ON definitions (concept_id, quality, at);
 CREATE INDEX definitions_by_time ON definitions (namespace_id, at) WHERE role IS NOT NULL;
