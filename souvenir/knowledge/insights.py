@@ -59,6 +59,9 @@ RANKED = 100
 QUIET_CANDIDATES = 12
 """Maximum number of concepts whose sessions are counted."""
 
+MIN_WORD = 3
+"""Minimum length of a word that is a subject: shorter ones are mostly parts of others."""
+
 MENTIONS_READ = 32
 """Maximum number of the latest mentions of each concept by which sessions are counted."""
 
@@ -326,7 +329,7 @@ class _Reading:
         by_word: defaultdict[str, list[activity.MentionSpan]] = defaultdict(list)
         for one in mentioned:
             for word in one.key.split():
-                if one.key.replace(" ", "").isalpha() and word not in MONTHS:
+                if one.key.replace(" ", "").isalpha() and len(word) >= MIN_WORD and word not in MONTHS:
                     by_word[word].append(one)
         silent = {
             word: of_word

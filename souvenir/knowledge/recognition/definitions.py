@@ -7,7 +7,8 @@ A definition has one of these forms, from the best to the weakest:
 - a copula with the concept at the end, or the person in relation to it: "the ship was the Hercules", "I work at Acme"
 - a verb that states a purpose: "Trados stores every sentence"
 
-A greeting, a bare negation and a judgement ("Pico is a pain") define nothing, and a question only by an apposition. The
+A greeting, a bare negation and a judgement ("Pico is a pain") define nothing, and a question only by an apposition. "
+    "The
 result is a function of the text and its mentions.
 """
 
@@ -29,9 +30,9 @@ MAX_CHARS_READ = 8_000
 _N = "\x00"
 """Stands for the concept in a sentence."""
 
-_TITLE = r"(?:(?:dr|mr|mrs|ms|prof|st)\b\.? )?"
+_TITLE = r"(?:(?:dr|mr|mrs|ms|prof|st|herr|herrn|frau|señora?)\b\.? )?"
 _NAME = rf"{_N}(?!['’]s)"
-_POSSESSIVE = r"(?:my|our|your|his|her|their|mein[e]?|unser[e]?|mi|nuestr[oa]|[^\W\d_]+['’]s)"
+_POSSESSIVE = r"(?:my|our|your|his|her|their|mein\w{0,2}|unser\w{0,2}|mi|nuestr[oa]|[^\W\d_]+['’]s)"
 _ARTICLE = r"(?:an?|the|one of (?:my|our|the)|eine?|der|die|das|una?)"
 _STOP = (
     r"(?= (?:and|hes|shes|its|it['’]s|he['’]s|she['’]s|who|that|which|but|because|so|she|he|we|it|they|says|said"
@@ -75,7 +76,8 @@ _FORMS = (
     ),
     (
         4,
-        rf"^(?P<role>(?:the|my|our|his|her) (?!name\b)(?:[\w-]+ ){{0,2}}[\w-]+) (?:is|was|are|ist|war) (?:the "
+        rf"^(?P<role>(?:the|my|our|his|her|mein\w{{0,2}}|unser\w{{0,2}}) (?!name\b)(?:[\w-]+ ){{0,2}}[\w-]+) (?:is"
+        rf"|was|are|ist|war) (?:the "
         rf"|called )?{_NAME}",
     ),
     (4, rf"\b(?:the|my|our) {_PERSON}, {_NAME},"),

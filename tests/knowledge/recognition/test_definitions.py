@@ -28,6 +28,9 @@ def defined(text: str, form: str, role: MessageRole = MessageRole.USER) -> Defin
         ("I work three nights at Bubble Cup.", "Bubble Cup", None),
         ("Trados stores every sentence that you translate.", "Trados", None),
         ("We went to Ann Arbor. Ann is the head of sales.", "Ann", "the head of sales"),
+        ("Katharina, meine Frau, arbeitet dort.", "Katharina", "meine Frau"),
+        ("Das sage ich meinem Chef Bernd.", "Bernd", "meinem Chef"),
+        ("Mein Pate ist Herr Wagner.", "Wagner", "Mein Pate"),
         ("kernel is our cat, obviously", "kernel", "your cat"),
     ],
 )
