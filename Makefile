@@ -45,7 +45,7 @@ export ORT_DISABLE_TELEMETRY := 1
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-js test-thorough test-postgres test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-namespaces \
 	bench-deadlines bench-replicas bench-scaling replica-faults bench-retrieval bench-evidence \
-	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-topics \
+	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-knowledge bench-concepts bench-topics \
 	bench-extraction bench-learning bench-client bench-proxy bench-privacy profile isolation random-stores faults seeded-faults model lock audit sbom clean FORCE
 
 help: ## List all tasks
@@ -142,6 +142,9 @@ bench-talk: $(TOOLS) ## Measure search and add in one agent's 100,000 messages, 
 
 bench-graph-speed: $(TOOLS) ## Measure filling and reading a graph of 100,000 messages; ARGS goes to benchmarks.graph_speed
 	@$(PY) -m benchmarks.graph_speed $(ARGS)
+
+bench-knowledge: $(TOOLS) ## Measure insights and descriptions on labelled conversations; ARGS goes to benchmarks.knowledge
+	@$(PY) -m benchmarks.knowledge $(ARGS)
 
 bench-learning: $(TOOLS) ## Measure searches during 20 extractions; ARGS goes to benchmarks.learning
 	@$(PY) -m benchmarks.learning $(ARGS)

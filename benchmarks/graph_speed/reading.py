@@ -7,10 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import cycle
 
+from souvenir.api.agent_summary import RECENT, TOP_CONCEPTS
+from souvenir.conversations.agents import Agents
+from souvenir.conversations.messages import Conversations
+from souvenir.conversations.sessions import Sessions
+from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Scope
 from souvenir.knowledge.concepts import Concepts
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store.messages import agents
+from souvenir.store.messages.sessions import SessionFilter
 
 SCOPE = Scope("ann")
 ASKED_ABOUT = 40
@@ -50,6 +57,7 @@ class Reads:
         with engine.namespace(SCOPE) as (connection, namespace):
             assert namespace is not None
             self._namespace_id = namespace.id
+            self._at = agents.last_message_at(connection, namespace.id, utc_now())
             query = "SELECT id FROM concepts WHERE namespace_id = ? ORDER BY owners {} LIMIT ?"
             found = [
                 int(id_)
@@ -60,6 +68,8 @@ class Reads:
         self._ids = cycle(found)
         self.verbs: Mapping[str, Callable[[], object]] = {
             "top 20 concepts": lambda: concepts.page(SCOPE, limit=20),
+            "insights": lambda: graph.insights.of_agent(SCOPE, self._at),
+            "summary": lambda: self._summary(graph),
             "a concept": lambda: concepts.details(SCOPE, next(self._ids)),
             "related, depth 1": lambda: concepts.related(SCOPE, next(self._ids), depth=1),
             "related, depth 3": lambda: concepts.related(SCOPE, next(self._ids), depth=3),
@@ -70,6 +80,17 @@ class Reads:
             "related, depth 1": lambda: self._asked(_RELATED, next(self._ids), 1),
             "related, depth 3": lambda: self._asked(_RELATED, next(self._ids), 3),
         }
+
+    def _summary(self, graph: KnowledgeServices) -> object:
+        """Read what `GET /agents/NAME/summary` answers."""
+        return (
+            Agents(self._engine).stats(SCOPE),
+            graph.concepts.counts(SCOPE),
+            Conversations(self._engine).newest(SCOPE, limit=RECENT),
+            Sessions(self._engine).page(SCOPE, SessionFilter(), limit=RECENT),
+            graph.concepts.page(SCOPE, limit=TOP_CONCEPTS),
+            graph.insights.of_agent(SCOPE, self._at),
+        )
 
     def timed(self, name: str) -> float:
         return _timed(self.verbs[name])

@@ -31,6 +31,9 @@ _FORMS = (
     "Well, the {2} broke again, so I called {0} about the {3}.",
     "That sounds good. What about you?",
     "In {1} we saw a {2} next to the {3}.",
+    "My neighbour {0} is in {1}. I promised them the {2} by Friday.",
+    "I gave {0} the {2}, it is done. We have sushi in {1} every Thursday.",
+    "The {2} is moved from {1} to the {3}. I never eat fish.",
 )
 
 

@@ -9,18 +9,20 @@ from typing import Self
 from pydantic import BaseModel, Field
 
 from souvenir.api.concepts import ConceptRecord
+from souvenir.api.insights import InsightRecord
 from souvenir.api.messages import MessageRecord
 from souvenir.api.parameters import AgentReader
 from souvenir.api.sessions import SessionRecord
 from souvenir.conversations.agents import AgentStats
 from souvenir.core.types import Scope
 from souvenir.knowledge.concepts import ConceptCounts
+from souvenir.knowledge.insights import Insight
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import RunningService
 from souvenir.server.routing import Routes
 from souvenir.server.service import Service
 from souvenir.store.graph.concepts import Concept
-from souvenir.store.messages.messages import Message, MessageFilter
+from souvenir.store.messages.messages import Message
 from souvenir.store.messages.sessions import Session, SessionFilter
 
 RECENT = 10
@@ -36,7 +38,7 @@ class Summary:
     messages: Sequence[Message]
     sessions: Sequence[Session]
     concepts: Sequence[Concept]
-    insights: Sequence[str]
+    insights: Sequence[Insight]
 
 
 def summary_of(service: Service, scope: Scope) -> Summary:
@@ -44,10 +46,10 @@ def summary_of(service: Service, scope: Scope) -> Summary:
     return Summary(
         service.agents.stats(scope),
         service.graph.concepts.counts(scope),
-        service.conversations.page(scope, MessageFilter(), limit=RECENT)[0],
+        service.conversations.newest(scope, limit=RECENT),
         service.sessions.page(scope, SessionFilter(), limit=RECENT)[0],
         service.graph.concepts.page(scope, limit=TOP_CONCEPTS)[0],
-        service.graph.insights.sentences(scope),
+        service.graph.insights.of_agent(scope),
     )
 
 
@@ -77,9 +79,7 @@ class SummaryResponse(BaseModel):
     recent_messages: list[MessageRecord] = Field(description=f"The latest {RECENT}, newest first.")
     recent_sessions: list[SessionRecord] = Field(description=f"The latest {RECENT}, newest first.")
     top_concepts: list[ConceptRecord] = Field(description=f"The {TOP_CONCEPTS} most characteristic concepts.")
-    memory_insights: list[str] = Field(
-        description="Notable findings, as sentences.", examples=[["Most said about: Redis (2)."]]
-    )
+    insights: list[InsightRecord] = Field(description="At most 7, the most pressing kinds first.")
 
     @classmethod
     def of(cls, summary: Summary) -> Self:
@@ -88,7 +88,7 @@ class SummaryResponse(BaseModel):
             recent_messages=[MessageRecord.of(one) for one in summary.messages],
             recent_sessions=[SessionRecord.of(one) for one in summary.sessions],
             top_concepts=[ConceptRecord.of(one) for one in summary.concepts],
-            memory_insights=list(summary.insights),
+            insights=[InsightRecord.of(one) for one in summary.insights],
         )
 
 

@@ -88,7 +88,10 @@ class ConceptRecord(BaseModel):
     aliases: Annotated[list[str], OF_MEMORY] = Field(
         description="Other names; stated ones first.", examples=[["Alice Smith"]]
     )
-    description: Annotated[str | None, OF_MEMORY] = Field(description="The stated description, if any.")
+    description: Annotated[str | None, OF_MEMORY] = Field(
+        description="The stated description, or else the sentence of a text that defines the concept best.",
+        examples=["Alice is my sister."],
+    )
     first_at: str | None = Field(description="The time of the first mention.")
     last_at: str | None
 
@@ -123,10 +126,6 @@ class ConceptPage(BaseModel):
 class ConceptDetailsRecord(ConceptRecord):
     """A concept with its mentions."""
 
-    description: str | None = Field(
-        description="The stated description, or else the sentence that best defines the concept.",
-        examples=["My name is Alice."],
-    )
     described_by: str | None = Field(
         description="`caller`, `model`, or `texts` for a sentence from the texts.", examples=["texts"]
     )
@@ -138,7 +137,6 @@ class ConceptDetailsRecord(ConceptRecord):
     def of_details(cls, details: ConceptDetails) -> Self:
         fields = {
             **concept_fields(details.concept),
-            "description": details.description,
             "described_by": details.described_by,
             "rarity": round(details.rarity, 6),
             "messages": [MessageRecord.of(one) for one in details.messages],

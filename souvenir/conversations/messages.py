@@ -211,6 +211,12 @@ class Conversations:
             agent = require_agent(connection, scope)
             return rows.page(connection, agent.namespace_id, chosen, offset=offset, limit=limit, as_of=as_of)
 
+    def newest(self, scope: Scope, *, limit: int) -> Sequence[Message]:
+        """Return the newest messages, without counting all of them."""
+        with self._engine.namespace(scope) as (connection, _):
+            agent = require_agent(connection, scope)
+            return rows.newest(connection, agent.namespace_id, MessageFilter(), limit=limit)
+
     def of_session(
         self, scope: Scope, session_id: str, as_of: datetime | None = None, *, offset: int = 0, limit: int = 100
     ) -> tuple[Sequence[Message], int]:

@@ -10,26 +10,18 @@ from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Memory, RecordKind, Scope
 from souvenir.knowledge.concept_lookup import all_names, require_concept, require_concepts
 from souvenir.knowledge.concept_ranking import rarity, top
-from souvenir.knowledge.definitions import Mentioning, plainest
-from souvenir.knowledge.entity_concepts import observed
 from souvenir.knowledge.related import ReachedConcept, related
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store import namespaces
 from souvenir.store.graph import claims, concept_similarity, mention_queue, mentions
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.concepts import Concept, Mention
-from souvenir.store.graph.relations import named_memories
 from souvenir.store.memories import reads
 from souvenir.store.messages import agents, messages
 from souvenir.store.messages.messages import Message
-from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 LATEST = 10
 """Number of messages and memories that are returned with a concept."""
-
-LOOKED_AT = 32
-"""Number of texts, both oldest and latest, that are searched for a definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +29,13 @@ class ConceptDetails:
     """A concept and the texts that mention it.
 
     :param rarity: Its rarity in the texts of the agent, in [0, 1].
-    :param description: The stated description, else the plainest defining sentence.
-    :param described_by: `caller`, `model`, or `texts` for a defining sentence.
+    :param described_by: The source of its description: `caller`, `model`, or `texts` for a defining sentence.
     :param confidence: Confidence of the claims about it, in [0, 1]; 1 if there is none.
     :param messages: The latest messages that mention it, newest first; likewise `memories`.
     """
 
     concept: Concept
     rarity: float
-    description: str | None
     described_by: str | None
     confidence: float
     messages: Sequence[Message]
@@ -101,15 +91,10 @@ class Concepts:
             mentioning = _by_kind(rows.mentions_of(connection, members, limit=latest))
             said = messages.by_id(connection, namespace_id, mentioning[RecordKind.MESSAGE])
             kept = {} if namespace is None else reads.memories(connection, namespace, mentioning[RecordKind.MEMORY])
-            description, by = concept.description, rows.described_by(connection, members)
-            if description is None:
-                description = plainest(_mentioning(connection, namespace, namespace_id, members))
-                by = None if description is None else "texts"
             return ConceptDetails(
                 concept,
                 rarity(concept.owners, rows.owners_read(connection, namespace_id)),
-                description,
-                by,
+                rows.described_by(connection, members) or ("texts" if concept.description else None),
                 min(
                     (one.confidence for one in claims.of_concepts(connection, members) if one.other_id is None),
                     default=1,
@@ -157,25 +142,3 @@ def _by_kind(found: Iterable[Mention]) -> dict[RecordKind, list[int]]:
     """Return the ids of the mentioning texts by kind."""
     mentioning = list(found)
     return {kind: [one.owner_id for one in mentioning if one.kind is kind] for kind in RecordKind}
-
-
-def _mentioning(
-    connection: Connection, namespace: namespaces.Namespace | None, namespace_id: int, members: Sequence[int]
-) -> list[Mentioning]:
-    """Return the first and the latest texts that mention a concept."""
-    first = rows.mentions_of(connection, members, limit=LOOKED_AT, oldest_first=True)
-    found = {(one.kind, one.owner_id): one for one in (*first, *rows.mentions_of(connection, members, limit=LOOKED_AT))}
-    ids = _by_kind(found.values())
-    said = messages.by_id(connection, namespace_id, ids[RecordKind.MESSAGE])
-    kept = {} if namespace is None else reads.memories(connection, namespace, ids[RecordKind.MEMORY])
-    entities = named_memories(connection, namespace_id, kept)
-    texts = [
-        Mentioning(one.form, said[id_].content, said[id_].role, one.at)
-        for (kind, id_), one in found.items()
-        if kind is RecordKind.MESSAGE and id_ in said
-    ]
-    return texts + [
-        Mentioning(one.form, observed(kept[id_], entities.get(id_)), None, one.at)
-        for (kind, id_), one in found.items()
-        if kind is RecordKind.MEMORY and id_ in kept
-    ]

@@ -14,11 +14,12 @@ import numpy as np
 
 from souvenir.core.types import Mentioned
 from souvenir.knowledge.concept_similarity import CANDIDATE_SIMILARITY, NEAREST, may_be_one, root_of
-from souvenir.knowledge.entity_concepts import content_of, mentions_of, stated_claims
+from souvenir.knowledge.entity_concepts import content_of, mentions_of, stated_claims, text_of
+from souvenir.knowledge.recognition.statements import definitions_and_statements
 from souvenir.knowledge.topic_assignment import clustered, read_segments
 from souvenir.store import meta
 from souvenir.store.graph import claims, concept_similarity, mention_queue, mentions, topics
-from souvenir.store.graph.mention_queue import every_read
+from souvenir.store.graph.mention_queue import Unread, every_read
 from souvenir.store.graph.relations import named_memories
 from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
@@ -58,6 +59,25 @@ def _mentions(connection: Connection, namespace_id: int) -> Iterator[str]:
         ).fetchall()
         if sorted(rows) != sorted((mention.key, mention.form, mention.kind.value) for mention in said):
             yield f"{one.kind} {one.owner_id} mentions something else than what is stored of it"
+        elif _stored_statements(connection, one) != _statements(one, text_of(one, entities), said):
+            yield f"{one.kind} {one.owner_id} states or defines something else than what is stored of it"
+
+
+def _statements(one: Unread, text: str, said: Sequence[Mentioned]) -> list[tuple[str, str]]:
+    """Return the statements of a text by kind, and its definitions by concept."""
+    definitions, statements = definitions_and_statements(text, one.role, said, one.at)
+    defined = [(key, definition.sentence) for key, definition in definitions.items()]
+    return sorted([*defined, *((statement.kind.value, statement.sentence) for statement in statements)])
+
+
+def _stored_statements(connection: Connection, one: Unread) -> list[tuple[str, str]]:
+    rows: Any = connection.execute(
+        "SELECT c.key, d.sentence FROM definitions d JOIN concepts c ON c.id = d.concept_id "
+        "WHERE d.kind = ?1 AND d.owner_id = ?2 UNION ALL "
+        "SELECT kind, sentence FROM statements WHERE message_id = ?2 AND ?1 = 'message'",
+        (one.kind.value, one.owner_id),
+    ).fetchall()
+    return sorted(rows)
 
 
 def _visible(connection: Connection, namespace_id: int, found: Sequence[Mentioned]) -> list[Mentioned]:

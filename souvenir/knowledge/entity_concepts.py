@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from souvenir.core.timestamps import from_us
-from souvenir.core.types import ClaimedBy, ClaimKind, ConceptKind, Memory, Mentioned, RecordKind
+from souvenir.core.types import ClaimedBy, ClaimKind, ConceptKind, Mentioned, RecordKind
 from souvenir.knowledge.claim_types import type_name
 from souvenir.knowledge.entities import heading, shown_name
 from souvenir.knowledge.recognition.extraction import mentioned, mentions_in
@@ -39,11 +39,12 @@ def mentions_of(item: Unread, entities: Mapping[int, NamedMemory]) -> Sequence[M
     return [*([own] if own.key else []), *(one for one in found if one.key != own.key)]
 
 
-def observed(memory: Memory, named: NamedMemory | None) -> str:
-    """Return the text of a memory as sentences; an entity's observations that begin with a verb get its name."""
+def text_of(item: Unread, entities: Mapping[int, NamedMemory]) -> str:
+    """Return the text of a message or a memory; observations of an entity that begin with a verb get its name."""
+    named = entities.get(item.owner_id) if item.kind is RecordKind.MEMORY else None
     if named is None:
-        return memory.text
-    lines, name = _observations(memory.text, named).splitlines(), shown_name(named.name)
+        return item.text
+    lines, name = _observations(item.text, named).splitlines(), shown_name(named.name)
     return "\n".join(f"{name} {line[0].lower()}{line[1:]}" if _PREDICATE.match(line) else line for line in lines)
 
 

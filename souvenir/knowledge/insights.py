@@ -1,108 +1,137 @@
-"""Statistics of an agent's memory: its usage, its related concepts, and their changes.
+"""Insights: at most seven sentences about an agent that a person would act on, each with its sources.
 
-Everything is computed on request, in UTC, and depends only on the stored data. The network consists of the most
-significant concepts, so that its cost does not grow with the graph.
+They are made from the statements, definitions and mentions that indexing found, so that no text is read again. A
+sentence quotes its source, and precision comes before recall: where nothing is worth a sentence there is none. The same
+memory and time give the same insights.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
-from souvenir.core.types import MessageRole, Scope
-from souvenir.knowledge.concept_ranking import strength, top
-from souvenir.knowledge.topics import named_topics
+from souvenir.core.dates import MONTHS
+from souvenir.core.timestamps import from_us, to_us, utc_now
+from souvenir.core.types import ConceptKind, RecordKind, Scope
+from souvenir.core.types.statements import StatementKind
+from souvenir.knowledge.recognition.definitions import is_relation, may_be_new
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.graph import activity as usage
-from souvenir.store.graph import concepts, topics
-from souvenir.store.graph.activity import Hour, Length
+from souvenir.store.graph import activity, concepts, statements
 from souvenir.store.graph.concepts import Concept
-from souvenir.store.graph.mentions import month_of
-from souvenir.store.messages import agents
-from souvenir.store.messages.agents import AgentCounts
+from souvenir.store.graph.statements import MessageMention, Stated
+from souvenir.store.messages import agents, messages
 from souvenir.store.sql import Connection
 
-NODES = 64
-"""Concepts of the network: the most significant ones of the period."""
+MAX_INSIGHTS = 7
 
-STRONGEST = 10
-"""Number of pairs, and of most connected concepts, that are listed."""
+RECENT = timedelta(days=60)
+"""Period in which a promise that is past its day, a change or a contradiction is worth a sentence."""
 
-RECENT = timedelta(days=30)
-"""Period before the latest message; a concept first mentioned in it is new."""
+AHEAD = timedelta(days=14)
+"""Period ahead in which a promise or an appointment is worth a sentence."""
+
+NEW = timedelta(days=30)
+"""Period in which a person who was not mentioned before is new."""
+
+QUIET = timedelta(days=14)
+"""Minimum time without a mention, and minimum length of the history before which nobody is new."""
+
+MANY_SESSIONS = 3
+"""Number of sessions that mention a subject before it can have gone quiet."""
+
+SESSIONS_WITHOUT = 2
+"""Number of later sessions that do not."""
+
+UNUSUAL = 1.5
+"""Ratio of the silence to the longest one before it."""
+
+READ, READ_STEPS = 64, 128
+"""Maximum numbers of statements of a kind, and of reports of something done, that are compared: the newest ones."""
+
+RANKED = 100
+"""Number of the most mentioned concepts among which the quiet and the important ones are sought."""
+
+QUIET_CANDIDATES = 12
+"""Maximum number of concepts whose sessions are counted."""
+
+MIN_WORD = 3
+"""Minimum length of a word that is a subject: shorter ones are mostly parts of others."""
+
+MENTIONS_READ = 32
+"""Maximum number of the latest mentions of each concept by which sessions are counted."""
+
+PEOPLE = 8
+"""Maximum number of people that are considered."""
 
 NAMED = 3
-"""Number of items that a sentence lists."""
+"""Maximum number of people in a sentence."""
 
-EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
+CANCELLED = frozenset(("cancel", "cancelled"))
+"""Terms of a change that cancels an appointment."""
 
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+NO_SUBJECTS = frozenset((ConceptKind.DATE, ConceptKind.QUANTITY))
+"""Kinds of concepts that are neither people nor subjects."""
+
+EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 
 
-class LengthSpread(NamedTuple):
-    """The median and the 90th percentile of some values."""
+class InsightKind(StrEnum):
+    """The kinds of insights, in the order in which they are listed."""
 
-    median: float
-    p90: float
+    OVERDUE = "overdue"
+    UPCOMING = "upcoming"
+    CHANGE = "change"
+    CONTRADICTION = "contradiction"
+    NEW = "new"
+    QUIET = "quiet"
+    IMPORTANT = "important"
+
+
+RecordId = tuple[RecordKind, int]
+
+
+class Source(NamedTuple):
+    """A message by its public id, or a memory."""
+
+    kind: RecordKind
+    id: str
 
 
 @dataclass(frozen=True, slots=True)
-class UsageInsights:
-    """Messages by role: per day by its date, per week by its Monday, per month by its first day.
+class Insight:
+    """A sentence, and the messages and memories from which it follows, oldest first.
 
-    :param hours: Messages by hour of the day, in UTC, 24 values. :param weekdays: Messages by weekday, from Monday.
+    :param due: The day of a promise, an appointment or a change. :param at: The time of its latest message.
     """
 
-    days: Mapping[datetime, Counter[MessageRole]]
-    weeks: Mapping[datetime, Counter[MessageRole]]
-    months: Mapping[datetime, Counter[MessageRole]]
-    hours: Sequence[int]
-    weekdays: Sequence[int]
+    text: str
+    kind: InsightKind
+    sources: Sequence[Source]
+    concepts: Sequence[Concept]
+    due: date | None
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class SessionInsights:
-    """Statistics of the sessions that began in the period; None if there is none."""
+class _Draft:
+    """An insight by the row ids of its sources.
 
-    count: int
-    messages: LengthSpread | None
-    minutes: LengthSpread | None
-
-
-class RelatedPair(NamedTuple):
-    """Two concepts, the strength of their relation, and the number of messages and memories that mention both."""
-
-    one: Concept
-    other: Concept
-    strength: float
-    together: int
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    """:param edges: Pairs that co-occur at all. :param density: Their share of all pairs.
-
-    :param most_connected: Concepts with the number of concepts that they co-occur with.
+    :param concept_ids: None for those of its sources.
+    :param quote: The sentence that it quotes, if another insight may quote it instead.
     """
 
-    nodes: int
-    edges: int
-    density: float
-    strongest: Sequence[RelatedPair]
-    most_connected: Sequence[tuple[Concept, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class AgentInsights:
-    usage: UsageInsights
-    sessions: SessionInsights
-    network: Network
-    sentences: Sequence[str]
+    text: str
+    kind: InsightKind
+    sources: tuple[RecordId, ...]
+    at: datetime
+    due: date | None = None
+    concept_ids: tuple[int, ...] | None = None
+    quote: str | None = None
 
 
 class Insights:
@@ -114,129 +143,340 @@ class Insights:
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
 
-    def of_agent(self, scope: Scope, since: datetime | None = None, until: datetime | None = None) -> AgentInsights:
-        """Return the statistics of a period; the sentences cover all of the history."""
-        begin, end = since or EARLIEST, until or LATEST
+    def of_agent(self, scope: Scope, at: datetime | None = None) -> Sequence[Insight]:
+        """Return the insights as of a time, by default now, the most pressing kinds first."""
         with self._engine.namespace(scope) as (connection, _):
-            id_ = agents.require_agent(connection, scope).namespace_id
-            return AgentInsights(
-                usage_of(usage.hours(connection, id_, begin, end)),
-                _sessions(usage.lengths(connection, id_, begin, end)),
-                _network(connection, id_, since, until),
-                memory_insights(connection, id_),
-            )
-
-    def sentences(self, scope: Scope) -> Sequence[str]:
-        """Return notable facts about the whole history."""
-        with self._engine.namespace(scope) as (connection, _):
-            return memory_insights(connection, agents.require_agent(connection, scope).namespace_id)
+            namespace_id = agents.require_agent(connection, scope).namespace_id
+            chosen = _chosen(_Reading(connection, namespace_id, at or utc_now()).drafts())
+            return _completed(connection, namespace_id, chosen)
 
 
-def usage_of(hours: Sequence[Hour]) -> UsageInsights:
-    days, weeks, months = (defaultdict[datetime, Counter[MessageRole]](Counter) for _ in range(3))
-    of_day, of_week = [0] * 24, [0] * 7
-    for begin, role, messages in hours:
-        days[begin.replace(hour=0)][role] += messages
-        of_day[begin.hour] += messages
-    for day, by_role in days.items():
-        weeks[day - timedelta(days=day.weekday())].update(by_role)
-        months[day.replace(day=1)].update(by_role)
-        of_week[day.weekday()] += by_role.total()
-    return UsageInsights(days, weeks, months, of_day, of_week)
-
-
-def _sessions(lengths: Sequence[Length]) -> SessionInsights:
-    return SessionInsights(
-        len(lengths), _spread([one.messages for one in lengths]), _spread([one.minutes for one in lengths])
-    )
-
-
-def _spread(values: Sequence[float]) -> LengthSpread | None:
-    return LengthSpread(*(float(value) for value in np.percentile(values, [50, 90]))) if values else None
-
-
-def _network(connection: Connection, namespace_id: int, since: datetime | None, until: datetime | None) -> Network:
-    shown = {one.id: one for one in top(connection, namespace_id, limit=NODES, since=since, until=until)}
-    root_of = concepts.spellings(connection, shown)
-    first, last = month_of(since or EARLIEST), month_of(until or LATEST)
-    pairs: dict[tuple[int, int], Counter[int]] = {}
-    for (one, other), months in usage.co_occurrence_counts(connection, root_of, first, last).items():
-        a, b = sorted((root_of[one], root_of[other]))
-        if a != b:
-            pairs.setdefault((a, b), Counter()).update(months)
-    total = concepts.owners_read(connection, namespace_id)
-    # Ages are relative to the latest co-occurrence, so that the result does not change as time passes.
-    now = max((month for months in pairs.values() for month in months), default=0)
-    weighed = [
-        RelatedPair(shown[a], shown[b], strength(months, shown[a].owners, shown[b].owners, total, now), months.total())
-        for (a, b), months in pairs.items()
+def _chosen(drafts: Iterable[_Draft]) -> list[_Draft]:
+    """Return at most seven: two of each kind, by kind, before further ones."""
+    by_kind: defaultdict[InsightKind, list[_Draft]] = defaultdict(list)
+    for one in drafts:
+        by_kind[one.kind].append(one)
+    order = list(InsightKind)
+    ranked = [
+        (place // 2, order.index(kind), place, one) for kind, of in by_kind.items() for place, one in enumerate(of)
     ]
-    degrees = Counter(id_ for pair in pairs for id_ in pair)
-    connected = sorted(degrees, key=lambda id_: (-degrees[id_], shown[id_].key))[:STRONGEST]
-    possible = len(shown) * (len(shown) - 1) / 2
-    return Network(
-        nodes=len(shown),
-        edges=len(pairs),
-        density=len(pairs) / possible if possible else 0.0,
-        strongest=sorted(weighed, key=_by_strength)[:STRONGEST],
-        most_connected=[(shown[id_], degrees[id_]) for id_ in connected],
+    kept: list[tuple[int, int, _Draft]] = []
+    for _, kind, place, one in sorted(ranked, key=lambda row: row[:3]):
+        is_quoted = one.quote is not None and any(one.quote in other.text for _, _, other in kept)
+        if len(kept) < MAX_INSIGHTS and not is_quoted:
+            kept.append((kind, place, one))
+    return [one for *_, one in sorted(kept, key=lambda row: row[:2])]
+
+
+def _completed(connection: Connection, namespace_id: int, drafts: Sequence[_Draft]) -> list[Insight]:
+    message_ids = {id_ for one in drafts for kind, id_ in one.sources if kind is RecordKind.MESSAGE}
+    uids = {id_: message.uid for id_, message in messages.by_id(connection, namespace_id, message_ids).items()}
+    mentioned = statements.mentions_of(connection, message_ids)
+    ids_of = [one.concept_ids or _named_ids(one, mentioned) for one in drafts]
+    shown = concepts.by_ids(connection, namespace_id, {id_ for ids in ids_of for id_ in ids})
+    found = []
+    for one, ids in zip(drafts, ids_of, strict=True):
+        uid_or_id = [(kind, uids.get(id_) if kind is RecordKind.MESSAGE else str(id_)) for kind, id_ in one.sources]
+        sources = [Source(kind, public) for kind, public in uid_or_id if public is not None]
+        named = {shown[id_].id: shown[id_] for id_ in ids if id_ in shown}
+        found.append(Insight(one.text, one.kind, sources, list(named.values()), one.due, one.at))
+    return found
+
+
+def _named_ids(one: _Draft, mentioned: Mapping[int, Sequence[MessageMention]]) -> tuple[int, ...]:
+    """Return the concepts of its messages that a sentence names, in order of appearance."""
+    text = one.text.casefold()
+    of_messages = [mention for kind, id_ in one.sources if kind is RecordKind.MESSAGE for mention in mentioned[id_]]
+    places = {
+        mention.concept_id: text.find(mention.form.casefold())
+        for mention in of_messages
+        if mention.concept_kind not in NO_SUBJECTS
+    }
+    return tuple(sorted((id_ for id_, place in places.items() if place >= 0), key=lambda id_: (places[id_], id_)))
+
+
+def _messages(*ids: int) -> tuple[RecordId, ...]:
+    return tuple((RecordKind.MESSAGE, id_) for id_ in ids)
+
+
+class _Reading:
+    """The drafts of one agent as of a time."""
+
+    def __init__(self, connection: Connection, namespace_id: int, at: datetime) -> None:
+        self._connection = connection
+        self._namespace_id = namespace_id
+        self._at = at
+        self._today = at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+    def drafts(self) -> Iterator[_Draft]:
+        changes = self._latest(StatementKind.CHANGE, self._at - 2 * RECENT)
+        yield from self._due(changes)
+        yield from self._changes(changes)
+        yield from self._contradictions()
+        yield from self._new()
+        mentioned = activity.most_mentioned(self._connection, self._namespace_id, limit=RANKED)
+        yield from self._quiet(mentioned)
+        yield from self._important(mentioned)
+
+    def _latest(self, kind: StatementKind, since: datetime, *, limit: int = READ) -> list[Stated]:
+        return statements.latest(self._connection, self._namespace_id, kind, since, self._at, limit=limit)
+
+    # --- promises and appointments -----------------------------------------------------------------------------
+
+    def _due(self, changes: Sequence[Stated]) -> Iterator[_Draft]:
+        found = statements.due_between(
+            self._connection, self._namespace_id, self._today - RECENT, self._today + AHEAD, limit=READ
+        )
+        said = [one for one in found if one.at <= self._at and one.kind is not StatementKind.CHANGE]
+        waiting = self._undone(_without_repeats(_without_replaced(said, changes)))
+        for one in waiting:
+            if one.due is not None and one.due < self._today and one.kind is StatementKind.PROMISE:
+                day = self._day(one.due)
+                text = f"Due since {day}, and nothing says that it was done: {self._quoted(one)}."
+                yield _Draft(text, InsightKind.OVERDUE, _messages(one.message_id), one.at, one.due.date())
+        for one in reversed(waiting):
+            if one.due is not None and one.due >= self._today:
+                start = "Due on" if one.kind is StatementKind.PROMISE else "Coming up on"
+                text = f"{start} {one.due:%A}, {self._day(one.due)}: {self._quoted(one)}."
+                yield _Draft(text, InsightKind.UPCOMING, _messages(one.message_id), one.at, one.due.date())
+
+    def _undone(self, promised: Sequence[Stated]) -> list[Stated]:
+        """Return those that no later message reports as done: by two common terms, or one in a sentence that does.
+
+        Those that are older than the reports that are read are left out, since they may have been done.
+        """
+        since = min((one.at for one in promised), default=self._at)
+        steps = self._latest(StatementKind.STEP, since, limit=READ_STEPS)
+        read_since = steps[-1].at if len(steps) == READ_STEPS else EARLIEST
+        by_term: defaultdict[str, list[Stated]] = defaultdict(list)
+        for one in promised:
+            for term in one.terms.split():
+                by_term[term].append(one)
+        done = {one.id for one in promised if one.at < read_since}
+        for step in steps:
+            reported = frozenset((step.value or "").split())
+            common = Counter[int]()
+            for term in by_term.keys() & step.terms.split():
+                for one in by_term[term]:
+                    if one.at < step.at and one.message_id != step.message_id:
+                        common[one.id] += 2 if term in reported else 1
+            done |= {id_ for id_, count in common.items() if count > 1}
+        return [one for one in promised if one.id not in done]
+
+    # --- changes and contradictions ----------------------------------------------------------------------------
+
+    def _changes(self, changes: Sequence[Stated]) -> Iterator[_Draft]:
+        facts = self._latest(StatementKind.FACT, EARLIEST)
+        recent = [one for one in changes if one.at >= self._at - RECENT and (one.due is None or one.due >= self._today)]
+        known = [*recent, *(one for one in facts if one.at >= self._at - RECENT)]
+        drafts: list[tuple[bool, Stated, Stated | None]] = []
+        for one in known:
+            before = next((fact for fact in facts if _differs(fact, one)), None)
+            if one.kind is StatementKind.FACT and (before is None or _returns(facts, one)):
+                continue
+            drafts.append((before is not None or one.replaced is not None, one, before))
+        kept: list[Stated] = []
+        for _, one, before in sorted(drafts, key=lambda row: (row[0], row[1].at), reverse=True):
+            if len(kept) == MAX_INSIGHTS:
+                return
+            if any(_is_about_the_same(other, one) for other in kept):
+                continue
+            kept.append(one)
+            if before is None:
+                text = f"Changed: {self._quoted(one)}."
+                yield _Draft(text, InsightKind.CHANGE, _messages(one.message_id), one.at, _date(one.due))
+            else:
+                text = f"Changed: {self._quoted(one)}; before: {self._quoted(before)}."
+                yield _Draft(
+                    text, InsightKind.CHANGE, _messages(before.message_id, one.message_id), one.at, _date(one.due)
+                )
+
+    def _contradictions(self) -> Iterator[_Draft]:
+        habits = self._latest(StatementKind.HABIT, self._at - RECENT)
+        terms_of = {habit.id: frozenset(habit.terms.split()) for habit in habits}
+        seen = set[str]()
+        for denial in self._latest(StatementKind.DENIAL, EARLIEST):
+            if denial.terms in seen:
+                continue
+            ruled_out = frozenset(denial.terms.split())
+            habit = next((one for one in habits if one.at > denial.at and ruled_out <= terms_of[one.id]), None)
+            if habit is not None:
+                seen.add(denial.terms)
+                text = f"You said {self._quoted(denial)}, but later {self._quoted(habit)}."
+                yield _Draft(text, InsightKind.CONTRADICTION, _messages(denial.message_id, habit.message_id), habit.at)
+
+    # --- people and subjects -----------------------------------------------------------------------------------
+
+    def _new(self) -> Iterator[_Draft]:
+        since = self._at - NEW
+        if not self._was_said_before(since):
+            return
+        ids = activity.recent_roles(self._connection, self._namespace_id, to_us(since), to_us(self._at), limit=RANKED)
+        shown = [one for one in self._related(ids) if may_be_new(one.role or "")]
+        defined = statements.best_definitions(self._connection, [one.id for one in shown])
+        for one in shown[:NAMED]:
+            if one.id in defined and one.first_at is not None:
+                day, sentence = self._day(one.first_at), defined[one.id].sentence
+                text = f"{one.name} ({one.role}) was first mentioned on {day}: “{sentence}”"
+                sources = ((defined[one.id].kind, defined[one.id].owner_id),)
+                yield _Draft(text, InsightKind.NEW, sources, one.first_at, concept_ids=(one.id,), quote=sentence)
+
+    def _quiet(self, mentioned: Sequence[activity.MentionSpan]) -> Iterator[_Draft]:
+        """Yield the subject of the most sessions that has gone quiet; concepts with a common word are one subject."""
+        last = agents.last_message_at(self._connection, self._namespace_id, self._at)
+        if last is None:
+            return
+        by_word: defaultdict[str, list[activity.MentionSpan]] = defaultdict(list)
+        for one in mentioned:
+            for word in one.key.split():
+                if one.key.replace(" ", "").isalpha() and len(word) >= MIN_WORD and word not in MONTHS:
+                    by_word[word].append(one)
+        silent = {
+            word: of_word
+            for word, of_word in by_word.items()
+            if all(from_us(one.last_at) <= last - QUIET for one in of_word)
+        }
+        ranked = sorted(silent, key=lambda word: (-sum(one.owners for one in silent[word]), word))
+        found: list[tuple[str, list[activity.MentioningSession]]] = []
+        for word in ranked[:QUIET_CANDIDATES]:
+            ids = [one.concept_id for one in silent[word]]
+            of_sessions = activity.sessions_mentioning(self._connection, ids, mentions=MENTIONS_READ)
+            if len(of_sessions) >= MANY_SESSIONS and self._is_unusual(of_sessions, last):
+                found.append((word, of_sessions))
+        ids = [one.concept_id for word, _ in found for one in silent[word]]
+        shown = concepts.by_ids(self._connection, self._namespace_id, ids)
+        subjects = [
+            _Subject.of(word, [shown[one.concept_id] for one in silent[word] if one.concept_id in shown], of_sessions)
+            for word, of_sessions in found
+        ]
+        for subject in sorted(subjects, key=lambda one: (one.is_name, len(one.sessions)), reverse=True)[:1]:
+            until = from_us(subject.sessions[0].at)
+            text = (
+                f"{subject.name} came up in {len(subject.sessions)} sessions until {self._day(until)}, and not since."
+            )
+            sources = _messages(*(one.message_id for one in reversed(subject.sessions[:NAMED])))
+            yield _Draft(text, InsightKind.QUIET, sources, until, concept_ids=subject.concept_ids)
+
+    def _is_unusual(self, of_sessions: Sequence[activity.MentioningSession], last: datetime) -> bool:
+        """Return whether the silence is longer than any before it, and several sessions long."""
+        gaps = [later.at - earlier.at for later, earlier in pairwise(of_sessions)]
+        silence = to_us(last) - of_sessions[0].at
+        after = activity.sessions_after(self._connection, self._namespace_id, of_sessions[0].at, limit=SESSIONS_WITHOUT)
+        return silence >= UNUSUAL * max(gaps) and after >= SESSIONS_WITHOUT
+
+    def _important(self, mentioned: Sequence[activity.MentionSpan]) -> Iterator[_Draft]:
+        related = self._related([one.concept_id for one in mentioned if one.owners > 1])
+        sessions_of = {
+            one.id: len(activity.sessions_mentioning(self._connection, [one.id], mentions=MENTIONS_READ))
+            for one in related
+        }
+        people = sorted((one for one in related if sessions_of[one.id] > 1), key=lambda one: -sessions_of[one.id])
+        named = people[:NAMED]
+        if len(named) > 1:
+            defined = statements.best_definitions(self._connection, [one.id for one in named])
+            listed = ", ".join(f"{one.name} ({one.role})" for one in named)
+            text = f"Who matters most in these conversations: {listed}."
+            sources = tuple((defined[one.id].kind, defined[one.id].owner_id) for one in named if one.id in defined)
+            last = max(one.last_at for one in named if one.last_at is not None)
+            yield _Draft(text, InsightKind.IMPORTANT, sources, last, concept_ids=tuple(one.id for one in named))
+
+    def _related(self, ids: Sequence[int]) -> list[Concept]:
+        """Return the first ones of the concepts that a text relates to a person."""
+        defined = statements.best_definitions(self._connection, ids)
+        with_role = [id_ for id_ in ids if id_ in defined and is_relation(defined[id_].role or "")]
+        shown = concepts.by_ids(self._connection, self._namespace_id, with_role[:PEOPLE])
+        found = {shown[id_].id: shown[id_] for id_ in with_role if id_ in shown}
+        return [one for one in found.values() if is_relation(one.role or "")]
+
+    def _was_said_before(self, since: datetime) -> bool:
+        first = agents.first_message_at(self._connection, self._namespace_id)
+        return first is not None and first <= since - QUIET
+
+    # --- words -------------------------------------------------------------------------------------------------
+
+    def _quoted(self, one: Stated) -> str:
+        return f"“{one.sentence}” ({self._day(one.at)})"
+
+    def _day(self, day: datetime) -> str:
+        year = "" if day.year == self._at.year else f" {day.year}"
+        return f"{day.day} {day:%B}{year}"
+
+
+class _Subject(NamedTuple):
+    """Concepts that share a word, with the sessions that mention them, newest first."""
+
+    name: str
+    is_name: bool
+    concept_ids: tuple[int, ...]
+    sessions: Sequence[activity.MentioningSession]
+
+    @classmethod
+    def of(cls, word: str, of_word: Sequence[Concept], sessions: Sequence[activity.MentioningSession]) -> _Subject:
+        """Name it by its concept of this name, else by the word."""
+        own = next((one for one in of_word if one.key == word), of_word[0] if len(of_word) == 1 else None)
+        role = "" if own is None else own.role or ""
+        name = f"“{word if own is None else own.name}”"
+        if own is not None and is_relation(role):
+            name = f"{own.name} ({role})"
+        is_name = is_relation(role) or any(one.kind == ConceptKind.NAME for one in of_word)
+        return cls(name, is_name, tuple(one.id for one in of_word), sessions)
+
+
+def _date(day: datetime | None) -> date | None:
+    return None if day is None else day.date()
+
+
+def _common(one: Stated, other: Stated) -> int:
+    return len({*one.terms.split()} & {*other.terms.split()})
+
+
+def _without_replaced(found: Sequence[Stated], changes: Sequence[Stated]) -> list[Stated]:
+    """Return those for which no later change sets another day, or cancels them."""
+    relevant = [one for one in changes if one.replaced is not None or CANCELLED & {*one.terms.split()}]
+    return [one for one in found if not any(_replaces(change, one) for change in relevant)]
+
+
+def _replaces(change: Stated, one: Stated) -> bool:
+    if change.at < one.at or change.message_id == one.message_id or change.replaced not in (None, one.due):
+        return False
+    return _common(change, one) > 0
+
+
+def _without_repeats(found: Iterable[Stated]) -> list[Stated]:
+    """Return the newest of the statements with a common term on one day."""
+    kept: list[Stated] = []
+    seen: defaultdict[datetime | None, set[str]] = defaultdict(set)
+    for one in sorted(found, key=lambda one: (one.at, one.id), reverse=True):
+        terms = {*one.terms.split()}
+        if not terms & seen[one.due]:
+            kept.append(one)
+        seen[one.due] |= terms
+    return sorted(kept, key=lambda one: (one.due or one.at, one.id), reverse=True)
+
+
+def _differs(fact: Stated, one: Stated) -> bool:
+    """Return whether an earlier fact gives the attribute another value."""
+    if one.value is None or fact.value is None or fact.attribute != one.attribute or fact.at >= one.at:
+        return False
+    old, new = fact.value.casefold(), one.value.casefold()
+    return old not in new and new not in old
+
+
+def _returns(facts: Sequence[Stated], one: Stated) -> bool:
+    """Return whether a fact was said before with the same value, so that it is not new."""
+    return any(
+        fact.at < one.at
+        and fact.attribute == one.attribute
+        and fact.value
+        and one.value
+        and fact.value.casefold() == one.value.casefold()
+        for fact in facts
     )
 
 
-def _by_strength(pair: RelatedPair) -> tuple[float, int, str, str]:
-    return -pair.strength, -pair.together, pair.one.key, pair.other.key
-
-
-# --- in sentences --------------------------------------------------------------------------------------------------
-
-
-def memory_insights(connection: Connection, namespace_id: int) -> list[str]:
-    """Return notable facts in plain sentences; deterministic for the same memory."""
-    counts = agents.counts(connection, namespace_id)
-    if counts.first_message_at is None or counts.last_message_at is None:
-        return []
-    recent = counts.last_message_at - RECENT
-    said = [_said(counts, counts.first_message_at, counts.last_message_at)]
-    best = top(connection, namespace_id, limit=NAMED)
-    said += [f"Most said about: {_listed(best)}."] if best else []
-    lately = top(connection, namespace_id, limit=NODES, since=recent, until=counts.last_message_at)
-    new = [one for one in lately if one.first_at is not None and one.first_at >= recent]
-    # In a short history everything would be new.
-    if new and counts.first_message_at < recent:
-        said.append(f"New since {recent:%Y-%m-%d}: {_listed(new[:NAMED])}.")
-    known, total = topics.page(connection, namespace_id, offset=0, limit=NAMED)
-    if known:
-        called = named_topics(connection, namespace_id, known)
-        named = [f"{one.name} ({_counted(one.topic.sessions, 'session')})" for one in called]
-        said.append(f"{_counted(total, 'topic')}; the largest: {'; '.join(named)}.")
-    return said + _lately(connection, namespace_id, recent, counts.last_message_at)
-
-
-def _said(counts: AgentCounts, first: datetime, last: datetime) -> str:
-    who = f" with {_counted(counts.users, 'user')}" if counts.users else ""
-    when = f"on {first:%Y-%m-%d}" if first.date() == last.date() else f"from {first:%Y-%m-%d} to {last:%Y-%m-%d}"
-    of_all = f"{_counted(counts.messages, 'message')} in {_counted(counts.sessions, 'session')}"
-    return f"{of_all}{who}, {when}, and {_counted(counts.memories, 'memory', 'memories')}."
-
-
-def _lately(connection: Connection, namespace_id: int, since: datetime, until: datetime) -> list[str]:
-    """Return sentences about the times and lengths of recent sessions."""
-    hours = usage_of(usage.hours(connection, namespace_id, since, until))
-    lengths = _sessions(usage.lengths(connection, namespace_id, since, until))
-    day, hour = int(np.argmax(hours.weekdays)), int(np.argmax(hours.hours))
-    said = [f"In the last 30 days most is said on {WEEKDAYS[day]}s and from {hour} to {hour + 1} o'clock (UTC)."]
-    if lengths.messages is not None and lengths.minutes is not None:
-        said.append(
-            f"Sessions of these days have {lengths.messages.median:g} messages in the middle and "
-            f"{lengths.messages.p90:g} at the upper tenth, in {lengths.minutes.median:.0f} and "
-            f"{lengths.minutes.p90:.0f} minutes."
-        )
-    return said
-
-
-def _listed(found: Sequence[Concept]) -> str:
-    return ", ".join(f"{one.name} ({one.owners})" for one in found)
-
-
-def _counted(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+def _is_about_the_same(one: Stated, other: Stated) -> bool:
+    return (
+        one.message_id == other.message_id
+        or _common(one, other) > 1
+        or (one.attribute is not None and one.attribute == other.attribute)
+    )

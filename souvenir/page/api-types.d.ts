@@ -2996,13 +2996,6 @@ export interface components {
             old: number;
             new: number;
         };
-        ChangedNeighbours: {
-            from_month: string | null;
-            gained: components["schemas"]["NeighbourShift"][];
-            lost: components["schemas"]["NeighbourShift"][];
-            stronger: components["schemas"]["NeighbourShift"][];
-            weaker: components["schemas"]["NeighbourShift"][];
-        };
         ChangedTagResponse: {
             changed: number;
         };
@@ -3076,7 +3069,6 @@ export interface components {
         ConceptHistory: {
             concept: components["schemas"]["NamedConcept"];
             months: components["schemas"]["ConceptMonth"][];
-            changed: components["schemas"]["ChangedNeighbours"];
         };
         ConceptMonth: {
             month: string;
@@ -3088,12 +3080,6 @@ export interface components {
             total: number;
             offset: number;
             limit: number;
-        };
-        ConceptPair: {
-            one: components["schemas"]["NamedConcept"];
-            other: components["schemas"]["NamedConcept"];
-            strength: number;
-            together: number;
         };
         ConceptRecord: {
             id: number;
@@ -3174,11 +3160,6 @@ export interface components {
             review_reason?: components["schemas"]["Review"] | null;
         } & {
             [key: string]: unknown;
-        };
-        ConnectedConcept: {
-            concept_id: number;
-            name: string;
-            connections: number;
         };
         ConsolidateResponse: {
             dry_run: boolean;
@@ -4056,11 +4037,23 @@ export interface components {
             changed_ids: components["schemas"]["ChangedId"][];
             backup: string | null;
         };
-        InsightsRecord: {
-            usage: components["schemas"]["UsageRecord"];
-            sessions: components["schemas"]["SessionLengths"];
-            network: components["schemas"]["NetworkRecord"];
-            memory_insights: string[];
+        /** @enum {string} */
+        InsightKind: "overdue" | "upcoming" | "change" | "contradiction" | "new" | "quiet" | "important";
+        InsightRecord: {
+            text: string;
+            kind: components["schemas"]["InsightKind"];
+            sources: components["schemas"]["InsightSource"][];
+            concepts: components["schemas"]["NamedConcept"][];
+            due: string | null;
+            at: string;
+        };
+        InsightSource: {
+            /** @enum {string} */
+            kind: "message" | "memory";
+            id: string;
+        };
+        InsightsResponse: {
+            insights: components["schemas"]["InsightRecord"][];
         };
         InvalidRequestBody: {
             detail: string | components["schemas"]["FieldError"][];
@@ -4557,19 +4550,6 @@ export interface components {
             name: string;
             together: number;
         };
-        NeighbourShift: {
-            concept_id: number;
-            name: string;
-            before: number;
-            after: number;
-        };
-        NetworkRecord: {
-            nodes: number;
-            edges: number;
-            density: number;
-            strongest: components["schemas"]["ConceptPair"][];
-            most_connected: components["schemas"]["ConnectedConcept"][];
-        };
         NewKeyResponse: {
             id: string;
             key: string;
@@ -5043,12 +5023,6 @@ export interface components {
             role?: components["schemas"]["MessageRole"] | null;
             timestamp?: string | null;
         };
-        SaidInTime: {
-            first_day: string;
-            user: number;
-            assistant: number;
-            system: number;
-        };
         ScoringWeights: {
             vector: number;
             bm25: number;
@@ -5240,11 +5214,6 @@ export interface components {
             };
             degraded: string[];
         };
-        SessionLengths: {
-            count: number;
-            messages: components["schemas"]["SpreadRecord"] | null;
-            minutes: components["schemas"]["SpreadRecord"] | null;
-        };
         SessionPage: {
             sessions: components["schemas"]["SessionRecord"][];
             total: number;
@@ -5350,10 +5319,6 @@ export interface components {
             changed: number;
             has_more: boolean;
         };
-        SpreadRecord: {
-            median: number;
-            p90: number;
-        };
         StaleMemoriesResponse: {
             memories: components["schemas"]["StaleMemoryRecord"][];
             count: number;
@@ -5424,7 +5389,7 @@ export interface components {
             recent_messages: components["schemas"]["MessageRecord"][];
             recent_sessions: components["schemas"]["SessionRecord"][];
             top_concepts: components["schemas"]["ConceptRecord"][];
-            memory_insights: string[];
+            insights: components["schemas"]["InsightRecord"][];
         };
         SummaryStatistics: {
             messages: number;
@@ -5639,13 +5604,6 @@ export interface components {
             success: boolean;
             id: number;
             action: string;
-        };
-        UsageRecord: {
-            days: components["schemas"]["SaidInTime"][];
-            weeks: components["schemas"]["SaidInTime"][];
-            months: components["schemas"]["SaidInTime"][];
-            hours: number[];
-            weekdays: number[];
         };
         UsageResponse: {
             enabled: boolean;
@@ -6075,11 +6033,7 @@ export interface operations {
     };
     concept_history: {
         parameters: {
-            query?: {
-                since?: string | null;
-                until?: string | null;
-                split?: string | null;
-            };
+            query?: never;
             header?: never;
             path: {
                 agent_name: string;
@@ -6350,8 +6304,7 @@ export interface operations {
     agent_insights: {
         parameters: {
             query?: {
-                since?: string | null;
-                until?: string | null;
+                at?: string | null;
             };
             header?: never;
             path: {
@@ -6366,7 +6319,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["InsightsRecord"];
+                    "application/json": components["schemas"]["InsightsResponse"];
                 };
             };
         };

@@ -186,7 +186,7 @@ def test_claims_of_callers_precede_those_of_models_and_both_precede_texts(
     engine: MemoryEngine, graph: KnowledgeServices
 ) -> None:
     tell(engine, graph, "Miso sleeps all day", "Miso is a cat")
-    assert graph.concepts.details(ANN, "miso").description == "Miso is a cat"
+    assert graph.concepts.details(ANN, "miso").concept.description == "Miso is a cat"
     assert graph.concepts.details(ANN, "miso").described_by == "texts"
     state(engine, "miso", "description", "The family's cat", by="model")
     assert graph.concepts.details(ANN, "miso").described_by == "model"
@@ -194,24 +194,30 @@ def test_claims_of_callers_precede_those_of_models_and_both_precede_texts(
     state(engine, "miso", "name", "Some cat", by="model")
     state(engine, "miso", "description", "A tabby")
     details = graph.concepts.details(ANN, "miso the cat")
-    assert (details.concept.name, details.description, details.described_by) == ("Miso the Cat", "A tabby", "caller")
+    assert (details.concept.name, details.concept.description, details.described_by) == (
+        "Miso the Cat",
+        "A tabby",
+        "caller",
+    )
     assert details.concept.aliases == ("Miso",)
 
 
 @pytest.mark.parametrize(
-    ("texts", "plainest"),
+    ("texts", "best"),
     [
         (["Did Ann call?", "My sister Ann called. We ate."], "My sister Ann called."),
-        (["My name is Ann", "I saw Ann"], "My name is Ann"),
+        (["I work at Ann", "Ann is a small publisher."], "Ann is a small publisher."),
         (["We went to Ann Arbor. Ann is the head of sales.", "Ann left"], "Ann is the head of sales."),
-        (["Is Ann a doctor?", "I told Ann about it"], "I told Ann about it"),
+        (["Is Ann a doctor?", "I told Ann about it", "No Ann yet."], None),
     ],
 )
-def test_without_a_description_the_plainest_sentence_defines_a_concept(
-    engine: MemoryEngine, graph: KnowledgeServices, texts: list[str], plainest: str
+def test_without_a_description_the_best_definition_is_shown_in_lists_too(
+    engine: MemoryEngine, graph: KnowledgeServices, texts: list[str], best: str | None
 ) -> None:
     tell(engine, graph, *texts)
-    assert graph.concepts.details(ANN, "Ann").description == plainest
+    details = graph.concepts.details(ANN, "Ann")
+    assert (details.concept.description, details.described_by) == (best, None if best is None else "texts")
+    assert {one.name: one.description for one in graph.concepts.page(ANN)[0]}["Ann"] == best
 
 
 def test_a_concept_is_shown_with_its_latest_mentions(engine: MemoryEngine, graph: KnowledgeServices) -> None:
@@ -339,7 +345,7 @@ def test_a_sentence_about_a_longer_name_does_not_define_a_shorter_one(
     engine: MemoryEngine, graph: KnowledgeServices
 ) -> None:
     tell(engine, graph, "Annabel is a painter. I had lunch with Ann.")
-    assert graph.concepts.details(ANN, "ann").description == "I had lunch with Ann."
+    assert graph.concepts.details(ANN, "ann").concept.description is None
 
 
 def test_a_page_after_the_last_is_empty(engine: MemoryEngine, graph: KnowledgeServices) -> None:
@@ -374,7 +380,7 @@ def test_a_patch_replaces_earlier_claims_of_callers(engine: MemoryEngine, graph:
     details = graph.concepts.details(ANN, "the boss")
     assert (details.concept.id, details.concept.kind, details.concept.owners) == (boris, "person", 3)
     assert details.concept.aliases[:2] == ("The Boss", "Bob")
-    assert (details.description, details.confidence) == ("A friend", 0.5)
+    assert (details.concept.description, details.confidence) == ("A friend", 0.5)
     assert graph.concepts.details(ANN, "bob").concept == details.concept
     graph.claims.update(ANN, boris, ConceptPatch(name="", description="", aliases=()))
     graph.indexer.catch_up()

@@ -57,6 +57,7 @@ TEXTS = st.sampled_from(
         "She likes the colour of the camera",
         "It was another color, they say, and we saw the colors",
         "Nothing at all",
+        "I will send Alice the camera by Friday. My sister Alice is away.",
         "<recalled_memory>\nGreta lives in Oslo\n</recalled_memory>\nIs Alice there?",
     ]
 )
@@ -94,6 +95,9 @@ def whole(engine: MemoryEngine) -> dict[str, Any]:
         "JOIN concepts b ON b.id = n.other_id",
         "claims": "SELECT a.key, l.kind, l.text, b.key FROM claims l JOIN concepts a ON a.id = l.concept_id "
         "LEFT JOIN concepts b ON b.id = l.other_id",
+        "statements": "SELECT message_id, kind, terms, value, due FROM statements",
+        "definitions": "SELECT d.kind, d.owner_id, c.key, d.sentence, d.quality, d.role FROM definitions d "
+        "JOIN concepts c ON c.id = d.concept_id",
         "graphs": "SELECT owners FROM graphs WHERE owners > 0",
         "topics": "SELECT (SELECT group_concat(concat_ws(' ', session_id, first_position, last_position, relevance) "
         "ORDER BY session_id, first_position) FROM topic_segments s WHERE s.topic_id = t.id), "

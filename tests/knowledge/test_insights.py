@@ -1,28 +1,29 @@
-"""Insights: figures computed from stored data, and sentences about the notable ones."""
+"""Insights: sentences that are worth acting on, with their sources, and the months of a concept."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import AgentNotFound, ConceptNotFound
 from souvenir.core.settings import Settings
-from souvenir.core.types import MessageRole, Scope
-from souvenir.knowledge.insights import EARLIEST, LATEST
-from souvenir.knowledge.neighbourhoods import History, Shift
+from souvenir.core.types import MessageRole, RecordKind, Scope
+from souvenir.knowledge.insights import MAX_INSIGHTS, Insight, InsightKind
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
+from souvenir.memories.removals import Removals
 from souvenir.store.graph.mentions import month_of
 from souvenir.store.messages.messages import MessageDraft
+from souvenir.store.selection import Chooses
 from tests.fake_embedder import FakeEmbedder
 
 ANN = Scope("ann", "tester")
 MONDAY = datetime(2024, 1, 1, 9, 5, tzinfo=UTC)
+WEEK = timedelta(days=7)
 
 
 @pytest.fixture
@@ -32,117 +33,187 @@ def engine(settings: Settings) -> Iterator[MemoryEngine]:
 
 
 @pytest.fixture
-def graph(engine: MemoryEngine) -> KnowledgeServices:
-    return KnowledgeServices.open(engine)
+def graph(engine: MemoryEngine) -> Iterator[KnowledgeServices]:
+    graph = KnowledgeServices.open(engine)
+    yield graph
+    assert list(engine.check()) == []
 
 
 def say(
     engine: MemoryEngine, at: datetime, *texts: str, session: str = "s", role: MessageRole = MessageRole.USER
-) -> None:
+) -> list[str]:
     drafts = [
-        MessageDraft(role, text, session_id=session, created_at=at + timedelta(minutes=minute), user="cleo")
+        MessageDraft(role, text, session_id=session, created_at=at + timedelta(minutes=minute))
         for minute, text in enumerate(texts)
     ]
-    Conversations(engine).add(ANN, drafts)
+    return [message.uid for message in Conversations(engine).add(ANN, drafts)]
 
 
-def names(shifts: Sequence[Shift]) -> dict[str, tuple[int, int]]:
-    return {one.neighbour.name: (one.before, one.after) for one in shifts}
-
-
-def test_usage_is_counted_by_calendar_unit_within_the_period(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "Hello", "Again")
-    say(engine, MONDAY, "Hi", role=MessageRole.ASSISTANT)
-    say(engine, MONDAY + timedelta(days=31, hours=3), "Back", session="t")
-    found = graph.insights.of_agent(ANN)
-    monday, thursday = (datetime(2024, month, 1, tzinfo=UTC) for month in (1, 2))
-    both = Counter({MessageRole.USER: 2, MessageRole.ASSISTANT: 1})
-    back = Counter({MessageRole.USER: 1})
-    assert found.usage.days == {monday: both, thursday: back}
-    assert found.usage.weeks == {monday: both, thursday - timedelta(days=3): back}
-    assert found.usage.months == {monday: both, thursday: back}
-    assert (found.usage.hours[9], found.usage.hours[12], sum(found.usage.hours)) == (3, 1, 4)
-    assert found.usage.weekdays == [3, 0, 0, 1, 0, 0, 0]
-    later = graph.insights.of_agent(ANN, since=thursday)
-    assert later.usage.days == {thursday: back}
-    assert later.sessions.count == 1
-
-
-def test_sessions_have_lengths_in_messages_and_minutes(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    for number in range(1, 11):
-        say(engine, MONDAY, *(["Hello"] * number), session=f"s{number}")
-    sessions = graph.insights.of_agent(ANN).sessions
-    assert (sessions.count, sessions.messages, sessions.minutes) == (10, (5.5, 9.1), (4.5, 8.1))
-
-
-def test_the_network_links_concepts_that_co_occur(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, *["Alice met Boris"] * 3, "Greta met Alice", "Zelda slept", "Hello", "Hello again")
+def insights(graph: KnowledgeServices, at: datetime, kind: InsightKind | None = None) -> Sequence[Insight]:
     graph.indexer.catch_up()
-    network = graph.insights.of_agent(ANN).network
-    assert (network.nodes, network.edges) == (4, 2)
-    assert network.density == pytest.approx(2 / 6)
-    assert next((pair.one.name, pair.other.name, pair.together) for pair in network.strongest) == ("Alice", "Boris", 3)
-    assert next((one.name, degree) for one, degree in network.most_connected) == ("Alice", 2)
-    assert all(0 <= pair.strength <= 1 for pair in network.strongest)
+    return [one for one in graph.insights.of_agent(ANN, at) if kind is None or one.kind is kind]
 
 
-def history(engine: MemoryEngine, graph: KnowledgeServices, split: datetime | None = None) -> History:
-    with engine.namespace(ANN) as (connection, _):
-        [(alice,)] = connection.execute("SELECT id FROM concepts WHERE key = 'alice'")
-    return graph.neighbourhoods.history(ANN, alice, EARLIEST, LATEST, split)
+def test_a_promise_is_upcoming_then_overdue_and_then_forgotten(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    [uid] = say(engine, MONDAY, "I'll send Priya the draft by Friday.")
+    [one] = insights(graph, MONDAY + timedelta(hours=1))
+    assert one.text == "Due on Friday, 5 January: “I'll send Priya the draft by Friday.” (1 January)."
+    assert (one.kind, one.due, one.at) == (InsightKind.UPCOMING, date(2024, 1, 5), MONDAY)
+    assert [(source.kind, source.id) for source in one.sources] == [(RecordKind.MESSAGE, uid)]
+    assert [concept.name for concept in one.concepts] == ["Priya", "draft"]
+    [late] = insights(graph, MONDAY + WEEK)
+    assert late.kind is InsightKind.OVERDUE
+    assert late.text.startswith("Due since 5 January, and nothing says that it was done: “I'll send")
+    assert not insights(graph, MONDAY + timedelta(days=90))
+    assert not insights(graph, MONDAY - WEEK)
 
 
-def test_the_history_of_a_concept_lists_gained_and_lost_neighbours(
+@pytest.mark.parametrize("done", ["Sent Priya the draft at midnight.", "The draft is finished, Priya loved it."])
+def test_a_promise_that_a_later_message_reports_as_done_is_not_mentioned(
+    engine: MemoryEngine, graph: KnowledgeServices, done: str
+) -> None:
+    say(engine, MONDAY, "I'll send Priya the draft by Friday.")
+    say(engine, MONDAY + timedelta(days=2), "Priya wants a draft?", done, session="t")
+    assert not insights(graph, MONDAY + WEEK)
+
+
+def test_another_report_and_one_of_the_assistant_complete_no_promise(
     engine: MemoryEngine, graph: KnowledgeServices
 ) -> None:
+    say(engine, MONDAY, "I'll send Priya the draft by Friday.")
+    say(engine, MONDAY + timedelta(days=2), "The boat is painted and done.", session="t")
+    say(engine, MONDAY + timedelta(days=3), "You sent Priya the draft.", role=MessageRole.ASSISTANT, session="t")
+    assert len(insights(graph, MONDAY + WEEK, InsightKind.OVERDUE)) == 1
+
+
+def test_statements_go_with_their_message(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    first, second = say(engine, MONDAY, "I'll send Priya the draft by Friday.", "I promised Tom the boat by Sunday.")
+    assert len(insights(graph, MONDAY)) == 1
+    assert len(insights(graph, MONDAY + timedelta(hours=1))) == 2
+    Conversations(engine).edit(ANN, first, content="Nothing to do.")
+    assert [one.sources[0].id for one in insights(graph, MONDAY + timedelta(hours=1))] == [second]
+    removals = Removals(engine, on_jobs_gone=lambda: None)
+    removals.start()
+    removals.remove(ANN, Chooses.MESSAGE, second)
+    removals.close()
+    assert not insights(graph, MONDAY + timedelta(hours=1))
+    with engine.namespace(ANN) as (connection, _):
+        assert connection.execute("SELECT count(*) FROM statements WHERE kind = 'promise'").get == 0
+
+
+def test_an_appointment_is_replaced_by_its_new_day(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, MONDAY, "My appointment at the clinic is on 9 January.")
+    [one] = insights(graph, MONDAY + timedelta(days=1))
+    assert one.text.startswith("Coming up on Tuesday, 9 January: ")
+    say(engine, MONDAY + timedelta(days=2), "The clinic moved my appointment from 9 to 16 January.", session="t")
+    [changed] = insights(graph, MONDAY + timedelta(days=3))
+    assert (changed.kind, changed.due) == (InsightKind.CHANGE, date(2024, 1, 16))
+    assert not insights(graph, MONDAY + timedelta(days=20))
+
+
+def test_a_cancelled_appointment_is_not_coming_up(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, MONDAY, "My appointment at the clinic is on 9 January.", "The appointment was cancelled by the clinic.")
+    assert [one.kind for one in insights(graph, MONDAY + timedelta(days=1))] == [InsightKind.CHANGE]
+
+
+def test_a_new_home_is_shown_with_the_old_one(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    old = say(engine, MONDAY, "I live in Lisbon with two cats.")
+    new = say(engine, MONDAY + 4 * WEEK, "We live in Porto since Saturday.", session="t")
+    [one] = insights(graph, MONDAY + 5 * WEEK, InsightKind.CHANGE)
+    assert one.text == (
+        "Changed: “We live in Porto since Saturday.” (29 January); "
+        "before: “I live in Lisbon with two cats.” (1 January)."
+    )
+    assert [source.id for source in one.sources] == [*old, *new]
+
+
+def test_the_same_home_said_again_is_no_change(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, MONDAY, "I live in Lisbon with two cats.")
+    say(engine, MONDAY + WEEK, "As you know, I live in Lisbon.", session="t")
+    assert not insights(graph, MONDAY + 2 * WEEK, InsightKind.CHANGE)
+
+
+def test_a_habit_contradicts_an_earlier_rule_only(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, MONDAY, "We have sushi every Thursday.")
+    say(engine, MONDAY + WEEK, "I never eat fish.", session="t")
+    assert not insights(graph, MONDAY + 2 * WEEK, InsightKind.CONTRADICTION)
+    say(engine, MONDAY + 2 * WEEK, "We have sushi every Friday now.", session="u")
+    [one] = insights(graph, MONDAY + 3 * WEEK, InsightKind.CONTRADICTION)
+    assert one.text == (
+        "You said “I never eat fish.” (8 January), but later “We have sushi every Friday now.” (15 January)."
+    )
+
+
+def test_a_person_of_the_last_weeks_is_new_unless_everything_is(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, MONDAY, "Hello", "My boss Priya is away.")
+    assert not insights(graph, MONDAY + WEEK, InsightKind.NEW)
+    say(engine, MONDAY + 6 * WEEK, "My boss Henrique is calm. My sister Ines is not.", session="t")
+    [one] = insights(graph, MONDAY + 7 * WEEK, InsightKind.NEW)
+    assert one.text == "Henrique (your boss) was first mentioned on 12 February: “My boss Henrique is calm.”"
+    assert [concept.name for concept in one.concepts] == ["Henrique"]
+
+
+def test_a_sentence_is_quoted_by_one_insight(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, MONDAY, "Hello")
+    say(engine, MONDAY + 6 * WEEK, "I promised my boss Henrique the list by Friday.", session="t")
+    assert [one.kind for one in insights(graph, MONDAY + 6 * WEEK + timedelta(hours=1))] == [InsightKind.UPCOMING]
+
+
+def test_a_subject_of_several_sessions_goes_quiet(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    for week in range(3):
+        say(engine, MONDAY + week * WEEK, "I climbed with my brother Kuba again.", session=f"climb{week}")
+    say(engine, MONDAY + 3 * WEEK, "The server is slow.", session="t")
+    assert not insights(graph, MONDAY + 3 * WEEK, InsightKind.QUIET)
+    say(engine, MONDAY + 7 * WEEK, "The server is fast.", session="u")
+    [one] = insights(graph, MONDAY + 8 * WEEK, InsightKind.QUIET)
+    assert one.text == "Kuba (your brother) came up in 3 sessions until 15 January, and not since."
+    assert len(one.sources) == 3
+
+
+def test_people_of_several_sessions_matter_most_with_their_roles(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    for week in range(2):
+        say(engine, MONDAY + week * WEEK, "I met my sister Ines.", "And my boss Priya called.", session=f"s{week}")
+    [one] = insights(graph, MONDAY + 2 * WEEK)
+    assert one.kind is InsightKind.IMPORTANT
+    assert {"Ines (your sister)", "Priya (your boss)"} == {*one.text.partition(": ")[2].rstrip(".").split(", ")}
+
+
+def test_there_are_at_most_seven_by_kind_and_they_are_deterministic(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    for place, thing in enumerate(["draft", "boat", "cake", "invoice", "report", "lamp", "roof", "fence", "quilt"]):
+        day = MONDAY + timedelta(days=place)
+        say(engine, day, f"I promised Tom the {thing} by {day + timedelta(days=3):%-d %B}.", session=thing)
+    at = MONDAY + timedelta(days=8)
+    found = insights(graph, at)
+    assert len(found) == MAX_INSIGHTS
+    kinds = [one.kind for one in found]
+    assert kinds == sorted(kinds, key=list(InsightKind).index)
+    assert {InsightKind.OVERDUE, InsightKind.UPCOMING} == {*kinds}
+    assert insights(graph, at) == found
+
+
+def test_small_talk_has_no_insights(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, MONDAY, "Hello", "Thanks, that helps!", "What is the capital of Peru?")
+    assert not insights(graph, MONDAY + WEEK)
+    with pytest.raises(AgentNotFound):
+        graph.insights.of_agent(Scope("nobody"))
+
+
+def test_the_months_of_a_concept_have_its_neighbours(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     april = MONDAY + timedelta(days=91)
     say(engine, MONDAY, *["Alice met Boris"] * 3, "Alice met Greta", *["Alice met Zelda"] * 2)
-    say(engine, april, *["Alice met Greta"] * 3, *["Alice met Lisbon"] * 2, "Alice met Zelda", "Alice met Milan")
+    say(engine, april, "Alice met Greta")
     graph.indexer.catch_up()
-    found = history(engine, graph)
-    assert [(one.month, one.owners) for one in found.months] == [(month_of(MONDAY), 6), (month_of(april), 7)]
+    alice = graph.concepts.details(ANN, "alice").concept
+    found = graph.neighbourhoods.history(ANN, alice.id)
+    assert [(one.month, one.owners) for one in found.months] == [(month_of(MONDAY), 6), (month_of(april), 1)]
     assert [(one.name, together) for one, together in found.months[0].neighbours] == [
         ("Boris", 3),
         ("Zelda", 2),
         ("Greta", 1),
     ]
-    changed = found.changed
-    assert changed.month == month_of(april)
-    assert names(changed.gained) == {"Lisbon": (0, 2)}
-    assert names(changed.lost) == {"Boris": (3, 0)}
-    assert names(changed.stronger) == {"Greta": (1, 3)}
-    assert names(changed.weaker) == {"Zelda": (2, 1)}
-    assert history(engine, graph, MONDAY).changed.gained == []
-
-
-def test_a_concept_of_one_month_has_not_changed_and_a_missing_one_has_no_history(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
-    say(engine, MONDAY, "Alice met Boris")
-    graph.indexer.catch_up()
-    assert history(engine, graph).changed.month is None
     with pytest.raises(ConceptNotFound):
-        graph.neighbourhoods.history(ANN, 999, EARLIEST, LATEST)
-    with pytest.raises(AgentNotFound):
-        graph.insights.of_agent(Scope("nobody"))
-
-
-def test_notable_facts_are_deterministic_sentences(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, *["Alice met Boris in Lisbon"] * 2, "Hello")
-    say(engine, MONDAY + timedelta(days=91), "Greta met Alice in Oslo", "Hello again", session="t")
-    graph.indexer.catch_up()
-    said = graph.insights.of_agent(ANN).sentences
-    assert said[0] == "5 messages in 2 sessions with 1 user, from 2024-01-01 to 2024-04-01, and 0 memories."
-    assert any(one.startswith("Most said about: ") for one in said)
-    [new] = [one for one in said if one.startswith("New since 2024-03-02: ")]
-    assert "Greta (1)" in new
-    assert "Boris" not in new
-    assert any(one.startswith(("1 topic; ", "2 topics; ")) for one in said)
-    assert graph.insights.of_agent(ANN, since=MONDAY).sentences == said
-
-
-def test_an_agent_without_messages_has_no_insights(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "Hello")
-    found = graph.insights.of_agent(ANN, since=LATEST)
-    assert (found.sessions.count, found.sessions.messages, found.usage.days) == (0, None, {})
-    assert (found.network.nodes, found.network.density) == (0, 0.0)
+        graph.neighbourhoods.history(ANN, 999)

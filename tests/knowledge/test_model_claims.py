@@ -90,7 +90,7 @@ def test_claims_of_a_model_name_the_message_they_rest_on(
     assert [one.claim.message for one in claimed] == [moved, works, works, works]
     assert {(one.claim.made_by.value, one.claim.confidence) for one in claimed} == {("model", 0.9)}
     shown = graph.concepts.details(ANN, "Alice")
-    assert (shown.description, shown.described_by) == ("An engineer who lives in Lisbon.", "model")
+    assert (shown.concept.description, shown.described_by) == ("An engineer who lives in Lisbon.", "model")
 
 
 def test_a_message_is_read_by_a_model_once_until_it_is_edited(

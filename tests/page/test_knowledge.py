@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -82,11 +83,17 @@ def test_a_description_is_saved_and_undone(page, origin, api, mira):
 
 
 def test_insights_are_those_of_the_service(page, origin, api):
+    due = datetime.now(UTC) + timedelta(days=3)
+    api("POST", "/messages", {
+        "agent_name": "assistant", "role": "user", "content": f"I'll send Bruno the drawing by {due:%-d %B %Y}.",
+    })  # fmt: skip
+    deadline = time.monotonic() + PATIENCE_S
+    while not (insights := api("GET", "/agents/assistant/insights")["insights"]):
+        assert time.monotonic() < deadline, "The insights were not found in time"
+        time.sleep(0.1)
     open_page(page, origin, "/#/knowledge?in=assistant&show=insights")
-    insights = api("GET", "/agents/assistant/insights")["memory_insights"]
-    assert insights
     for each in insights:
-        expect(page.get_by_role("listitem").filter(has_text=each)).to_be_visible()
+        expect(page.get_by_role("listitem").filter(has_text=each["text"])).to_be_visible()
 
 
 def test_a_topic_leads_to_its_messages(page, origin, api):

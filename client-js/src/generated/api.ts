@@ -170,7 +170,7 @@ export interface paths {
         };
         /**
          * Get the history of a concept
-         * @description Get what a concept is mentioned with in each month, and the changes since the middle month, or since `split`.
+         * @description Get the months in which a concept is mentioned, with the concepts that are mentioned most often with it.
          */
         get: operations["concept_history"];
         put?: never;
@@ -342,7 +342,7 @@ export interface paths {
         };
         /**
          * Get an agent's insights
-         * @description Get statistics of an agent's activity and of the structure of its knowledge; times are in UTC.
+         * @description Get at most seven sentences that are worth acting on: promises, changes, contradictions, people and subjects.
          */
         get: operations["agent_insights"];
         put?: never;
@@ -3958,19 +3958,6 @@ export interface components {
             /** @description The id in this store. */
             new: number;
         };
-        /** @description Co-occurring concepts before and after a month, by their share of the texts that mention the concept. */
-        ChangedNeighbours: {
-            /** @description Null if the concept is mentioned in fewer than two months. */
-            from_month: string | null;
-            /** @description Not mentioned before, and at least twice since. */
-            gained: components["schemas"]["NeighbourShift"][];
-            /** @description Mentioned at least twice before, and not since. */
-            lost: components["schemas"]["NeighbourShift"][];
-            /** @description Its share grew at least 1.5 times. */
-            stronger: components["schemas"]["NeighbourShift"][];
-            /** @description Its share shrank at least 1.5 times. */
-            weaker: components["schemas"]["NeighbourShift"][];
-        };
         ChangedTagResponse: {
             /** @description The number of memories that had it, including archived ones. */
             changed: number;
@@ -4078,7 +4065,7 @@ export interface components {
             mentions: number;
             /** @description Other names; stated ones first. */
             aliases: string[];
-            /** @description The stated description, or else the sentence that best defines the concept. */
+            /** @description The stated description, or else the sentence of a text that defines the concept best. */
             description: string | null;
             /** @description The time of the first mention. */
             first_at: string | null;
@@ -4096,7 +4083,6 @@ export interface components {
             concept: components["schemas"]["NamedConcept"];
             /** @description The months in which it is mentioned, oldest first. */
             months: components["schemas"]["ConceptMonth"][];
-            changed: components["schemas"]["ChangedNeighbours"];
         };
         ConceptMonth: {
             /** @description Year and month in UTC. */
@@ -4114,14 +4100,6 @@ export interface components {
             offset: number;
             limit: number;
         };
-        ConceptPair: {
-            one: components["schemas"]["NamedConcept"];
-            other: components["schemas"]["NamedConcept"];
-            /** @description The strength of the co-occurrence, 0 to 1; 0 means chance. */
-            strength: number;
-            /** @description The number of messages and memories that mention both. */
-            together: number;
-        };
         /** @description A concept that an agent's messages and memories mention. */
         ConceptRecord: {
             id: number;
@@ -4137,7 +4115,7 @@ export interface components {
             mentions: number;
             /** @description Other names; stated ones first. */
             aliases: string[];
-            /** @description The stated description, if any. */
+            /** @description The stated description, or else the sentence of a text that defines the concept best. */
             description: string | null;
             /** @description The time of the first mention. */
             first_at: string | null;
@@ -4251,12 +4229,6 @@ export interface components {
             review_reason?: components["schemas"]["Review"] | null;
         } & {
             [key: string]: unknown;
-        };
-        ConnectedConcept: {
-            concept_id: number;
-            name: string;
-            /** @description The number of other concepts in the network that it co-occurs with. */
-            connections: number;
         };
         ConsolidateResponse: {
             dry_run: boolean;
@@ -5680,13 +5652,33 @@ export interface components {
             /** @description The backup made before the import; `POST /restore` restores it. */
             backup: string | null;
         };
-        /** @description Statistics of an agent's activity and knowledge. */
-        InsightsRecord: {
-            usage: components["schemas"]["UsageRecord"];
-            sessions: components["schemas"]["SessionLengths"];
-            network: components["schemas"]["NetworkRecord"];
-            /** @description Notable findings, as sentences. */
-            memory_insights: string[];
+        /**
+         * @description The kinds of insights, in the order in which they are listed.
+         * @enum {string}
+         */
+        InsightKind: "overdue" | "upcoming" | "change" | "contradiction" | "new" | "quiet" | "important";
+        /** @description A sentence that is worth acting on, with the texts from which it follows. */
+        InsightRecord: {
+            text: string;
+            kind: components["schemas"]["InsightKind"];
+            /** @description Oldest first. */
+            sources: components["schemas"]["InsightSource"][];
+            /** @description The concepts that the sentence names. */
+            concepts: components["schemas"]["NamedConcept"][];
+            /** @description The day of a promise, an appointment or a change. */
+            due: string | null;
+            /** @description The time of the latest source. */
+            at: string;
+        };
+        InsightSource: {
+            /** @enum {string} */
+            kind: "message" | "memory";
+            /** @description The id of the message or memory. */
+            id: string;
+        };
+        InsightsResponse: {
+            /** @description At most 7, the most pressing kinds first. */
+            insights: components["schemas"]["InsightRecord"][];
         };
         /** @description The error body for invalid fields; `detail` lists them, or is one sentence. */
         InvalidRequestBody: {
@@ -5908,7 +5900,7 @@ export interface components {
             id: string;
             name: string;
             type: string;
-            /** @description The stated description, if any. */
+            /** @description The stated description, or else the sentence of a text that defines the concept best. */
             description: string | null;
             /** @description The number of messages and memories that mention it. */
             mentions: number;
@@ -6080,7 +6072,7 @@ export interface components {
             recent_sessions: components["schemas"]["LocritSession"][];
             /** @description The 20 most characteristic concepts. */
             top_concepts: components["schemas"]["LocritConcept"][];
-            /** @description Notable findings, as sentences. */
+            /** @description At most 7 sentences that are worth acting on. */
             memory_insights: string[];
         };
         LongTermHit: {
@@ -6395,26 +6387,6 @@ export interface components {
             name: string;
             /** @description The number of messages and memories of the month that mention both. */
             together: number;
-        };
-        NeighbourShift: {
-            concept_id: number;
-            name: string;
-            /** @description The number of messages and memories before it that mention both. */
-            before: number;
-            /** @description The number since then. */
-            after: number;
-        };
-        /** @description The network of the most characteristic concepts (at most 64) and their co-occurrences. */
-        NetworkRecord: {
-            nodes: number;
-            /** @description The number of co-occurring pairs. */
-            edges: number;
-            /** @description The share of all pairs that co-occur. */
-            density: number;
-            /** @description At most 10. */
-            strongest: components["schemas"]["ConceptPair"][];
-            /** @description At most 10. */
-            most_connected: components["schemas"]["ConnectedConcept"][];
         };
         NewKeyResponse: {
             id: string;
@@ -7122,13 +7094,6 @@ export interface components {
             /** @description The time; a message with the same time is stored once. */
             timestamp?: string | null;
         };
-        /** @description The number of messages by role in a day, week or month. */
-        SaidInTime: {
-            first_day: string;
-            user: number;
-            assistant: number;
-            system: number;
-        };
         /** @description The shares of the arms in `rrf_score`, from the weights of the request, and the weight of feedback. */
         ScoringWeights: {
             vector: number;
@@ -7466,14 +7431,6 @@ export interface components {
             /** @description Components of the search that could not run, as in `/search`; empty if all ran. */
             degraded: string[];
         };
-        SessionLengths: {
-            /** @description The number of sessions that started in the period and have messages. */
-            count: number;
-            /** @description Per session; null without sessions. */
-            messages: components["schemas"]["SpreadRecord"] | null;
-            /** @description From the first to the last message. */
-            minutes: components["schemas"]["SpreadRecord"] | null;
-        };
         SessionPage: {
             /** @description Newest first. */
             sessions: components["schemas"]["SessionRecord"][];
@@ -7637,11 +7594,6 @@ export interface components {
             /** @description True if more memories are left. */
             has_more: boolean;
         };
-        SpreadRecord: {
-            median: number;
-            /** @description The 90th percentile. */
-            p90: number;
-        };
         StaleMemoriesResponse: {
             /** @description Active memories that searches return and nobody found useful: first by votes against them, then by retrievals. */
             memories: components["schemas"]["StaleMemoryRecord"][];
@@ -7740,8 +7692,8 @@ export interface components {
             recent_sessions: components["schemas"]["SessionRecord"][];
             /** @description The 20 most characteristic concepts. */
             top_concepts: components["schemas"]["ConceptRecord"][];
-            /** @description Notable findings, as sentences. */
-            memory_insights: string[];
+            /** @description At most 7, the most pressing kinds first. */
+            insights: components["schemas"]["InsightRecord"][];
         };
         SummaryStatistics: {
             messages: number;
@@ -8071,17 +8023,6 @@ export interface components {
             id: number;
             /** @description `created` or `updated`. */
             action: string;
-        };
-        UsageRecord: {
-            /** @description Days with messages, oldest first. */
-            days: components["schemas"]["SaidInTime"][];
-            /** @description Weeks, starting on Monday. */
-            weeks: components["schemas"]["SaidInTime"][];
-            months: components["schemas"]["SaidInTime"][];
-            /** @description Messages by hour of the day in UTC (24 values). */
-            hours: number[];
-            /** @description Messages by weekday in UTC, from Monday on. */
-            weekdays: number[];
         };
         UsageResponse: {
             /** @description False if USAGE_TRACKING is off; then no calls are counted or shown. */
@@ -8695,14 +8636,7 @@ export interface operations {
     };
     concept_history: {
         parameters: {
-            query?: {
-                /** @description First month, given by any time in it. */
-                since?: string | null;
-                /** @description Last month (inclusive), given by any time in it. */
-                until?: string | null;
-                /** @description Compare the months before this one with the others. */
-                split?: string | null;
-            };
+            query?: never;
             header?: {
                 /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
                 "X-Namespace"?: string | null;
@@ -9043,10 +8977,8 @@ export interface operations {
     agent_insights: {
         parameters: {
             query?: {
-                /** @description Only messages from this time on. */
-                since?: string | null;
-                /** @description Only messages until this time. */
-                until?: string | null;
+                /** @description The time to which due, new and quiet refer; by default now. */
+                at?: string | null;
             };
             header?: {
                 /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
@@ -9066,7 +8998,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["InsightsRecord"];
+                    "application/json": components["schemas"]["InsightsResponse"];
                 };
             };
         };

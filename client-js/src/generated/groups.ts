@@ -10,9 +10,9 @@ export class Agents extends Group {
     return this.transport.send({ method: "GET", path: "/agents/{agent_name}/access", names: { agent_name: agentName }, repeat: "safe" }, options);
   }
 
-  /** Get what a concept is mentioned with in each month, and the changes since the middle month, or since `split`. `GET /agents/{agent_name}/concepts/{concept_id}/history`. */
-  conceptHistory(agentName: string, conceptId: number, input: Input<"concept_history"> = {}, options?: CallOptions): Promise<Output<"concept_history">> {
-    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts/{concept_id}/history", names: { agent_name: agentName, concept_id: conceptId }, input, query: ["since","until","split"], repeat: "safe" }, options);
+  /** Get the months in which a concept is mentioned, with the concepts that are mentioned most often with it. `GET /agents/{agent_name}/concepts/{concept_id}/history`. */
+  conceptHistory(agentName: string, conceptId: number, options?: CallOptions): Promise<Output<"concept_history">> {
+    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts/{concept_id}/history", names: { agent_name: agentName, concept_id: conceptId }, repeat: "safe" }, options);
   }
 
   /** Create an agent, or get the existing agent with that name. `POST /agents`. */
@@ -50,9 +50,9 @@ export class Agents extends Group {
     return this.transport.pieces({ method: "GET", path: "/agents/{agent_name}/graph", names: { agent_name: agentName }, input, query: ["format","embeddings"], repeat: "safe" }, options);
   }
 
-  /** Get statistics of an agent's activity and of the structure of its knowledge; times are in UTC. `GET /agents/{agent_name}/insights`. */
+  /** Get at most seven sentences that are worth acting on: promises, changes, contradictions, people and subjects. `GET /agents/{agent_name}/insights`. */
   insights(agentName: string, input: Input<"agent_insights"> = {}, options?: CallOptions): Promise<Output<"agent_insights">> {
-    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/insights", names: { agent_name: agentName }, input, query: ["since","until"], repeat: "safe" }, options);
+    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/insights", names: { agent_name: agentName }, input, query: ["at"], repeat: "safe" }, options);
   }
 
   /** List the agents that the key can access. `GET /agents`. */

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from souvenir_client.records.common import FoundMessage, RemovedCounts, SearchHit
+from souvenir_client.records.common import FoundMessage, InsightRecord, NamedConcept, RemovedCounts, SearchHit
 from souvenir_client.records.enums import Answered, EvidenceLevel, RecordKind, SearchStrategy
 
 
@@ -75,23 +75,11 @@ class AgentStatsResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedNeighbours:
-    """Co-occurring concepts before and after a month, by their share of the texts that mention the concept."""
-
-    from_month: str | None
-    gained: list[NeighbourShift]
-    lost: list[NeighbourShift]
-    stronger: list[NeighbourShift]
-    weaker: list[NeighbourShift]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConceptHistory:
     """The history of the concepts that are mentioned with a concept."""
 
     concept: NamedConcept
     months: list[ConceptMonth]
-    changed: ChangedNeighbours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,21 +87,6 @@ class ConceptMonth:
     month: str
     owners: int
     neighbours: list[NeighbourRecord]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConceptPair:
-    one: NamedConcept
-    other: NamedConcept
-    strength: float
-    together: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectedConcept:
-    concept_id: int
-    name: str
-    connections: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,13 +121,8 @@ class GraphRelation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InsightsRecord:
-    """Statistics of an agent's activity and knowledge."""
-
-    usage: UsageRecord
-    sessions: SessionLengths
-    network: NetworkRecord
-    memory_insights: list[str]
+class InsightsResponse:
+    insights: list[InsightRecord]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,12 +134,6 @@ class MemoryToolResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedConcept:
-    concept_id: int
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NeighbourRecord:
     concept_id: int
     name: str
@@ -179,51 +141,9 @@ class NeighbourRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeighbourShift:
-    concept_id: int
-    name: str
-    before: int
-    after: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkRecord:
-    """The network of the most characteristic concepts (at most 64) and their co-occurrences."""
-
-    nodes: int
-    edges: int
-    density: float
-    strongest: list[ConceptPair]
-    most_connected: list[ConnectedConcept]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedResponse:
     success: bool
     removed: RemovedCounts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaidInTime:
-    """The number of messages by role in a day, week or month."""
-
-    first_day: str
-    user: int
-    assistant: int
-    system: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionLengths:
-    count: int
-    messages: SpreadRecord | None
-    minutes: SpreadRecord | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpreadRecord:
-    median: float
-    p90: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,15 +219,6 @@ class TopicTerm:
     concept_id: int
     name: str
     weight: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageRecord:
-    days: list[SaidInTime]
-    weeks: list[SaidInTime]
-    months: list[SaidInTime]
-    hours: list[int]
-    weekdays: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from souvenir_client.records.enums import JobStatus, MatchType, MessageRole, OriginClass
+from souvenir_client.records.enums import InsightKind, JobStatus, MatchType, MessageRole, OriginClass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,24 @@ class FoundMessage:
     name: str | None
     edited_at: str | None
     score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsightRecord:
+    """A sentence that is worth acting on, with the texts from which it follows."""
+
+    text: str
+    kind: InsightKind
+    sources: list[InsightSource]
+    concepts: list[NamedConcept]
+    due: str | None
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsightSource:
+    kind: Literal["message", "memory"]
+    id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +167,12 @@ class MessageRecord:
     user: str | None
     name: str | None
     edited_at: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedConcept:
+    concept_id: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

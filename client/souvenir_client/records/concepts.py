@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from souvenir_client.records.common import MemoryRecord, MessageRecord, SessionRecord
+from souvenir_client.records.common import InsightRecord, MemoryRecord, MessageRecord, SessionRecord
 from souvenir_client.records.enums import ClaimedBy, ClaimKind, JobStatus
 
 
@@ -146,7 +146,7 @@ class SummaryResponse:
     recent_messages: list[MessageRecord]
     recent_sessions: list[SessionRecord]
     top_concepts: list[ConceptRecord]
-    memory_insights: list[str]
+    insights: list[InsightRecord]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,9 @@ class LocritConcept(BaseModel):
     id: str = Field(examples=["7"])
     name: str = Field(examples=["Alice"])
     type: str = Field(examples=["name"])
-    description: str | None = Field(description="The stated description, if any.")
+    description: str | None = Field(
+        description="The stated description, or else the sentence of a text that defines the concept best."
+    )
     mentions: int = Field(description="The number of messages and memories that mention it.")
 
     @classmethod
@@ -150,7 +152,8 @@ class LocritSummary(BaseModel):
     recent_sessions: list[LocritSession] = Field(description="The latest 10, newest first.")
     top_concepts: list[LocritConcept] = Field(description="The 20 most characteristic concepts.")
     memory_insights: list[str] = Field(
-        description="Notable findings, as sentences.", examples=[["Most said about: Alice (2)."]]
+        description="At most 7 sentences that are worth acting on.",
+        examples=[["Due on Friday, 6 March: “I'll send Priya the draft by Friday.” (3 March)."]],
     )
 
     @classmethod
@@ -161,7 +164,7 @@ class LocritSummary(BaseModel):
             recent_messages=[LocritMessage.of(one) for one in summary.messages],
             recent_sessions=[LocritSession.of(one) for one in summary.sessions],
             top_concepts=[LocritConcept.of(one) for one in summary.concepts],
-            memory_insights=list(summary.insights),
+            memory_insights=[one.text for one in summary.insights],
         )
 
 
@@ -248,7 +251,7 @@ class LocritConceptDetails(LocritConcept):
     def of_details(cls, details: ConceptDetails, related: Sequence[ReachedConcept]) -> Self:
         fields = {
             **LocritConcept.of(details.concept).model_dump(),
-            "description": details.description,
+            "description": details.concept.description,
             "confidence": details.confidence,
             "first_mentioned": optional_wire_time(details.concept.first_at),
             "last_mentioned": optional_wire_time(details.concept.last_at),

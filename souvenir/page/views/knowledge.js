@@ -62,9 +62,9 @@ function Concepts({ agent }) {
     ${
       answer &&
       answer.total > 0 &&
-      html`<div class="wide-table" tabindex="0"><table><thead><tr><th>Concept</th><th>Kind</th><th>Mentions</th><th>Last mention</th></tr></thead>
+      html`<div class="wide-table" tabindex="0"><table><thead><tr><th>Concept</th><th>Description</th><th>Kind</th><th>Mentions</th><th>Last mention</th></tr></thead>
         <tbody>${answer.concepts.map(
-          (each) => html`<tr key=${each.id}><td><a href=${address("knowledge", { concept: each.id })}><bdi>${each.name}</bdi></a></td><td>${each.kind}</td>
+          (each) => html`<tr key=${each.id}><td><a href=${address("knowledge", { concept: each.id })}><bdi>${each.name}</bdi></a></td><td dir="auto">${each.description}</td><td>${each.kind}</td>
           <td>${each.mentions.toLocaleString("en")}</td><td>${each.last_at && html`<${Time} at=${each.last_at} />`}</td></tr>`,
         )}</tbody></table></div>
       ${answer.total > limit && limit < 1000 && html`<p><button type="button" onClick=${() => setLimit(Math.min(1000, limit + AT_ONCE))}>Show more of ${answer.total.toLocaleString("en")}</button></p>`}`
@@ -74,9 +74,9 @@ function Concepts({ agent }) {
 /** @param {{ agent: string }} props */
 function Insights({ agent }) {
   const asked = useRequest((signal) => call("GET", `agents/${agent}/insights`, { signal }), [agent]);
-  /** @type {Schemas["InsightsRecord"] | null} */
+  /** @type {Schemas["InsightsResponse"] | null} */
   const answer = asked.answer;
   return html`<${RequestState} ...${asked} />
-    ${answer && !answer.memory_insights.length && html`<p>Nothing notable was found yet.</p>`}
-    ${answer && answer.memory_insights.length > 0 && html`<ul>${answer.memory_insights.map((each) => html`<li key=${each} dir="auto">${each}</li>`)}</ul>`}`;
+    ${answer && !answer.insights.length && html`<p>Nothing to act on: no promise is due, and no change or contradiction was found.</p>`}
+    ${answer && answer.insights.length > 0 && html`<ul>${answer.insights.map((each) => html`<li key=${each.text} dir="auto">${each.text}</li>`)}</ul>`}`;
 }

@@ -1,93 +1,101 @@
-"""Activity of an agent: when messages were written, how long sessions were, and which concepts co-occur."""
+"""Activity of an agent: which concepts are mentioned when, in which sessions, and with which others."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from souvenir.core.timestamps import to_us
-from souvenir.core.types import MessageRole
 from souvenir.store.rows import ids_parameter, select
 from souvenir.store.sql import Connection
 
-_HOUR_US = 3_600_000_000
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 
-class Hour(NamedTuple):
-    """The number of messages of a role in the hour that starts at `begin`."""
+class MentionSpan(NamedTuple):
+    """A concept with the number of texts that mention it, and the time of the last one in microseconds."""
 
-    begin: datetime
-    role: MessageRole
-    messages: int
-
-
-class Length(NamedTuple):
-    """The length of a session that has messages."""
-
-    messages: int
-    minutes: float
+    concept_id: int
+    key: str
+    owners: int
+    last_at: int
 
 
-def hours(connection: Connection, namespace_id: int, since: datetime, until: datetime) -> list[Hour]:
-    """Return message counts per hour, in UTC, without empty hours."""
-    rows = select(
-        connection,
-        tuple[int, MessageRole, int],
-        "SELECT (created_at - ((created_at % ?1) + ?1) % ?1) / ?1, role, count(*) FROM messages "
-        "WHERE namespace_id = ?2 AND created_at BETWEEN ?3 AND ?4 GROUP BY 1, 2 ORDER BY 1, 2",
-        (_HOUR_US, namespace_id, to_us(since), to_us(until)),
-    )
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    return [Hour(epoch + timedelta(hours=hour), role, count) for hour, role, count in rows]
+class MentioningSession(NamedTuple):
+    """A session in which a concept is mentioned by its user, and the time of its last mention there, likewise."""
+
+    session_id: int
+    message_id: int
+    at: int
 
 
-def lengths(connection: Connection, namespace_id: int, since: datetime, until: datetime) -> list[Length]:
-    """Return the full lengths of the sessions that began in that time."""
+def most_mentioned(connection: Connection, namespace_id: int, *, limit: int) -> list[MentionSpan]:
+    """Return the concepts that most texts mention, without merging their spellings."""
     return list(
         select(
             connection,
-            Length,
-            "SELECT count(*), (s.last_message_at - s.started_at) / 6e7 FROM sessions s JOIN messages m "
-            "ON m.session_id = s.id WHERE s.namespace_id = ? AND s.started_at BETWEEN ? AND ? "
-            "AND s.last_message_at IS NOT NULL GROUP BY s.id ORDER BY s.id",
-            (namespace_id, to_us(since), to_us(until)),
+            MentionSpan,
+            "SELECT c.id, c.key, c.owners, (SELECT max(at) FROM mentions WHERE concept_id = c.id) FROM (SELECT id, "
+            "key, owners FROM concepts WHERE namespace_id = ? AND owners > 0 ORDER BY owners DESC, id DESC LIMIT ?) c "
+            "ORDER BY c.owners DESC, c.id DESC",
+            (namespace_id, limit),
         )
     )
 
 
-def co_occurrence_counts(
-    connection: Connection, ids: Iterable[int], first: int, last: int
-) -> dict[tuple[int, int], dict[int, int]]:
-    """Return monthly co-occurrence counts of pairs of these concepts; each pair once, the smaller id first.
+def sessions_mentioning(connection: Connection, ids: Iterable[int], *, mentions: int) -> list[MentioningSession]:
+    """Return the sessions in which users mention one of these, newest first.
 
-    :param first: A month since the year 0; likewise `last`.
+    :param mentions: Maximum number of mentions of each that are read, the latest ones.
     """
-    wanted = sorted(set(ids))
-    rows = select(
-        connection,
-        tuple[int, int, int, int],
-        "SELECT a.value, n.other_id, n.month, n.owners FROM json_each(?1) a CROSS JOIN json_each(?1) b "
-        "CROSS JOIN neighbours n ON n.concept_id = a.value AND n.other_id = b.value "
-        "WHERE b.value > a.value AND n.month BETWEEN ?2 AND ?3",
-        (ids_parameter(wanted), first, last),
+    found: dict[int, MentioningSession] = {}
+    for id_ in ids:
+        rows = select(
+            connection,
+            MentioningSession,
+            "SELECT m.session_id, m.id, n.at FROM (SELECT owner_id, at FROM mentions WHERE concept_id = ? "
+            "AND kind = 'message' ORDER BY at DESC LIMIT ?) n CROSS JOIN messages m ON m.id = n.owner_id "
+            "WHERE m.role = 'user'",
+            (id_, mentions),
+        )
+        for row in rows:
+            known = found.get(row.session_id)
+            if known is None or (known.at, known.message_id) < (row.at, row.message_id):
+                found[row.session_id] = row
+    return sorted(found.values(), key=lambda one: (one.at, one.message_id), reverse=True)
+
+
+def sessions_after(connection: Connection, namespace_id: int, at: int, *, limit: int) -> int:
+    """Count the sessions that began after a time, up to a limit."""
+    return int(
+        connection.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM sessions WHERE namespace_id = ? AND started_at > ? LIMIT ?) s",
+            (namespace_id, at, limit),
+        ).get
     )
-    found: defaultdict[tuple[int, int], dict[int, int]] = defaultdict(dict)
-    for one, other, month, owners in rows:
-        found[one, other][month] = owners
-    return found
 
 
-def around(connection: Connection, ids: Iterable[int], first: int, last: int) -> dict[int, Counter[int]]:
+def recent_roles(connection: Connection, namespace_id: int, since: int, until: int, *, limit: int) -> list[int]:
+    """Return the concepts that got a role in a time, newest first, and that no earlier text mentions."""
+    return list(
+        select(
+            connection,
+            int,
+            "SELECT concept_id FROM (SELECT concept_id, at, id FROM definitions WHERE namespace_id = ?1 "
+            "AND role IS NOT NULL AND at BETWEEN ?2 AND ?3 ORDER BY at DESC LIMIT ?4) d WHERE NOT EXISTS "
+            "(SELECT 1 FROM mentions n WHERE n.concept_id = d.concept_id AND n.at < ?2) ORDER BY at DESC, id DESC",
+            (namespace_id, since, until, limit),
+        )
+    )
+
+
+def around(connection: Connection, ids: Iterable[int]) -> dict[int, Counter[int]]:
     """Return, by month, how often concepts co-occur with one of these; spellings are not merged."""
     rows = select(
         connection,
         tuple[int, int, int],
-        f"SELECT month, other_id, sum(owners) FROM neighbours WHERE concept_id {_CHOSEN} "
-        "AND month BETWEEN ? AND ? GROUP BY month, other_id",
-        (ids_parameter(ids), first, last),
+        f"SELECT month, other_id, sum(owners) FROM neighbours WHERE concept_id {_CHOSEN} GROUP BY month, other_id",
+        (ids_parameter(ids),),
     )
     found: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for month, other, owners in rows:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from souvenir.core.concept_kinds import kind_of
 from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import ConceptKind, RecordKind
+from souvenir.store.graph.statements import StoredDefinition, best_definitions
 from souvenir.store.rows import first, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
@@ -31,8 +32,9 @@ class Concept:
 
     :param id: Of the root. :param key: Its normal form. :param name: The stated name, else its most used form.
     :param kind: A `ConceptKind`, or the stated kind. :param confidence: The probability of the kind; 1 if stated.
-    :param owners: Number of messages and memories that mention it.
-    :param aliases: Other names, stated ones first. :param description: The stated description, if any.
+    :param owners: Number of messages and memories that mention it. :param aliases: Other names, stated ones first.
+    :param description: The stated description, else the sentence of a text that defines it best.
+    :param role: Its role by that sentence, such as "your boss".
     """
 
     id: int
@@ -43,6 +45,7 @@ class Concept:
     owners: int
     aliases: tuple[str, ...]
     description: str | None
+    role: str | None
     first_at: datetime | None
     last_at: datetime | None
 
@@ -144,6 +147,7 @@ class _Known:
     kinds: Mapping[int, Counter[ConceptKind]]
     stated: Mapping[int, Sequence[_Stated]]
     times: Mapping[int, tuple[int, int]]
+    defined: Mapping[int, StoredDefinition]
 
     @classmethod
     def of(cls, connection: Connection, ids: Sequence[int]) -> _Known:
@@ -168,7 +172,7 @@ class _Known:
             (chosen,),
         )
         times = {id_: (first, last) for id_, first, last in spans if first is not None and last is not None}
-        return cls(forms, kinds, _stated(connection, chosen), times)
+        return cls(forms, kinds, _stated(connection, chosen), times, best_definitions(connection, ids))
 
     def concept(self, of_root: Sequence[_Member]) -> Concept:
         root = of_root[0]
@@ -184,6 +188,8 @@ class _Known:
         kinds = sum((self.kinds.get(one.id, Counter()) for one in of_root), Counter[ConceptKind]())
         found, confidence = kind_of(kinds)
         times = [self.times[one.id] for one in of_root if one.id in self.times]
+        defined = [self.defined[one.id] for one in of_root if one.id in self.defined]
+        definition = max(defined, key=lambda one: (one.quality, one.at), default=None)
         return Concept(
             id=root.id,
             key=root.key,
@@ -192,7 +198,8 @@ class _Known:
             confidence=1.0 if said.get("kind") else confidence,
             owners=sum(one.owners for one in of_root),
             aliases=tuple(others.values())[:MAX_ALIASES],
-            description=said.get("description"),
+            description=said.get("description") or (definition and definition.sentence),
+            role=definition and definition.role,
             first_at=from_us(min(first for first, _ in times)) if times else None,
             last_at=from_us(max(last for _, last in times)) if times else None,
         )

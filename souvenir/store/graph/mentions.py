@@ -19,7 +19,8 @@ from souvenir.core.passages import PassageOwner, PassageRemoved, PreparedPassage
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import Mentioned, PassageKind, RecordKind
-from souvenir.store.graph import mention_queue
+from souvenir.core.types.statements import Definition, Statement
+from souvenir.store.graph import mention_queue, statements
 from souvenir.store.messages import messages
 from souvenir.store.messages.messages import MessageFilter
 from souvenir.store.namespaces import Namespace, visible_condition
@@ -30,13 +31,18 @@ from souvenir.store.sql import Connection, SqlValue
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The concepts found in a queued item, without duplicates."""
+    """The concepts found in a queued item, without duplicates.
+
+    :param definitions: Definitions of its concepts, by key. :param statements: The statements of a message.
+    """
 
     unread_id: int
     kind: RecordKind
     owner_id: int
     at: datetime
     mentions: Sequence[Mentioned]
+    definitions: Mapping[str, Definition] = field(default_factory=dict)
+    statements: Sequence[Statement] = ()
 
 
 class NotPrepared(Exception):
@@ -134,6 +140,21 @@ def write(
         rows += [(one.kind.value, one.owner_id, *mention, to_us(one.at)) for mention in found]
     connection.executemany(
         "INSERT INTO mentions (kind, owner_id, concept_id, form, concept_kind, at) VALUES (?, ?, ?, ?, ?, ?)", rows
+    )
+    statements.write_definitions(
+        connection,
+        namespace_id,
+        (
+            (one.kind, one.owner_id, ids[key], one.at, definition)
+            for one in taken
+            for key, definition in one.definitions.items()
+            if key in ids
+        ),
+    )
+    statements.write(
+        connection,
+        namespace_id,
+        ((one.owner_id, one.at, one.statements) for one in taken if one.kind is RecordKind.MESSAGE),
     )
     _count(connection, namespace_id, counts, mentioning)
     queue_sessions(connection, (one.owner_id for one in taken if one.kind is RecordKind.MESSAGE))
@@ -252,6 +273,7 @@ def _forget(
 ) -> tuple[int, list[int]]:
     """Delete the mentions of these; return how many there were, and the concepts without mentions now."""
     if kind is RecordKind.MESSAGE:
+        statements.forget(connection, owner_ids)
         _forget_claims(connection, owner_ids)
         queue_sessions(connection, owner_ids)
     counts = _take_back(connection, namespace_id, kind, owner_ids)
@@ -260,6 +282,7 @@ def _forget(
 
 
 def _take_back(connection: Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> _Counts:
+    statements.forget_definitions(connection, kind, owner_ids)
     rows = list(
         select(
             connection,

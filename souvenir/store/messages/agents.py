@@ -145,6 +145,26 @@ def counts(connection: Connection, namespace_id: int) -> AgentCounts:
     return only(connection, AgentCounts, f"SELECT {counted}, {ends}", (namespace_id,))
 
 
+def first_message_at(connection: Connection, namespace_id: int) -> datetime | None:
+    return first(
+        connection,
+        datetime,
+        "SELECT created_at FROM messages WHERE namespace_id = ? AND created_at BETWEEN ? AND ? ORDER BY created_at "
+        "LIMIT 1",
+        (namespace_id, EARLIEST_US, LATEST_US),
+    )
+
+
+def last_message_at(connection: Connection, namespace_id: int, until: datetime) -> datetime | None:
+    return first(
+        connection,
+        datetime,
+        "SELECT created_at FROM messages WHERE namespace_id = ? AND created_at BETWEEN ? AND ? "
+        "ORDER BY created_at DESC LIMIT 1",
+        (namespace_id, EARLIEST_US, to_us(until)),
+    )
+
+
 def set_policy(connection: Connection, namespace_id: int, policy: JsonObject) -> None:
     connection.execute("UPDATE agents SET policy = ? WHERE namespace_id = ?", (to_json(dict(policy)), namespace_id))
 

@@ -44,7 +44,7 @@ _COLUMNS = (
     ("import_ids", "new_id"),
     ("memories", "id"),
 )
-_OWNERS = ("passages", "mentions", "unread", "removals")
+_OWNERS = ("passages", "mentions", "definitions", "unread", "removals")
 """Tables whose `owner_id` is that of a memory where `kind` says so."""
 
 _KNOWN = (

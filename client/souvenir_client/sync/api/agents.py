@@ -15,7 +15,7 @@ from souvenir_client.records.agents import (
     AgentSearchResponse,
     AgentStatsResponse,
     ConceptHistory,
-    InsightsRecord,
+    InsightsResponse,
     MemoryToolResponse,
     RemovedResponse,
     StateConceptsResponse,
@@ -110,16 +110,8 @@ class AgentsOperations:
             )
         )
 
-    def concept_history(
-        self,
-        agent_name: str,
-        concept_id: int,
-        *,
-        since: str | datetime | NotSent | None = NOT_SENT,
-        until: str | datetime | NotSent | None = NOT_SENT,
-        split: str | NotSent | None = NOT_SENT,
-    ) -> ConceptHistory:
-        """Get what a concept is mentioned with in each month, and the changes since the middle month, or since `split`.
+    def concept_history(self, agent_name: str, concept_id: int) -> ConceptHistory:
+        """Get the months in which a concept is mentioned, with the concepts that are mentioned most often with it.
 
         `GET /agents/{agent_name}/concepts/{concept_id}/history`.
         """
@@ -128,7 +120,6 @@ class AgentsOperations:
                 "GET",
                 f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}/history",
                 {200: ConceptHistory},
-                query={"since": since, "until": until, "split": split},
                 repeat=Repeat.SAFE,
             )
         )
@@ -175,14 +166,8 @@ class AgentsOperations:
             )
         )
 
-    def insights(
-        self,
-        agent_name: str,
-        *,
-        since: str | datetime | NotSent | None = NOT_SENT,
-        until: str | datetime | NotSent | None = NOT_SENT,
-    ) -> InsightsRecord:
-        """Get statistics of an agent's activity and of the structure of its knowledge; times are in UTC.
+    def insights(self, agent_name: str, *, at: str | NotSent | None = NOT_SENT) -> InsightsResponse:
+        """Get at most seven sentences that are worth acting on: promises, changes, contradictions, people and subjects.
 
         `GET /agents/{agent_name}/insights`.
         """
@@ -190,8 +175,8 @@ class AgentsOperations:
             Call(
                 "GET",
                 f"/agents/{segment(agent_name)}/insights",
-                {200: InsightsRecord},
-                query={"since": since, "until": until},
+                {200: InsightsResponse},
+                query={"at": at},
                 repeat=Repeat.SAFE,
             )
         )

@@ -1,0 +1,1 @@
+"""The quality of an agent's page: its insights and descriptions, on labelled conversations."""

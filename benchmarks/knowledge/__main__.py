@@ -1,0 +1,151 @@
+"""Quality of insights and descriptions, on labelled conversations.
+
+    python -m benchmarks.knowledge            the conversations of the development
+    python -m benchmarks.knowledge --aside    those that were set aside
+    python -m benchmarks.knowledge --show     prints the page of each agent too
+
+Each conversation becomes an agent of the real engine, read as of its last message. An insight is rated by the label of
+its exact sentence; a sentence without one counts as unrated, and is printed to be labelled. An expected finding counts
+as found if an insight of its kind has one of its sources; a promise that was kept should not be found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.knowledge.labels import Expected, Labelled, conversations
+from benchmarks.report import Target, print_targets, table, write_results
+from souvenir.conversations.messages import Conversations
+from souvenir.core.errors import ConceptNotFound
+from souvenir.core.settings import Settings
+from souvenir.core.types import MessageRole, Scope
+from souvenir.knowledge.insights import Insight, InsightKind
+from souvenir.knowledge.services import KnowledgeServices
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.embedding.factory import embedder_of
+from souvenir.store.messages.messages import MessageDraft
+
+MIN_USEFUL = 0.8
+
+KINDS = {
+    InsightKind.OVERDUE: "promise",
+    InsightKind.UPCOMING: "promise",
+    InsightKind.CHANGE: "change",
+    InsightKind.CONTRADICTION: "contradiction",
+    InsightKind.NEW: "new",
+    InsightKind.QUIET: "quiet",
+    InsightKind.IMPORTANT: "important",
+}
+"""The kinds of the labels."""
+
+
+@dataclass(slots=True)
+class Scores:
+    """Ratings of sentences, expected findings by kind, and results of descriptions."""
+
+    ratings: Counter[str] = field(default_factory=Counter)
+    expected: Counter[str] = field(default_factory=Counter)
+    found: Counter[str] = field(default_factory=Counter)
+    descriptions: Counter[str] = field(default_factory=Counter)
+
+    def rows(self) -> list[tuple[str, str]]:
+        kinds = [(f"found: {kind}", f"{self.found[kind]} of {count}") for kind, count in self.expected.items()]
+        rated = [(f"insights: {name}", str(count)) for name, count in sorted(self.ratings.items())]
+        described = [(f"descriptions: {name}", str(count)) for name, count in sorted(self.descriptions.items())]
+        return [*rated, *kinds, *described]
+
+
+def measure(engine: MemoryEngine, graph: KnowledgeServices, one: Labelled, scores: Scores, *, show: bool) -> None:
+    scope = Scope(one.name)
+    drafts = [
+        MessageDraft(MessageRole(said.role), said.text, session_id=said.session, created_at=said.at)
+        for said in one.messages
+    ]
+    stored = Conversations(engine).add(scope, drafts)
+    graph.indexer.catch_up()
+    place_of = {message.uid: place for place, message in enumerate(stored)}
+    insights = graph.insights.of_agent(scope, one.messages[-1].at)
+    if show:
+        print_page(graph, scope, insights)
+    for insight in insights:
+        rating = one.ratings.get(insight.text, "unrated")
+        scores.ratings[rating] += 1
+        if rating == "unrated":
+            print(
+                f"unrated | {one.name} | {insight.kind} | {[place_of[s.id] for s in insight.sources]} | {insight.text}"
+            )
+    for wanted in one.expected:
+        if not wanted.done:
+            scores.expected[wanted.kind] += 1
+            scores.found[wanted.kind] += any(_is_of(insight, wanted, place_of) for insight in insights)
+    for described in one.described:
+        text = _description(graph, scope, described.name)
+        result = _result(text, described.message is not None, described.sentence, one, described.message)
+        scores.descriptions[result] += 1
+        if show and result != "right":
+            print(f"  {result}: {described.name}: {text!r}, labelled {described.sentence!r}")
+
+
+def _is_of(insight: Insight, wanted: Expected, place_of: dict[str, int]) -> bool:
+    return KINDS[insight.kind] == wanted.kind and any(place_of.get(one.id) in wanted.sources for one in insight.sources)
+
+
+def _description(graph: KnowledgeServices, scope: Scope, name: str) -> str | None:
+    try:
+        return graph.concepts.details(scope, name).concept.description
+    except ConceptNotFound:
+        return None
+
+
+def _result(text: str | None, is_defined: bool, sentence: str | None, one: Labelled, place: int | None) -> str:
+    """Return how a description compares with the label: any sentence of the labelled message is right."""
+    if not is_defined:
+        return "rightly empty" if text is None else "not wanted"
+    if text is None:
+        return "missing"
+    same = place is not None and text in " ".join(one.messages[place].text.split())
+    return "right" if same or text == sentence else "another"
+
+
+def print_page(graph: KnowledgeServices, scope: Scope, insights: Sequence[Insight]) -> None:
+    print(f"\n# {scope.namespace}")
+    for insight in insights:
+        print(f"  [{insight.kind}] {insight.text}")
+    for concept in graph.concepts.page(scope, limit=15)[0]:
+        print(f"  - {concept.name} ({concept.kind}, {concept.owners}): {concept.description or ''}")
+    for topic in graph.topics.page(scope, offset=0, limit=10)[0]:
+        print(f"  * {topic.name} ({topic.topic.sessions} sessions)")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--aside", action="store_true", help="measure the conversations that were set aside")
+    parser.add_argument("--show", action="store_true", help="print insights, concepts and topics of each agent")
+    arguments = parser.parse_args()
+    scores = Scores()
+    with tempfile.TemporaryDirectory(prefix="souvenir-knowledge-") as folder:
+        settings = Settings(data_dir=Path(folder))
+        with closing(embedder_of(settings)) as embedder:
+            embedder.load()
+            with closing(MemoryEngine.open(settings, embedder)) as engine:
+                graph = KnowledgeServices.open(engine)
+                for one in conversations(aside=arguments.aside):
+                    measure(engine, graph, one, scores, show=arguments.show)
+    print("\n" + table(("measured", "count"), scores.rows()))
+    rated = scores.ratings.total()
+    share = scores.ratings["useful"] / rated if rated else 0.0
+    targets = [Target("share of insights rated useful", share, MIN_USEFUL, at_least=True)]
+    print_targets(targets)
+    print(f"\n{write_results('knowledge', dict(scores.rows()), targets)}")
+    return 0 if all(target.met for target in targets) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Labelled conversations: messages, rated insights, expected findings and the sentences that define things."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent.parent / "labels" / "conversations"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledMessage:
+    session: str
+    at: datetime
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A finding that insights should have. :param sources: Places of messages in the conversation, from 0."""
+
+    kind: str
+    says: str
+    sources: frozenset[int]
+    due: str | None
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A person or thing with the message that has its definition; None if no sentence defines it."""
+
+    name: str
+    message: int | None
+    sentence: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A conversation. :param ratings: The ratings of sentences, `useful`, `useless` or `wrong`."""
+
+    name: str
+    messages: Sequence[LabelledMessage]
+    ratings: Mapping[str, str]
+    expected: Sequence[Expected]
+    described: Sequence[Described]
+
+
+def conversations(*, aside: bool) -> list[Labelled]:
+    """Return the conversations that were used in development, or those that were set aside."""
+    messages: defaultdict[str, list[LabelledMessage]] = defaultdict(list)
+    for row in _rows("conversations", aside):
+        at = datetime.fromisoformat(row["time"])
+        messages[row["conversation"]].append(LabelledMessage(row["session"], at, row["role"], row["text"]))
+    ratings: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for row in _rows("insights", aside):
+        ratings[row["conversation"]][row["text"]] = row["rating"]
+    expected: defaultdict[str, list[Expected]] = defaultdict(list)
+    for row in _rows("expected", aside):
+        found = Expected(row["kind"], row["says"], frozenset(row["sources"]), row["due"], row.get("done", False))
+        expected[row["conversation"]].append(found)
+    described: defaultdict[str, list[Described]] = defaultdict(list)
+    for row in _rows("descriptions", aside):
+        described[row["conversation"]].append(Described(row["name"], row["message"], row["sentence"]))
+    return [Labelled(name, said, ratings[name], expected[name], described[name]) for name, said in messages.items()]
+
+
+def _rows(name: str, aside: bool) -> Iterator[dict[str, Any]]:
+    for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row["aside"] is aside:
+            yield row

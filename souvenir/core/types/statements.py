@@ -1,0 +1,57 @@
+"""Statements and definitions that are found in a text: the material of insights and descriptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+
+class StatementKind(StrEnum):
+    """The kinds of statements, as stored.
+
+    A denial rules something out ("I never eat fish"), and a habit may contradict it. A step reports something as done
+    or as under way, and may complete a promise.
+    """
+
+    PROMISE = "promise"
+    APPOINTMENT = "appointment"
+    CHANGE = "change"
+    FACT = "fact"
+    DENIAL = "denial"
+    HABIT = "habit"
+    STEP = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement of a person.
+
+    :param sentence: Verbatim, without line breaks.
+    :param terms: The terms by which it is compared with others.
+    :param attribute: The attribute that it states, such as `home`; None if it states none.
+    :param value: The value of the attribute, or the terms of the reported step.
+    :param due: The day of a promise or an appointment, or the new day of a change.
+    :param replaced: The day that a change replaces.
+    """
+
+    kind: StatementKind
+    sentence: str
+    terms: str
+    attribute: str | None = None
+    value: str | None = None
+    due: date | None = None
+    replaced: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A sentence that defines a concept.
+
+    :param quality: Higher is better.
+    :param role: What it says that the concept is, such as "my boss"; None if it has no such phrase.
+    """
+
+    sentence: str
+    quality: int
+    role: str | None = None

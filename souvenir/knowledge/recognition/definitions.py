@@ -1,0 +1,196 @@
+"""Find the sentences of a text that define the concepts that it mentions.
+
+A definition has one of these forms, from the best to the weakest:
+
+- a copula: "Pico is our beagle", "Gladys has been my friend since school"
+- an apposition: "Rui, my husband, ...", "our conductor, Dr Falcão, ...", "my sister Ines", "a guy called Bashir"
+- a copula with the concept at the end, or the person in relation to it: "the ship was the Hercules", "I work at Acme"
+- a verb that states a purpose: "Trados stores every sentence"
+
+A greeting, a bare negation and a judgement ("Pico is a pain") define nothing, and a question only by an apposition. "
+    "The
+result is a function of the text and its mentions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from souvenir.core.text import sentences
+from souvenir.core.types import Mentioned, MessageRole
+from souvenir.core.types.statements import Definition
+
+MIN_WORDS, MAX_WORDS, MAX_SENTENCE_CHARS = 3, 30, 300
+"""Shorter and longer sentences define nothing."""
+
+MAX_CHARS_READ = 8_000
+"""Only the beginning of a longer text is read, which bounds the time."""
+
+_N = "\x00"
+"""Stands for the concept in a sentence."""
+
+_TITLE = r"(?:(?:dr|mr|mrs|ms|prof|st|herr|herrn|frau|señora?)\b\.? )?"
+_NAME = rf"{_N}(?!['’]s)"
+_POSSESSIVE = r"(?:my|our|your|his|her|their|mein\w{0,2}|unser\w{0,2}|mi|nuestr[oa]|[^\W\d_]+['’]s)"
+_ARTICLE = r"(?:an?|the|one of (?:my|our|the)|eine?|der|die|das|una?)"
+_STOP = (
+    r"(?= (?:and|hes|shes|its|it['’]s|he['’]s|she['’]s|who|that|which|but|because|so|she|he|we|it|they|says|said"
+    r"|has|und|der|die|que)\b|[,.;:!?()]|$)"
+)
+_PERSON = (
+    r"(?:(?:step|grand|great-?(?:grand)?)?-?(?:mother|father|son|daughter|child|parents?)|mum|mom|mam|dad|sister"
+    r"|brother"
+    r"|wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|aunt|uncle|cousin|niece|nephew|twin|sister-in-law"
+    r"|brother-in-law|mother-in-law|father-in-law|boss|manager|editor|colleague|coworker|co-worker|friend|neighbou?r"
+    r"|teacher|tutor|coach|doctor|nurse|dentist|therapist|physio\w*|lawyer|landlord|landlady|flatmate|roommate"
+    r"|housemate"
+    r"|boyfriend|assistant|apprentice|intern|client|customer|supplier|conductor|captain|pastor|priest|vet|midwife"
+    r"|guy|woman|girl|man|maid of honor|best man"
+    r"|supervisor|professor|head(?: of \w+)?|director|lead|mentor|accountant|agent|photographer|cat|dog|puppy|kitten"
+    r"|budgie|parrot|horse|rabbit|hamster|tortoise|pet|terrier|beagle|company|employer|school|band|choir|club|team"
+    r"|firm"
+    r"|shop|schwester|bruder|mutter|vater|tochter|sohn|frau|mann|freundin|freund|chef|chefin|kollegin|kollege"
+    r"|nachbarin"
+    r"|nachbar|katze|hund|hermana|hermano|madre|padre|hija|hijo|esposa|esposo|novia|novio|amiga|amigo|jefa|jefe|prima"
+    r"|primo|tía|tío|abuela|abuelo|suegra|suegro|gato|perro)"
+)
+_LEAD = r"^(?:[^,.;:]{0,25}[,:] |(?:and|but|so|also|oh|oh and|because|well|ja|y) )?(?:the |an? )?"
+_RELATION = rf"{_POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_PERSON}"
+
+_FORMS = (
+    (
+        6,
+        rf"{_LEAD}{_NAME}(?: \([^)]*\))?,? (?:is|are|was|were|['’]s|ist|es) (?P<role>(?:{_POSSESSIVE}"
+        rf"|{_ARTICLE}) .{{2,60}}?){_STOP}",
+    ),
+    (6, rf"{_LEAD}{_NAME} (?:has|have) been (?P<role>{_POSSESSIVE} .{{2,60}}?){_STOP}"),
+    (5, rf"{_NAME}, (?P<role>(?:{_POSSESSIVE}|one of {_POSSESSIVE}) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)"),
+    (5, rf"(?P<role>{_RELATION}),? {_NAME}"),
+    (5, rf"\b(?P<role>(?:an? (?:new |old |good |dear )?|new ){_PERSON}),? (?:called |named )?{_NAME}"),
+    (4, rf"{_NAME}, (?P<role>(?:an?|the) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)"),
+    (
+        4,
+        rf"\b(?P<role>(?:an?|the|{_POSSESSIVE}) (?:[\w-]+ ){{0,2}}[\w-]+) (?:called|named|namens"
+        rf"|llamad[oa]) {_NAME}",
+    ),
+    (
+        4,
+        rf"^(?P<role>(?:the|my|our|his|her|mein\w{{0,2}}|unser\w{{0,2}}) (?!name\b)(?:[\w-]+ ){{0,2}}[\w-]+) (?:is"
+        rf"|was|are|ist|war) (?:the "
+        rf"|called )?{_NAME}",
+    ),
+    (4, rf"\b(?:the|my|our) {_PERSON}, {_NAME},"),
+    (3, rf"{_NAME} (?:works|worked) (?:as|at|for|in)\b"),
+    (3, rf"\b(?:i['’]?m|i am) (?:an?|the) (?:[\w-]+ ){{0,3}}[\w-]+ (?:at|in|of|for) (?:the )?{_NAME}"),
+    (
+        3,
+        rf"\b(?:i|we) (?:work|teach|study|sing|play|volunteer|live|nurse|worked|taught|studied"
+        rf"|nursed)(?: [\w-]+){{0,3}} (?:at|in|for|with) (?:the )?{_NAME}",
+    ),
+    (3, rf"\b(?:developer|dev|engineer|nurse|teacher|student|manager) (?:at|in|for) (?:the )?{_NAME}"),
+    (3, rf"{_NAME} \([^)\d]{{4,60}}\)"),
+    (
+        3,
+        rf"^(?:(?:hi|hello|hey|good morning)\b.{{0,15}}[,!.] *)?(?:my name is|i['’]?m|i am|ich bin|soy"
+        rf"|me llamo) {_NAME}(?=[,.!]|$)",
+    ),
+    (
+        2,
+        rf"{_LEAD}{_NAME} (?:stores|runs|makes|lets|helps|provides|offers|tracks|manages|means|stands for"
+        rf"|refers to)\b",
+    ),
+)
+_COMPILED = tuple((weight, re.compile(pattern, re.IGNORECASE)) for weight, pattern in _FORMS)
+
+_RELATIONS = tuple(one for one in _COMPILED if one[0] == 5)
+"""Forms that define in a question too: "May my sister Ines come?"."""
+
+_APPOSITIONS = frozenset(pattern for _, pattern in _COMPILED if pattern.pattern.startswith(_NAME + ", (?P"))
+"""Forms in which a role follows the name; only those of names with a capital, since lists look the same."""
+
+_NAMES_ANOTHER = re.compile(rf"\b{_PERSON} (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
+"""A role that belongs to the next name: "in April, my sister Paola"."""
+
+_JUDGEMENT = re.compile(
+    r"^(?:an?|the|one) (?:(?:very|really|so|such|bit|lot|good|great|bad|nice|big|best|worst|only|same|usual|new|next"
+    r"|safe"
+    r"|sensible|fine|right|wrong|better|real|total|bloody) ?)*(?:bit|lot|idea|problem|question|issue|thing|pain|mess"
+    r"|joke"
+    r"|nightmare|reason|point|way|shame|must|one|normal|choice|case|option|answer|start|time|few|next|last|first"
+    r"|worst"
+    r"|best)\b",
+    re.IGNORECASE,
+)
+_NOT_DEFINING = re.compile(
+    r"^(?:no|not|never|nice to meet|hi|hello|thanks|thank you|welcome|congratulations)\b(?!.*[,.!] .*\bis\b)",
+    re.IGNORECASE,
+)
+_SECOND_PERSON = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
+
+
+_RELATIVES_AND_PETS = re.compile(
+    r"mother|father|son\b|daughter|child|parent|mum|mom|mam|dad|sister|brother|wife|husband|partner|girlfriend"
+    r"|boyfriend"
+    r"|fianc|aunt|uncle|cousin|niece|nephew|twin|friend|cat\b|dog\b|pupp|kitten|budgie|parrot|horse|rabbit|hamster"
+    r"|tortoise|pet\b|terrier|beagle|schwester|bruder|mutter|vater|tochter|sohn|frau\b|mann\b|freund|katze|hund"
+    r"|herman|madre|padre|hij[ao]|espos|novi[ao]|amig|prim[ao]|tí[ao]|abuel|suegr|gat[oa]|perr[oa]",
+    re.IGNORECASE,
+)
+_RELATED = re.compile(rf"\b{_PERSON}\b", re.IGNORECASE)
+
+
+def is_relation(role: str) -> bool:
+    """Return whether a role relates a person, a pet or a group to another person: "your boss", "Dec's sister"."""
+    return _RELATED.search(role) is not None and not role.startswith(("the ", "The "))
+
+
+def may_be_new(role: str) -> bool:
+    """Return whether a person of this role can have come into someone's life lately: a boss, but not a sister."""
+    return is_relation(role) and _RELATIVES_AND_PETS.search(role) is None
+
+
+def definitions_in(text: str, role: MessageRole | None, mentions: Iterable[Mentioned]) -> Mapping[str, Definition]:
+    """Return the best definition of each mentioned concept that has one, by its key.
+
+    :param text: Without recalled text. :param role: The role of the author of a message; None for a memory.
+    """
+    text = text[:MAX_CHARS_READ]
+    found = [" ".join(text[start:end].split()) for start, end in sentences(text)]
+    short = (one for one in found if len(one) <= MAX_SENTENCE_CHARS and MIN_WORDS <= len(one.split()) <= MAX_WORDS)
+    said = [one for one in short if not _may_not_define(one)]
+    best: dict[str, Definition] = {}
+    for mention in mentions:
+        for sentence in said:
+            one = _definition(sentence, mention.form, role)
+            if one is not None and (mention.key not in best or one.quality > best[mention.key].quality):
+                best[mention.key] = one
+    return best
+
+
+def _may_not_define(sentence: str) -> bool:
+    greeting = re.match(r"(?:hi|hello)\b", sentence, re.IGNORECASE)
+    return _NOT_DEFINING.search(sentence) is not None and not (
+        greeting and re.search(r"\b(?:i['’]?m|name is)\b", sentence)
+    )
+
+
+def _definition(sentence: str, form: str, author: MessageRole | None) -> Definition | None:
+    if form.casefold() not in sentence.casefold():
+        return None
+    marked = re.sub(rf"(?<!\w){_TITLE}{re.escape(form)}(?!\w)", _N, sentence, flags=re.IGNORECASE)
+    if _N not in marked:
+        return None
+    forms = _COMPILED if not sentence.endswith("?") else _RELATIONS
+    for weight, pattern in forms:
+        match = pattern.search(marked)
+        role = match.groupdict().get("role") if match else None
+        if match is None or (role is not None and _JUDGEMENT.search(role)):
+            continue
+        if pattern in _APPOSITIONS and (not form[:1].isupper() or _NAMES_ANOTHER.search(role or "")):
+            continue
+        # A person defines what is theirs better than the assistant does.
+        quality = 2 * weight - (author is MessageRole.ASSISTANT)
+        shown = role and _SECOND_PERSON.sub("your", role.replace(_N, form).strip())
+        return Definition(sentence, quality, shown)
+    return None

@@ -1,0 +1,126 @@
+"""Days that a sentence names, relative to the day on which it was said.
+
+A day without a year is the next one, unless the last one is less than two months ago. A weekday, and a day of the month
+by itself, is the next one. English, with the months, weekdays and prepositions of German and Spanish.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from souvenir.core.dates import MONTHS
+
+PAST = timedelta(days=60)
+"""A day without a year that is at most so long ago is the past one."""
+
+_OTHER_MONTHS = (
+    "januar februar märz april mai juni juli august september oktober november dezember",
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+)
+_MONTH_OF = {name: number for names in _OTHER_MONTHS for number, name in enumerate(names.split(), 1)} | dict(MONTHS)
+_WEEKDAY_NAMES = (
+    "monday tuesday wednesday thursday friday saturday sunday",
+    "montag dienstag mittwoch donnerstag freitag samstag sonntag",
+    "lunes martes miércoles jueves viernes sábado domingo",
+)
+_WEEKDAY_OF = {name: number for names in _WEEKDAY_NAMES for number, name in enumerate(names.split())}
+_RELATIVE = {"today": 0, "tonight": 0, "heute": 0, "hoy": 0}
+_RELATIVE |= {"tomorrow": 1, "tmrw": 1, "tomorrow night": 1, "morgen": 1, "mañana": 1}
+_RELATIVE |= {"the day after tomorrow": 2, "übermorgen": 2}
+
+_MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
+_WEEKDAY = "|".join(sorted(_WEEKDAY_OF, key=len, reverse=True))
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+_NTH = rf"{_DAY}(?:st|nd|rd|th)"
+_YEAR = r"(?:,?\s+(?:de\s+)?(?P<year>20\d\d)\b)?"
+_PATTERNS = (
+    r"(?P<iso>20\d\d-\d\d-\d\d)",
+    rf"(?P<day>{_DAY})(?:st|nd|rd|th|\.)?(?:\s+(?:of|de))?\s+(?P<month>{_MONTH})\b\.?{_YEAR}",
+    rf"(?P<month>{_MONTH})\b\.?\s+(?:the\s+)?(?P<day>{_DAY})(?:st|nd|rd|th)?(?!\d|[:.]\d|\s*(?:am|pm|%)\b){_YEAR}",
+    rf"end of (?P<end>{_MONTH})",
+    rf"(?:(?:{_WEEKDAY}),?\s*\(?\s*(?:the\s+)?|the\s+)(?P<nth>{_NTH})\b",
+    rf"(?<!last )(?<!past )(?<!each )(?<!every )(?P<next>next )?(?P<weekday>{_WEEKDAY})\b(?!,?\s*\(?(?:the\s+)?\d)",
+    rf"(?P<relative>{'|'.join(sorted(_RELATIVE, key=len, reverse=True))})\b",
+)
+_FROM_TO = re.compile(
+    rf"\b(?P<first>{_DAY})(?:st|nd|rd|th)?\s+(?:to|-|–)\s+(?P<second>{_DAY})(?:st|nd|rd|th)?\s+(?P<month>{_MONTH})\b",
+    re.IGNORECASE,
+)
+_DATES = tuple(re.compile(rf"(?<![\w.,/-]){pattern}", re.IGNORECASE) for pattern in _PATTERNS)
+
+
+class NamedDay(NamedTuple):
+    """A day, with its place in the sentence. :param is_exact: Whether its month is named."""
+
+    start: int
+    end: int
+    day: date
+    is_exact: bool
+
+
+def named_days(sentence: str, said_on: date) -> list[NamedDay]:
+    """Return the days that a sentence names, in order of appearance."""
+    found: list[NamedDay] = []
+    for one in _all_days(sentence, said_on):
+        if not any(one.start < other.end and other.start < one.end for other in found):
+            found.append(one)
+    return sorted(found)
+
+
+def _all_days(sentence: str, said_on: date) -> Iterator[NamedDay]:
+    for match in _FROM_TO.finditer(sentence):
+        for group in ("first", "second"):
+            yield from _valid(match.start(group), match.end(group), _nearest(match["month"], match[group], said_on))
+        # The month belongs to the second day.
+        yield from _valid(match.start("second"), match.end(), _nearest(match["month"], match["second"], said_on))
+    for pattern in _DATES:
+        for match in pattern.finditer(sentence):
+            day = _day_of(match.groupdict(), said_on)
+            exact = not {"weekday", "relative", "nth"} & {name for name, text in match.groupdict().items() if text}
+            yield from _valid(match.start(), match.end(), day, is_exact=exact)
+
+
+def _valid(start: int, end: int, day: date | None, *, is_exact: bool = True) -> Iterator[NamedDay]:
+    if day is not None:
+        yield NamedDay(start, end, day, is_exact)
+
+
+def _day_of(said: dict[str, str | None], said_on: date) -> date | None:
+    if text := said.get("iso"):
+        return _date(*map(int, text.split("-")))
+    if text := said.get("relative"):
+        return said_on + timedelta(days=_RELATIVE[text.lower()])
+    if text := said.get("weekday"):
+        ahead = (_WEEKDAY_OF[text.lower()] - said_on.weekday() - 1) % 7 + 1
+        return said_on + timedelta(days=ahead + (7 if said.get("next") and ahead < 3 else 0))
+    if text := said.get("nth"):
+        return _next_of_month(int(re.sub(r"\D", "", text)), said_on)
+    if text := said.get("end"):
+        first = _nearest(text, "1", said_on)
+        return first and (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
+    month, day, year = said.get("month") or "", said.get("day") or "", said.get("year")
+    return _date(int(year), _MONTH_OF[month.lower()], int(day)) if year else _nearest(month, day, said_on)
+
+
+def _nearest(month: str, day: str, said_on: date) -> date | None:
+    """Return the last such day if it is not long ago, else the next one."""
+    years = (said_on.year + offset for offset in (-1, 0, 1))
+    days = [_date(year, _MONTH_OF[month.lower()], int(day)) for year in years]
+    return next((one for one in days if one and said_on - one <= PAST), None)
+
+
+def _next_of_month(day: int, said_on: date) -> date | None:
+    first = said_on.replace(day=1)
+    following = (first + timedelta(days=32)).replace(day=1)
+    days = (_date(month.year, month.month, day) for month in (first, following))
+    return next((one for one in days if one is not None and one >= said_on), None)
+
+
+def _date(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None

@@ -1,0 +1,182 @@
+"""Statements of people: promises, appointments, changes, facts, denials and habits."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from souvenir.core.types import MessageRole
+from souvenir.core.types.statements import Statement, StatementKind
+from souvenir.knowledge.recognition.due_dates import named_days
+from souvenir.knowledge.recognition.statements import content_terms, definitions_and_statements, statements_in
+
+SUNDAY = date(2026, 3, 8)
+
+
+def found(text: str, kind: StatementKind, said_on: date = SUNDAY) -> list[Statement]:
+    return [one for one in statements_in(text, said_on) if one.kind is kind]
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("by Friday 20 March", ["2026-03-20"]),
+        ("on March 20th, 2027", ["2027-03-20"]),
+        ("am 14. April", ["2026-04-14"]),
+        ("el 14 de abril", ["2026-04-14"]),
+        ("2026-05-01", ["2026-05-01"]),
+        ("by sunday (15th)", ["2026-03-15"]),
+        ("by the 3rd", ["2026-04-03"]),
+        ("tomorrow, or on Friday", ["2026-03-09", "2026-03-13"]),
+        ("by Sunday", ["2026-03-15"]),
+        ("from 20 to 27 march", ["2026-03-20", "2026-03-27"]),
+        ("at the end of May", ["2026-05-31"]),
+        ("signed on feb 19", ["2026-02-19"]),
+        ("the wedding is on 7 November", ["2026-11-07"]),
+        ("last Monday and on Tuesdays", []),
+        ("from 8 to 2, on 31 June", []),
+    ],
+)
+def test_days_are_resolved_against_the_day_on_which_they_were_said(text: str, days: list[str]) -> None:
+    assert [one.day.isoformat() for one in named_days(text, SUNDAY)] == days
+
+
+@pytest.mark.parametrize(
+    ("text", "due"),
+    [
+        ("I'll send Priya the draft by Friday.", date(2026, 3, 13)),
+        ("I promised my editor the first draft by Friday 20 March.", date(2026, 3, 20)),
+        ("I told our head, Mr Okafor, that he will have the report by 13 April.", date(2026, 4, 13)),
+        ("promised Piotr the runbook by march 20", date(2026, 3, 20)),
+        ("I have to give Henrique the list by 8 May.", date(2026, 5, 8)),
+        ("The deposit is due by 22 March.", date(2026, 3, 22)),
+        ("Remind me to call the vet tomorrow.", date(2026, 3, 9)),
+        ("Ich muss den Bericht bis Freitag abgeben.", date(2026, 3, 13)),
+        ("Tengo que enviar el informe el 14 de abril.", date(2026, 4, 14)),
+    ],
+)
+def test_a_promise_has_its_day(text: str, due: date) -> None:
+    assert [one.due for one in found(text, StatementKind.PROMISE)] == [due]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Should I send the draft by Friday?",
+        "If I send the draft by Friday, she reads it.",
+        "Maybe I'll send it by Friday.",
+        "I'll send Priya the draft.",
+        "I sent Priya the draft on 3 March.",
+        "We have sushi every Thursday.",
+        "```\nI'll send it by Friday.\n```",
+    ],
+)
+def test_questions_conditions_and_sentences_without_a_coming_day_promise_nothing(text: str) -> None:
+    assert not found(text, StatementKind.PROMISE)
+    assert not found(text, StatementKind.APPOINTMENT)
+
+
+def test_a_promise_with_a_pronoun_is_shown_with_the_sentence_before_it() -> None:
+    [one] = found("I still owe Mum the registration. I said I'd do it by 20 March.", StatementKind.PROMISE)
+    assert one.sentence == "I still owe Mum the registration. I said I'd do it by 20 March."
+    assert "registr" in one.terms.split()
+
+
+def test_an_appointment_has_a_day_without_a_promise() -> None:
+    [one] = found("My appointment at the dentist is on 14 April.", StatementKind.APPOINTMENT)
+    assert one.due == date(2026, 4, 14)
+
+
+@pytest.mark.parametrize(
+    ("text", "due", "replaced"),
+    [
+        ("My operation is put off from 12 May to 2 June.", date(2026, 6, 2), date(2026, 5, 12)),
+        ("My first appointment is now 19 March, not the 12th.", date(2026, 3, 19), date(2026, 3, 12)),
+        (
+            "They could not have us on 12 March, so the trip has moved to 26 March.",
+            date(2026, 3, 26),
+            date(2026, 3, 12),
+        ),
+        (
+            "The wedding is now 7 November, since the church is taken on 17 October.",
+            date(2026, 11, 7),
+            date(2026, 10, 17),
+        ),
+        ("I quit my job at the bubble tea shop.", None, None),
+        ("The meeting with Tom was cancelled.", None, None),
+    ],
+)
+def test_a_change_has_the_new_and_the_replaced_day(text: str, due: date | None, replaced: date | None) -> None:
+    assert [(one.due, one.replaced) for one in found(text, StatementKind.CHANGE)] == [(due, replaced)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I dropped my phone in the sink.",
+        "My sister says I should swim instead.",
+        "We slept from 8 to 2.",
+        "I'm thinking of moving to Porto instead of Lisbon.",
+        "I've known them since I moved here.",
+    ],
+)
+def test_accidents_wishes_and_the_distant_past_are_no_changes(text: str) -> None:
+    assert not found(text, StatementKind.CHANGE)
+
+
+def test_a_short_change_is_shown_with_the_sentence_after_it() -> None:
+    [one] = found("I've dropped Kahoot. The school now pays for Blooket.", StatementKind.CHANGE)
+    assert one.sentence == "I've dropped Kahoot. The school now pays for Blooket."
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "value"),
+    [
+        ("I live in Lisbon with two cats.", "home", "Lisbon"),
+        ("The flat is in Rua de Cedofeita, third floor.", "home", "Rua de Cedofeita"),
+        ("I work at Vestland Elektro.", "work", "Vestland Elektro"),
+        ("I'm a mortgage adviser at Harbour Bank.", "work", "Harbour Bank"),
+    ],
+)
+def test_facts_have_an_attribute_and_a_value(text: str, attribute: str, value: str) -> None:
+    assert [(one.attribute, one.value) for one in found(text, StatementKind.FACT)] == [(attribute, value)]
+
+
+@pytest.mark.parametrize(
+    ("denial", "habit"),
+    [
+        ("I never eat fish, it smells.", "We have sushi every Thursday."),
+        ("I quit coffee on 1 January.", "I'm on my third espresso, three a day."),
+        ("I don't drive after dark any more.", "I drove home at half past ten at night."),
+        ("I never mark at weekends.", "I do my marking on Sundays now."),
+        ("I've been vegetarian since new year.", "I had a pork bun every day this week."),
+        ("No screens for him until he is two.", "We watch cartoons every evening."),
+        ("I don't fly.", "I fly to Gdansk every other week now."),
+    ],
+)
+def test_a_habit_has_the_terms_of_the_denial_that_it_contradicts(denial: str, habit: str) -> None:
+    [denied] = found(denial, StatementKind.DENIAL)
+    [affirmed] = found(habit, StatementKind.HABIT)
+    assert {*denied.terms.split()} <= {*affirmed.terms.split()}
+
+
+@pytest.mark.parametrize(
+    "text", ["The coffee is bad, and there is a program which I don't understand at all.", "I never said that."]
+)
+def test_a_negation_of_something_else_denies_nothing(text: str) -> None:
+    assert not found(text, StatementKind.DENIAL)
+
+
+def test_a_report_has_the_terms_of_its_message_and_of_the_sentence_that_reports() -> None:
+    [one] = found("Sent Priya the draft. Now the knee.", StatementKind.STEP)
+    assert set(content_terms("Priya draft knee")) <= {*one.terms.split()}
+    assert one.value is not None
+    assert "knee" not in one.value.split()
+
+
+def test_only_messages_of_users_state_something() -> None:
+    at, text = datetime(2026, 3, 8, tzinfo=UTC), "I'll send you the draft by Friday."
+    assert definitions_and_statements(text, MessageRole.USER, (), at)[1]
+    assert not definitions_and_statements(text, MessageRole.ASSISTANT, (), at)[1]
+    assert not definitions_and_statements(text, None, (), at)[1]
