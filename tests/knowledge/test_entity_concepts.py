@@ -238,14 +238,14 @@ def test_a_defining_observation_describes_the_concept(
     known: Known, observations: tuple[str, ...], description: str | None
 ):
     known.graph.store(ANN, [Entity("Ann_Lee", "person", observations)], [])
-    assert known.services.concepts.details(ANN, known.id_of("Ann Lee")).description == description
+    assert known.services.concepts.details(ANN, known.id_of("Ann Lee")).concept.description == description
 
 
 def test_the_lines_of_a_replaced_profile_describe_the_concept(known: Known):
     known.graph.store(ANN, [Entity("Ann_Lee", "", ("Runs",))], [])
     known.engine.update(ANN, known.memory_id("Ann_Lee"), MemoryPatch(text="Ann Lee is a judge of Bilbao."))
     details = known.services.concepts.details(ANN, known.id_of("Ann Lee"))
-    assert (details.description, details.described_by) == ("Ann Lee is a judge of Bilbao.", "texts")
+    assert (details.concept.description, details.described_by) == ("Ann Lee is a judge of Bilbao.", "texts")
 
 
 def test_a_message_with_the_id_of_an_entity_is_no_entity(known: Known):
