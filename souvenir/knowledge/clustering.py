@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 from souvenir.knowledge.segmentation import FULL_BYTES, LEAST_WEIGHT, UNIT, Floats, Ints, Segment, unit_vectors
 
-SAME_TOPIC = 0.2
+SAME_TOPIC = 0.29
 """Mean similarity of their segments from which two clusters are merged; measured by `make bench-topics`."""
 
-CONCEPT_SHARE = 0.5
+CONCEPT_SHARE = 0.45
 """The similarity of two segments is the cosine of their vectors, plus this times the cosine of their concepts ..."""
 
-CONCEPT_SHARE_ALONE = 2.2
+CONCEPT_SHARE_ALONE = 3.2
 """... or this times the latter if there are no vectors: concepts alone join from a cosine of 0.09."""
 
-MEAN_PRIOR = 20
+MEAN_PRIOR = 40
 """The agent's mean counts as if so many more messages of full weight had no direction: a short history has less of a
 mean, since it may have one subject only."""
 
@@ -37,7 +37,7 @@ TERMS_OF_SEGMENT = 64
 SAID_ONCE = 0.3
 """Factor of the weight of a concept that only one segment mentions: it links the segment to no other."""
 
-USUAL_SHARE = 0.5
+USUAL_SHARE = 0.2
 """Concepts that a larger share of the segments mentions are ignored, since they distinguish none ..."""
 
 USUAL_SEGMENTS = 5

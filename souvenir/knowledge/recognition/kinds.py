@@ -69,6 +69,7 @@ _USED_WITH = frozenset("to from with on in via the a an my our auf mit zu von na
 _PLACE_PREPOSITIONS = frozenset(
     "in to near around across outside through nach aus in naar uit en desde hacia te bij".split()
 )
+_PROGRAMS = frozenset("program programme app tool software website service library framework device".split())
 _NO_PERSON = frozenset("of and for the".split())
 """Words that no person's name contains."""
 _WINDOW = 6
@@ -130,7 +131,7 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
     if before[:1]:
         found = _person_or_animal(before[0])
         if found is None and before[0] in _CALLED:
-            found = next((kind for word in before[1:4] if (kind := _person_or_animal(word))), None)
+            found = next((kind for word in before[1:4] if (kind := _kind_of_noun(word))), None)
         if found is not None:
             return found
     if len(after) > 1 and (after[0] in _COPULAS or (after[0] == "" and (after[1] in _ARTICLES or len(after) > 2))):
@@ -147,6 +148,10 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
     if before[:1] and before[0] == "" and len(before) > 2 and before[2] in POSSESSIVES:
         return _person_or_animal(before[1])
     return None
+
+
+def _kind_of_noun(word: str) -> ConceptKind | None:
+    return _person_or_animal(word) or (ConceptKind.PRODUCT if word in _PROGRAMS else None)
 
 
 def has_apposition(after: Sequence[str]) -> bool:
