@@ -45,7 +45,7 @@ export ORT_DISABLE_TELEMETRY := 1
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-js test-thorough test-postgres test-slow screenshots lint format bench bench-load bench-overload bench-fairness bench-overhead bench-namespaces \
 	bench-deadlines bench-replicas bench-scaling replica-faults bench-retrieval bench-evidence \
-	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-knowledge bench-concepts bench-topics \
+	bench-conversation bench-talk bench-facts bench-facts-speed bench-graph-speed bench-knowledge bench-concepts bench-topics \
 	bench-extraction bench-learning bench-client bench-proxy bench-privacy profile isolation random-stores faults seeded-faults model lock audit sbom clean FORCE
 
 help: ## List all tasks
@@ -189,10 +189,6 @@ bench-retrieval: $(TOOLS) ## Measure retrieval quality, on the sets in DATA=fold
 bench-context: $(TOOLS) ## Measure how much of the evidence a context shows, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Name the folder of the sets: make bench-context DATA=folder" >&2; exit 1)
 	@$(PY) -m benchmarks.context --data '$(DATA)' $(ARGS)
-
-bench-graph: $(TOOLS) ## Measure the gain of the concept graph for search, on the sets in DATA=folder
-	@$(if $(DATA),,echo "Name the folder of the sets: make bench-graph DATA=folder" >&2; exit 1)
-	@$(PY) -m benchmarks.graph --data '$(DATA)' $(ARGS)
 
 bench-facts: $(TOOLS) ## Measure retrieval by text and by facts, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Name the folder of the sets: make bench-facts DATA=folder" >&2; exit 1)

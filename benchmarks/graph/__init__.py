@@ -1,1 +1,0 @@
-"""The effect of the graph of concepts on search, on labelled data."""
