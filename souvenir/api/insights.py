@@ -12,7 +12,7 @@ from souvenir.api.parameters import AgentReader
 from souvenir.knowledge.insights import Insight, InsightKind
 from souvenir.knowledge.neighbourhoods import History
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import REMEMBERED, RunningService
+from souvenir.server.request_guards import EVERYTHING, OF_BOTH, REMEMBERED, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.graph.concepts import Concept
 
@@ -36,7 +36,9 @@ class InsightSource(BaseModel):
 class InsightRecord(BaseModel):
     """A sentence that is worth acting on, with the texts from which it follows."""
 
-    text: str = Field(examples=["Due on Friday, 6 March: “I'll send Priya the draft by Friday.” (3 March)."])
+    text: Annotated[str, OF_BOTH] = Field(
+        examples=["Due on Friday, 6 March: “I'll send Priya the draft by Friday.” (3 March)."]
+    )
     kind: InsightKind
     sources: list[InsightSource] = Field(description="Oldest first.")
     concepts: list[NamedConcept] = Field(description="The concepts that the sentence names.")
@@ -101,7 +103,7 @@ def _month(since_year_0: int) -> str:
     "/agents/{agent_name}/insights",
     summary="Get an agent's insights",
     cost=CostClass.SEARCH,
-    access=REMEMBERED,
+    access=EVERYTHING,
     sdk="agents.insights",
     errors=[404],
 )

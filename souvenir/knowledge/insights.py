@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from souvenir.core.dates import MONTHS
 from souvenir.core.timestamps import from_us, to_us, utc_now
-from souvenir.core.types import ConceptKind, RecordKind, Scope
+from souvenir.core.types import ConceptKind, PassageKind, RecordKind, Scope
 from souvenir.core.types.statements import StatementKind
 from souvenir.knowledge.recognition.definitions import is_relation, may_be_new
 from souvenir.memories.engine import MemoryEngine
@@ -25,6 +25,7 @@ from souvenir.store.graph import activity, concepts, statements
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.graph.statements import MessageMention, Stated
 from souvenir.store.messages import agents, messages
+from souvenir.store.privacy import flagged
 from souvenir.store.sql import Connection
 
 MAX_INSIGHTS = 7
@@ -76,6 +77,8 @@ CANCELLED = frozenset(("cancel", "cancelled"))
 
 NO_SUBJECTS = frozenset((ConceptKind.DATE, ConceptKind.QUANTITY))
 """Kinds of concepts that are neither people nor subjects."""
+
+_MESSAGES = PassageKind.MESSAGE
 
 EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 
@@ -144,10 +147,16 @@ class Insights:
         self._engine = engine
 
     def of_agent(self, scope: Scope, at: datetime | None = None) -> Sequence[Insight]:
-        """Return the insights as of a time, by default now, the most pressing kinds first."""
+        """Return the insights as of a time, by default now, the most pressing kinds first.
+
+        Messages with a topic that the agent's policy hides are not quoted.
+        """
+        hidden_topics = self._engine.screening.policy(scope).hidden_topics
         with self._engine.namespace(scope) as (connection, _):
             namespace_id = agents.require_agent(connection, scope).namespace_id
-            chosen = _chosen(_Reading(connection, namespace_id, at or utc_now()).drafts())
+            hidden = {(RecordKind.MESSAGE, id_) for id_ in flagged(connection, _MESSAGES, namespace_id, hidden_topics)}
+            drafts = _Reading(connection, namespace_id, at or utc_now()).drafts()
+            chosen = _chosen(one for one in drafts if hidden.isdisjoint(one.sources))
             return _completed(connection, namespace_id, chosen)
 
 

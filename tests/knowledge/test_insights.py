@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from souvenir.conversations.agents import Agents
 from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import AgentNotFound, ConceptNotFound
 from souvenir.core.settings import Settings
@@ -109,6 +110,14 @@ def test_an_appointment_is_replaced_by_its_new_day(engine: MemoryEngine, graph: 
     [changed] = insights(graph, MONDAY + timedelta(days=3))
     assert (changed.kind, changed.due) == (InsightKind.CHANGE, date(2024, 1, 16))
     assert not insights(graph, MONDAY + timedelta(days=20))
+
+
+def test_a_topic_that_the_policy_hides_is_not_quoted(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, MONDAY, "My appointment at the clinic is on 9 January.", "I'll send Priya the draft by Friday.")
+    assert len(insights(graph, MONDAY)) == 2
+    Agents(engine).set_policy(ANN, {"hidden_topics": ["health"]})
+    [one] = insights(graph, MONDAY)
+    assert "Priya" in one.text
 
 
 def test_a_cancelled_appointment_is_not_coming_up(engine: MemoryEngine, graph: KnowledgeServices) -> None:
