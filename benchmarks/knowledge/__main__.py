@@ -118,7 +118,7 @@ def print_page(graph: KnowledgeServices, scope: Scope, insights: Sequence[Insigh
     print(f"\n# {scope.namespace}")
     for insight in insights:
         print(f"  [{insight.kind}] {insight.text}")
-    for concept in graph.concepts.page(scope, limit=15)[0]:
+    for concept in graph.concepts.leading(scope, limit=15):
         print(f"  - {concept.name} ({concept.kind}, {concept.owners}): {concept.description or ''}")
     for topic in graph.topics.page(scope, offset=0, limit=10)[0]:
         print(f"  * {topic.name} ({topic.topic.sessions} sessions)")

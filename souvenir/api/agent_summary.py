@@ -48,7 +48,7 @@ def summary_of(service: Service, scope: Scope) -> Summary:
         service.graph.concepts.counts(scope),
         service.conversations.newest(scope, limit=RECENT),
         service.sessions.page(scope, SessionFilter(), limit=RECENT)[0],
-        service.graph.concepts.page(scope, limit=TOP_CONCEPTS)[0],
+        service.graph.concepts.leading(scope, limit=TOP_CONCEPTS),
         service.graph.insights.of_agent(scope),
     )
 
@@ -78,7 +78,9 @@ class SummaryResponse(BaseModel):
     statistics: SummaryStatistics
     recent_messages: list[MessageRecord] = Field(description=f"The latest {RECENT}, newest first.")
     recent_sessions: list[SessionRecord] = Field(description=f"The latest {RECENT}, newest first.")
-    top_concepts: list[ConceptRecord] = Field(description=f"The {TOP_CONCEPTS} most characteristic concepts.")
+    top_concepts: list[ConceptRecord] = Field(
+        description=f"The {TOP_CONCEPTS} concepts that say most: names, and things with a description, before others."
+    )
     insights: list[InsightRecord] = Field(description="At most 7, the most pressing kinds first.")
 
     @classmethod

@@ -20,6 +20,9 @@ CONFIDENCE: Mapping[ConceptKind, float] = {
 """The probability that a mention of a kind is a concept of that kind; 1 for the other kinds, which have a fixed form.
 It is their share in the labels of benchmarks/labels/concepts, as `python -m benchmarks.concepts` prints it."""
 
+NAMED_KINDS = frozenset(CONFIDENCE) - {ConceptKind.PHRASE}
+"""Kinds of names, and of phrases that stand for someone or something particular."""
+
 UNTYPED = frozenset((ConceptKind.NAME, ConceptKind.PHRASE))
 """Kinds of mentions without evidence for a more particular kind."""
 
@@ -30,6 +33,6 @@ def kind_of(mentions: Mapping[ConceptKind, int]) -> tuple[ConceptKind, float]:
     :param mentions: The number of its mentions by kind. Those without evidence count only if there are no others.
     """
     telling = {kind: count for kind, count in mentions.items() if kind not in UNTYPED} or mentions
-    kind = min(telling, key=lambda one: (-telling[one], one), default=ConceptKind.PHRASE)
+    kind = min(telling, key=lambda one: (-telling[one], -CONFIDENCE.get(one, 1.0), one), default=ConceptKind.PHRASE)
     share = telling.get(kind, 0) / max(1, sum(telling.values()))
     return kind, share * CONFIDENCE.get(kind, 1.0)

@@ -13,6 +13,8 @@ from heapq import nlargest
 from math import exp, log
 from typing import NamedTuple
 
+from souvenir.core.concept_kinds import NAMED_KINDS
+from souvenir.core.types import ConceptKind
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.mentions import month_of
 from souvenir.store.sql import Connection
@@ -34,6 +36,9 @@ MAY_BE_COMMON = 64
 most
 43. Below that share, more mentions always mean a higher rank (x log(1/x) rises up to 1/e).
 """
+
+CANDIDATES_READ = 2
+"""How many times the wanted number of significant concepts are read to choose those that introduce an agent."""
 
 MAX_OFFSET = 2**40
 """More than the possible number of concepts."""
@@ -121,6 +126,26 @@ def top(
     chosen = ordered[offset : offset + limit]
     shown = rows.by_ids(connection, namespace_id, chosen)
     return [shown[id_] for id_ in chosen if id_ in shown]
+
+
+def worth_reading(connection: Connection, namespace_id: int, *, limit: int) -> list[rows.Concept]:
+    """Return the concepts that introduce an agent: significant ones, those first that have a name or a definition.
+
+    Dates and quantities are left out. A name counts as much as twice the mentions, and so does a definition; of equal
+    ones the latest comes first.
+    """
+    found = top(connection, namespace_id, limit=CANDIDATES_READ * limit)
+    shown = [one for one in found if one.kind not in (ConceptKind.DATE, ConceptKind.QUANTITY)]
+
+    def value(one: rows.Concept) -> float:
+        return log(1 + one.owners) + log(2) * ((one.kind in NAMED_KINDS) + (one.description is not None))
+
+    # Sorting is stable, so that the order of significance decides between equal values and times.
+    return sorted(shown, key=lambda one: (-value(one), -_time_of(one)))[:limit]
+
+
+def _time_of(concept: rows.Concept) -> float:
+    return 0.0 if concept.last_at is None else concept.last_at.timestamp()
 
 
 def _used_between(

@@ -9,7 +9,7 @@ from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Memory, RecordKind, Scope
 from souvenir.knowledge.concept_lookup import all_names, require_concept, require_concepts
-from souvenir.knowledge.concept_ranking import rarity, top
+from souvenir.knowledge.concept_ranking import rarity, top, worth_reading
 from souvenir.knowledge.related import ReachedConcept, related
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import claims, concept_similarity, mention_queue, mentions
@@ -76,6 +76,11 @@ class Concepts:
             namespace_id = agents.require_agent(connection, scope).namespace_id
             found = top(connection, namespace_id, limit=limit, offset=offset)
             return found, rows.count(connection, namespace_id)
+
+    def leading(self, scope: Scope, *, limit: int) -> Sequence[Concept]:
+        """Return the concepts that introduce the agent, without dates and quantities."""
+        with self._engine.namespace(scope) as (connection, _):
+            return worth_reading(connection, agents.require_agent(connection, scope).namespace_id, limit=limit)
 
     def details(self, scope: Scope, name_or_id: str | int, *, latest: int = LATEST) -> ConceptDetails:
         """Return a concept with its description and latest mentions.

@@ -15,6 +15,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
+from souvenir.core.concept_kinds import NAMED_KINDS
 from souvenir.core.dates import MONTHS
 from souvenir.core.timestamps import from_us, to_us, utc_now
 from souvenir.core.types import ConceptKind, PassageKind, RecordKind, Scope
@@ -33,7 +34,7 @@ MAX_INSIGHTS = 7
 RECENT = timedelta(days=60)
 """Period in which a promise that is past its day, a change or a contradiction is worth a sentence."""
 
-AHEAD = timedelta(days=14)
+AHEAD = timedelta(days=21)
 """Period ahead in which a promise or an appointment is worth a sentence."""
 
 NEW = timedelta(days=30)
@@ -427,7 +428,7 @@ class _Subject(NamedTuple):
         name = f"“{word if own is None else own.name}”"
         if own is not None and is_relation(role):
             name = f"{own.name} ({role})"
-        is_name = is_relation(role) or any(one.kind == ConceptKind.NAME for one in of_word)
+        is_name = is_relation(role) or any(one.kind in NAMED_KINDS for one in of_word)
         return cls(name, is_name, tuple(one.id for one in of_word), sessions)
 
 
@@ -484,8 +485,6 @@ def _returns(facts: Sequence[Stated], one: Stated) -> bool:
 
 
 def _is_about_the_same(one: Stated, other: Stated) -> bool:
-    return (
-        one.message_id == other.message_id
-        or _common(one, other) > 1
-        or (one.attribute is not None and one.attribute == other.attribute)
+    return _common(one, other) > (0 if one.message_id == other.message_id else 1) or (
+        one.attribute is not None and one.attribute == other.attribute
     )

@@ -154,7 +154,9 @@ def named_topics(connection: Connection, namespace_id: int, found: Iterable[Topi
 
 
 def name_of(terms: Sequence[str]) -> str:
-    """Return the best term, and the next one that shares no word with it, unless the best one has several words."""
-    words = set(terms[0].casefold().split()) if terms else set()
-    others = [] if len(words) > 1 else [term for term in terms[1:] if words.isdisjoint(term.casefold().split())]
-    return ", ".join([*terms[:1], *others][:TERMS_IN_NAME])
+    """Return the best term, and unless it has several words, the next one that is no form or part of it."""
+    if not terms or len(terms[0].split()) > 1:
+        return "".join(terms[:1])
+    best = terms[0].casefold()
+    others = [term for term in terms[1:] if not any(best in word or word in best for word in term.casefold().split())]
+    return ", ".join([terms[0], *others[: TERMS_IN_NAME - 1]])

@@ -7690,7 +7690,7 @@ export interface components {
             recent_messages: components["schemas"]["MessageRecord"][];
             /** @description The latest 10, newest first. */
             recent_sessions: components["schemas"]["SessionRecord"][];
-            /** @description The 20 most characteristic concepts. */
+            /** @description The 20 concepts that say most: names, and things with a description, before others. */
             top_concepts: components["schemas"]["ConceptRecord"][];
             /** @description At most 7, the most pressing kinds first. */
             insights: components["schemas"]["InsightRecord"][];

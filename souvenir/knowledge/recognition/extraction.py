@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from souvenir.core.concept_kinds import UNTYPED
+from souvenir.core.concept_kinds import NAMED_KINDS, UNTYPED
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.index.analyser import fold, normalised
 from souvenir.knowledge.recognition.chinese import chinese_mentions, is_chinese
@@ -51,12 +51,6 @@ MAX_CHARS_READ = 20_000
 _FENCE = re.compile("^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 _ENGLISH = DETERMINERS | PREPOSITIONS | FUNCTION_WORDS | AUXILIARIES | MODALS | SUBJECTS | {"to"}
-
-NAMED_KINDS = (
-    *(ConceptKind.PERSON, ConceptKind.ANIMAL, ConceptKind.PLACE, ConceptKind.ORGANISATION, ConceptKind.PRODUCT),
-    *(ConceptKind.EVENT, ConceptKind.WORK, ConceptKind.NAME),
-)
-"""Kinds of names, and of phrases that stand for someone or something particular."""
 
 OTHER = ""
 """Any language without rules of its own."""

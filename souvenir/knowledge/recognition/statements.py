@@ -194,20 +194,15 @@ _CONSUMED = frozenset("fish meat coffee alcohol sugar screen milk gluten smoke".
 """Classes that are compared without the verb: "has sushi" contradicts "eats no fish"."""
 
 _GENERIC = frozenset(
-    "i'm i'll i've i'd also again all any anyth about after before by down get give go good great have just know let "
-    "lol "
-    "made make much my new next now ok one our out over please pleas quick realli say said so some someth still sure "
-    "take "
-    "tell than thank thanks that then there thing think time told too two up us very want way week well while work "
-    "year "
-    "yes you your day month morn night today tomorrow her him them it he she they we me not no never ani more becaus "
-    "but "
-    "can could do done due first last friday monday tuesday wednesday thursday saturday sunday january february "
-    "march "
-    "april may june july august september october november december jan feb mar apr jun jul aug sept oct nov dec "
-    "promis need must owe remind send sent bring write call put moved move will would should into if only ever im "
-    "ill id "
-    "is's don't didn't won't can't isn't am pm use big both right left littl lot th st nd rd".split()
+    "i'm i'll i've i'd also again all any anyth about after before by down get give go good great have just know "
+    "let lol made make much my new next now ok one our out over please pleas quick realli say said so some someth "
+    "still sure take tell than thank thanks that then there thing think time told too two up us very want way "
+    "week well while work year yes you your day month morn night today tomorrow her him them it he she they we me "
+    "not no never ani more becaus but can could do done due first last friday monday tuesday wednesday thursday "
+    "saturday sunday january february march april may june july august september october november december jan "
+    "feb mar apr jun jul aug sept oct nov dec promis need must owe remind send sent bring write call put moved "
+    "move will would should into if only ever im ill id septemb octob novemb decemb januari februari instead is's "
+    "don't didn't won't can't isn't am pm use big both right left littl lot th st nd rd".split()
 )
 
 
@@ -252,12 +247,26 @@ def statements_in(text: str, said_on: date) -> tuple[Statement, ...]:
     return (*stated, *_step(found))
 
 
+_REFERS_BACK = re.compile(r"(?:he|she|it|they|we|that|this)\b", re.IGNORECASE)
+"""A sentence that says of whom it is only together with the one before."""
+
+_ORDINAL = re.compile(r"\b(?:am|bis|vom|zum|der|den|dem|ab) \d{1,2}\.$", re.IGNORECASE)
+"""The end of a part of a German sentence, before the name of a month."""
+
+
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield sentences outside of blocks of code."""
     fenced = [match.span() for match in re.finditer(r"```.*?(?:```|\Z)", text, re.DOTALL)]
+    begin: int | None = None
     for start, end in sentences(text):
-        if not any(first <= start < last for first, last in fenced):
-            yield start, end
+        if any(first <= start < last for first, last in fenced):
+            continue
+        begin = start if begin is None else begin
+        if not _ORDINAL.search(text[begin:end].rstrip()):
+            yield begin, end
+            begin = None
+    if begin is not None:
+        yield begin, len(text)
 
 
 def _stated(sentence: str, before: Sequence[str], after: str, said_on: date) -> Iterator[Statement]:
@@ -268,11 +277,11 @@ def _stated(sentence: str, before: Sequence[str], after: str, said_on: date) -> 
     if change is not None:
         attribute, value = (fact.attribute, fact.value) if fact else (None, None)
         due, replaced = change
-        shown = (
-            f"{sentence} {after}"
-            if len(sentence.split()) < FEW_WORDS and len(after) < MAX_SENTENCE_CHARS // 2
-            else sentence
-        )
+        shown = sentence
+        if _REFERS_BACK.match(sentence) and before and _names_matter(before[-1]):
+            shown = f"{before[-1]} {sentence}"
+        elif len(sentence.split()) < FEW_WORDS and len(after) < MAX_SENTENCE_CHARS // 2:
+            shown = f"{sentence} {after}"
         yield Statement(StatementKind.CHANGE, shown, _terms(shown), attribute, value, due, replaced)
     elif fact is not None:
         yield fact
@@ -321,8 +330,9 @@ def _due(sentence: str, before: Sequence[str], ahead: Sequence[NamedDay], said_o
         is_vague = _VAGUE.search(sentence) is not None
         context = before[-2:] if is_vague else ()
         shown = f"{before[-1]} {sentence}" if is_vague and before and _names_matter(before[-1]) else sentence
-        kind = StatementKind.PROMISE
-        yield Statement(kind, shown[-MAX_SENTENCE_CHARS:], _terms(" ".join([*context, sentence])), due=due.day)
+        terms = content_terms(" ".join([*context, sentence]))
+        if len(terms) > 1 or not is_vague:
+            yield Statement(StatementKind.PROMISE, shown[-MAX_SENTENCE_CHARS:], " ".join(terms), due=due.day)
     elif _is_appointment(sentence):
         later = next((one.day for one in ahead if one.is_exact and one.day > said_on), None)
         if later is not None:

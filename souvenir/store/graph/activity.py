@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from souvenir.store.rows import ids_parameter, select
+from souvenir.store.rows import ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
@@ -32,13 +32,14 @@ class MentioningSession(NamedTuple):
 def most_mentioned(connection: Connection, namespace_id: int, *, limit: int) -> list[MentionSpan]:
     """Return the concepts that most texts mention, without merging their spellings."""
     return list(
-        select(
+        readable(
             connection,
             MentionSpan,
             "SELECT c.id, c.key, c.owners, (SELECT max(at) FROM mentions WHERE concept_id = c.id) FROM (SELECT id, "
             "key, owners FROM concepts WHERE namespace_id = ? AND owners > 0 ORDER BY owners DESC, id DESC LIMIT ?) c "
             "ORDER BY c.owners DESC, c.id DESC",
             (namespace_id, limit),
+            table="concepts",
         )
     )
 
