@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from souvenir.core.types import ConceptKind
 
 CONFIDENCE: Mapping[ConceptKind, float] = {
-    ConceptKind.PERSON: 0.91,
+    ConceptKind.PERSON: 0.94,
     ConceptKind.ANIMAL: 0.95,
-    ConceptKind.PLACE: 0.74,
+    ConceptKind.PLACE: 0.8,
     ConceptKind.ORGANISATION: 0.9,
-    ConceptKind.PRODUCT: 0.82,
+    ConceptKind.PRODUCT: 0.84,
     ConceptKind.EVENT: 0.95,
     ConceptKind.WORK: 0.8,
-    ConceptKind.NAME: 0.62,
+    ConceptKind.NAME: 0.63,
     ConceptKind.PHRASE: 0.75,
 }
 """The probability that a mention of a kind is a concept of that kind; 1 for the other kinds, which have a fixed form.

@@ -50,8 +50,7 @@ _ACTS = frozenset(
     "komt houdt kwam".split()
 )
 _GREETED = frozenset(
-    "hi hey hello thanks dear with and ask asked tell told call called meet met see saw visit visited invite "
-    "invited remind email text phone thank mit und con y met en bei".split()
+    "hi hey hello thanks dear ask asked tell told meet met invite invited remind email text phone".split()
 )
 _WORK = frozenset(
     "work works worked working job jobs joined join joining joins started starting hired interview "
@@ -70,6 +69,11 @@ _PLACE_PREPOSITIONS = frozenset(
     "in to near around across outside through nach aus in naar uit en desde hacia te bij".split()
 )
 _PROGRAMS = frozenset("program programme app tool software website service library framework device".split())
+_MOVES = frozenset(
+    "live lives lived living move moves moved moving based born grew stay stayed staying fly flew flying flight travel "
+    "travelled traveled trip drive drove train go goes going went visit wohne wohnt wohnen ziehe zieht gezogen fahre "
+    "vivo vive vivimos vivir mudamos voy vamos viaje woon woont wonen verhuisd reis".split()
+)
 _NO_PERSON = frozenset("of and for the".split())
 """Words that no person's name contains."""
 _WINDOW = 6
@@ -122,7 +126,7 @@ def _is_person_here(words: Sequence[str], around: Surroundings) -> bool:
     return (
         _by_relation(around) is not None
         or (after[:1] and after[0] in _ACTS)
-        or bool(before[:1] and before[0] in _GREETED - {"en", "with"})
+        or bool(before[:1] and before[0] in _GREETED)
     )
 
 
@@ -186,7 +190,7 @@ def kind_by_preposition(around: Surroundings) -> ConceptKind | None:
         return ConceptKind.ORGANISATION
     if nearest in _USE or (nearest in _USED_WITH and not _USE.isdisjoint(before[1:3])):
         return ConceptKind.PRODUCT
-    if nearest in _PLACE_PREPOSITIONS:
+    if nearest in _PLACE_PREPOSITIONS and not _MOVES.isdisjoint(before[1:4]):
         return ConceptKind.PLACE
     if nearest == "at":
         return ConceptKind.ORGANISATION
