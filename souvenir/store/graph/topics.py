@@ -29,7 +29,7 @@ _VECTOR = (
     "WHERE p.kind = 'message' AND p.owner_id = m.id AND p.ordinal = 0)"
 )
 
-_FLAGGED = f"iif(json_valid(m.metadata), json_extract(m.metadata, '$.{SENSITIVE_TOPICS}'), NULL) IS NOT NULL"
+FLAGGED = f"iif(json_valid(m.metadata), json_extract(m.metadata, '$.{SENSITIVE_TOPICS}'), NULL) IS NOT NULL"
 
 _OF_NAMESPACE = "topic_id IN (SELECT id FROM topics WHERE namespace_id = ?)"
 
@@ -210,7 +210,7 @@ def messages_of(connection: Connection, places: Iterable[tuple[int, int, int]]) 
             connection,
             TopicMessage,
             f"SELECT m.id, m.role, m.content, {_VECTOR} FROM messages m WHERE m.session_id = ? "
-            f"AND m.position BETWEEN ? AND ? AND NOT ({_FLAGGED}) ORDER BY m.position",
+            f"AND m.position BETWEEN ? AND ? AND NOT ({FLAGGED}) ORDER BY m.position",
             place,
             table="messages",
         )
@@ -379,7 +379,7 @@ def summaries(connection: Connection, topic_ids: Iterable[int]) -> dict[int, str
         tuple[int, str],
         "SELECT s.topic_id, substr(m.content, CAST(s.start + 1 AS INTEGER), CAST(s.length AS INTEGER)) "
         "FROM topic_sentences s JOIN messages m ON m.id = s.message_id "
-        f"WHERE s.topic_id {_CHOSEN} AND NOT ({_FLAGGED}) ORDER BY s.topic_id, s.ordinal",
+        f"WHERE s.topic_id {_CHOSEN} AND NOT ({FLAGGED}) ORDER BY s.topic_id, s.ordinal",
         (ids_parameter(topic_ids),),
     )
     found: defaultdict[int, list[str]] = defaultdict(list)
