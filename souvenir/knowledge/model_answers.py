@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -178,17 +178,24 @@ def _listed(material: ClaimMaterial, policy: AppliedPolicy) -> str:
 
 
 def asked(
-    provider: LLMProvider, material: ClaimMaterial, strict: AppliedPolicy, lenient: AppliedPolicy
+    provider: LLMProvider,
+    material: ClaimMaterial,
+    strict: AppliedPolicy,
+    lenient: AppliedPolicy,
+    *,
+    before_request: Callable[[], None] = lambda: None,
 ) -> ClaimAnswer | None:
     """Ask about some messages and check the answer; None if there is nothing to ask.
 
     :param strict: The policy that may refuse a claim. :param lenient: The policy for the prompt, which refuses nothing.
+    :param before_request: Called if there is something to ask; it may raise instead.
     :raises LLMError: If there is no usable answer.
     """
     made = question(material, lenient)
     if made is None:
         return None
     prompt, turns = made
+    before_request()
     answer = ask(provider, PROMPT, prompt, ClaimItems, "claims", ClaimItem)
     reader = _ClaimReader(material, turns, strict)
     found: dict[Any, ProposedClaim | ProposedTopicClaim] = {}

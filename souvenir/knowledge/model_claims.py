@@ -1,10 +1,10 @@
 """Jobs in which a language model makes claims about concepts (relations, descriptions, aliases, kinds) and topics.
 
-A job is submitted by a caller. It reads the messages that no model has read yet, of sessions that have ended or are
-idle, with one call per part. Answers so far are its state, so a crash loses at most the answer in progress; all claims
-are stored in one transaction, each with the message that supports it, and `undo` deletes them. Messages that changed in
-the meantime are left to another job. Invariants: each item of an answer is a claim or is counted as dropped; the job
-keeps no text of it.
+A job is submitted by a caller, or by `DescriptionSchedule` within a daily budget. It reads the messages that no model
+has read yet, of sessions that have ended or are idle, with one call per part. Answers so far are its state, so a crash
+loses at most the answer in progress; all claims are stored in one transaction, each with the message that supports it,
+and `undo` deletes them. Messages that changed in the meantime are left to another job. Invariants: each item of an
+answer is a claim or is counted as dropped; the job keeps no text of it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from souvenir.jobs.handler import TRANSIENT, RunningJob
 from souvenir.jobs.worker import Jobs
 from souvenir.knowledge.claim_types import ProposedClaim, ProposedTopicClaim
 from souvenir.knowledge.claims import Claims
+from souvenir.knowledge.description_schedule import SCHEDULED, BudgetSpent, DescriptionSchedule
 from souvenir.knowledge.model_answers import (
     ClaimAnswer,
     ClaimMaterial,
@@ -109,8 +110,10 @@ class _ClaimJobState:
             calls=(*self.calls, _call(answer.call)),
         )
 
-    def with_failure(self, messages: Sequence[Undescribed], error: LLMError) -> _ClaimJobState:
-        dropped = self.dropping({("", error.code): 1})
+    def with_failure(self, messages: Sequence[Undescribed], error: LLMError, *, is_final: bool) -> _ClaimJobState:
+        """:param is_final: Whether the messages count as read, so that no later job asks about them again."""
+        now = self.with_answer(messages, None) if is_final else self
+        dropped = now.dropping({("", error.code): 1})
         return replace(dropped, failed=self.failed + len(messages), calls=(*self.calls, _call(spent(error))))
 
     def dropping(self, dropped: Mapping[tuple[str, str], int]) -> _ClaimJobState:
@@ -152,11 +155,16 @@ class ModelClaims:
         self.jobs = Jobs(
             engine, [self], queue_max=settings.job_queue_max, retention_days=settings.job_retention_days, lane=DESCRIBE
         )
+        self.schedule = DescriptionSchedule(
+            engine, self.jobs, quiet=self._quiet, requests_per_day=settings.describe_requests_per_day if provider else 0
+        )
 
     def start(self) -> None:
         self.jobs.start()
+        self.schedule.start()
 
     def close(self) -> None:
+        self.schedule.close()
         self.jobs.close()
 
     def require_model(self) -> LLMProvider:
@@ -231,11 +239,16 @@ class ModelClaims:
         """:raises LLMError: If the model is temporarily unavailable, or has not answered any question."""
         screening = self._engine.screening
         strict, lenient = screening.applied(job.scope), screening.applied(job.scope, refuse=False)
-        behind = before.behind(session, material.messages)
+        behind, is_scheduled = before.behind(session, material.messages), bool(job.parameters.get(SCHEDULED))
+        spend = self.schedule.spend if is_scheduled else _unlimited
         try:
-            return behind.with_answer(material.messages, asked(provider, material, strict, lenient))
+            return behind.with_answer(
+                material.messages, asked(provider, material, strict, lenient, before_request=spend)
+            )
+        except BudgetSpent as error:
+            return replace(before, stopped=str(error))
         except _NOT_THIS_ONE as error:
-            return behind.with_failure(material.messages, error)
+            return behind.with_failure(material.messages, error, is_final=is_scheduled)
         except LLMError as error:
             if (isinstance(error, TRANSIENT) and not job.last_try) or not before.calls:
                 raise
@@ -296,7 +309,7 @@ class ModelClaims:
         return job, named, of_topics
 
     def undo(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> UndoneClaims:
-        """Delete the claims of a job; its messages can be read again.
+        """Delete the claims of a job; its messages can be read again, unless the schedule would do so by itself.
 
         :raises JobNotFound: If the scope may see no job with this id.
         :raises Conflict: If it is not finished, or nothing of it is left.
@@ -308,7 +321,7 @@ class ModelClaims:
         def work(tx: Transaction) -> UndoneClaims:
             removed = Claims.undo(tx, job_id)
             removed += topic_claims.delete_of_job(tx.connection, tx.namespace_id, job_id)
-            messages = claims.unmark(tx.connection, tx.namespace_id, job_id)
+            messages = 0 if self.schedule.is_on else claims.unmark(tx.connection, tx.namespace_id, job_id)
             if not removed and not messages:
                 raise Conflict(f"Nothing of job {job_id!r} is left; there is nothing to undo")
             event = AuditEvent(tx.now, "job.undo", scope.actor, scope.namespace, resource_id=job_id, detail=DESCRIBE)
@@ -322,6 +335,10 @@ class ModelClaims:
         if job.kind != DESCRIBE:
             raise JobNotFound(job_id)
         return job
+
+
+def _unlimited() -> None:
+    return None
 
 
 def _material(connection: Connection, namespace_id: int, session: int, state: _ClaimJobState) -> ClaimMaterial:
