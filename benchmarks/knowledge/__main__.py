@@ -3,6 +3,7 @@
     python -m benchmarks.knowledge            the conversations of the development
     python -m benchmarks.knowledge --aside    those that were set aside
     python -m benchmarks.knowledge --show     prints the page of each agent too
+    python -m benchmarks.knowledge --model    measures descriptions and topic names by the model of EXTRACT_PROVIDER too
 
 Each conversation becomes an agent of the real engine, read as of its last message. An insight is rated by the label of
 its exact sentence; a sentence without one counts as unrated, and is printed to be labelled. An expected finding counts
@@ -16,11 +17,12 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.knowledge.labels import Expected, Labelled, conversations
+from benchmarks.knowledge.model import ModelScores, describe
 from benchmarks.report import Target, print_targets, table, write_results
 from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import ConceptNotFound
@@ -30,6 +32,7 @@ from souvenir.knowledge.insights import Insight, InsightKind
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.embedding.factory import embedder_of
+from souvenir.models.llm.provider import provider_of
 from souvenir.store.messages.messages import MessageDraft
 
 MIN_USEFUL = 0.8
@@ -62,7 +65,8 @@ class Scores:
         return [*rated, *kinds, *described]
 
 
-def measure(engine: MemoryEngine, graph: KnowledgeServices, one: Labelled, scores: Scores, *, show: bool) -> None:
+def measure(engine: MemoryEngine, graph: KnowledgeServices, one: Labelled, scores: Scores, *, show: bool) -> list[str]:
+    """Store a conversation and add to the scores; returns the ids of its messages, in order."""
     scope = Scope(one.name)
     drafts = [
         MessageDraft(MessageRole(said.role), said.text, session_id=said.session, created_at=said.at)
@@ -91,6 +95,7 @@ def measure(engine: MemoryEngine, graph: KnowledgeServices, one: Labelled, score
         scores.descriptions[result] += 1
         if show and result != "right":
             print(f"  {result}: {described.name}: {text!r}, labelled {described.sentence!r}")
+    return [message.uid for message in stored]
 
 
 def _is_of(insight: Insight, wanted: Expected, place_of: dict[str, int]) -> bool:
@@ -128,22 +133,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--aside", action="store_true", help="measure the conversations that were set aside")
     parser.add_argument("--show", action="store_true", help="print insights, concepts and topics of each agent")
+    parser.add_argument("--model", action="store_true", help="let the model of EXTRACT_PROVIDER describe them too")
     arguments = parser.parse_args()
-    scores = Scores()
-    with tempfile.TemporaryDirectory(prefix="souvenir-knowledge-") as folder:
+    scores, of_model = Scores(), ModelScores()
+    with tempfile.TemporaryDirectory(prefix="souvenir-knowledge-") as folder, ExitStack() as opened:
         settings = Settings(data_dir=Path(folder))
-        with closing(embedder_of(settings)) as embedder:
-            embedder.load()
-            with closing(MemoryEngine.open(settings, embedder)) as engine:
-                graph = KnowledgeServices.open(engine)
-                for one in conversations(aside=arguments.aside):
-                    measure(engine, graph, one, scores, show=arguments.show)
-    print("\n" + table(("measured", "count"), scores.rows()))
+        provider = provider_of(settings) if arguments.model else None
+        if provider is not None:
+            opened.enter_context(closing(provider))
+        elif arguments.model:
+            parser.error("--model needs a language model; set EXTRACT_PROVIDER to anthropic, openai or ollama")
+        embedder = opened.enter_context(closing(embedder_of(settings)))
+        embedder.load()
+        engine = opened.enter_context(closing(MemoryEngine.open(settings, embedder)))
+        graph = KnowledgeServices.open(engine)
+        for one in conversations(aside=arguments.aside):
+            messages = measure(engine, graph, one, scores, show=arguments.show)
+            if provider is not None:
+                describe(engine, graph, provider, one, messages, of_model)
+    rows = [*scores.rows(), *of_model.rows()]
+    print("\n" + table(("measured", "count"), rows))
     rated = scores.ratings.total()
     share = scores.ratings["useful"] / rated if rated else 0.0
     targets = [Target("share of insights rated useful", share, MIN_USEFUL, at_least=True)]
     print_targets(targets)
-    print(f"\n{write_results('knowledge', dict(scores.rows()), targets)}")
+    print(f"\n{write_results('knowledge', dict(rows), targets)}")
     return 0 if all(target.met for target in targets) else 1
 
 

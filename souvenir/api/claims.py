@@ -13,14 +13,15 @@ from souvenir.api.concepts import ConceptId
 from souvenir.api.fields import MAX_ID, Clean, SessionId, wire_time
 from souvenir.api.jobs import AllActors, JobId
 from souvenir.api.parameters import AgentReader, AgentWriter
-from souvenir.core.types import ClaimedBy, ClaimKind
+from souvenir.core.types import ClaimedBy, ClaimKind, TopicClaimKind
 from souvenir.knowledge.claim_types import TypedRelation
 from souvenir.knowledge.model_claims import NamedClaim, UndoneClaims
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, WaitS, result_of
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import OF_MEMORY, REMEMBERED, RunningService
+from souvenir.server.request_guards import OF_CONVERSATION, OF_MEMORY, REMEMBERED, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.admin.jobs import Job, JobStatus
+from souvenir.store.graph.topic_claims import TopicClaim
 
 routes = Routes("concepts")
 
@@ -186,16 +187,37 @@ class ModelClaim(BaseModel):
         )
 
 
+class ModelTopicClaim(BaseModel):
+    id: int
+    kind: TopicClaimKind
+    topic_id: int
+    text: Annotated[str, OF_CONVERSATION]
+    message_id: str = Field(description="The id of the source message.")
+    created_at: str = Field(description="ISO-8601 in UTC with microseconds.")
+
+    @classmethod
+    def of(cls, claim: TopicClaim) -> ModelTopicClaim:
+        return cls(
+            id=claim.id,
+            kind=claim.kind,
+            topic_id=claim.topic_id,
+            text=claim.text,
+            message_id=claim.message,
+            created_at=wire_time(claim.created_at),
+        )
+
+
 class DescribeJob(BaseModel):
     job_id: str
     status: JobStatus
     waits_for: str | None = Field(description="Why the unfinished job makes no progress.")
     error: str | None = Field(description="The reason for the failure.")
     result: DescribeResponse | None = Field(description="Null until the job is completed.")
-    claims: list[ModelClaim] = Field(description="The claims of the job that still exist.")
+    claims: list[ModelClaim] = Field(description="The claims of the job about concepts that still exist.")
+    topics: list[ModelTopicClaim] = Field(description="The names and summaries of topics that still exist.")
 
     @classmethod
-    def of(cls, job: Job, claims: list[NamedClaim]) -> DescribeJob:
+    def of(cls, job: Job, claims: list[NamedClaim], topics: list[TopicClaim]) -> DescribeJob:
         return cls(
             job_id=job.id,
             status=job.status,
@@ -203,6 +225,7 @@ class DescribeJob(BaseModel):
             error=job.failure,
             result=None if job.outcome is None else DescribeResponse.model_validate(job.outcome),
             claims=[ModelClaim.of(one) for one in claims],
+            topics=[ModelTopicClaim.of(one) for one in topics],
         )
 
 
@@ -218,7 +241,7 @@ class UndoDescribeResponse(BaseModel):
 
 @routes.post(
     _JOBS_PATH,
-    summary="Describe concepts with a language model",
+    summary="Describe concepts and topics with a language model",
     cost=CostClass.LONG,
     sdk="concepts.describe",
     response_model=DescribeResponse,
@@ -228,7 +251,7 @@ class UndoDescribeResponse(BaseModel):
 def describe_concepts(
     scope: AgentWriter, service: RunningService, body: DescribeRequest | None = None, wait_s: WaitS = DEFAULT_WAIT_S
 ) -> DescribeResponse | JSONResponse:
-    """Let the language model claim relations, descriptions, names and kinds from messages that it has not read."""
+    """Let the language model describe concepts and name topics, from messages that it has not read."""
     asked = body or DescribeRequest()
     job = service.model_claims.submit(scope, session=asked.session_id, limit=asked.limit)
     shown_at = _JOBS_PATH.format(agent_name=quote(scope.namespace, safe=""))

@@ -55,12 +55,15 @@ class TopicRecord(BaseModel):
 
     id: int
     name: str = Field(
-        description="The name that a caller set, else the names of its most characteristic concepts.",
+        description="The name that a caller set, else that of a model, else its most characteristic concepts.",
         examples=["Sailing"],
     )
-    named_by: str | None = Field(description="`caller`; null if no caller set a name or summary.", examples=["caller"])
+    named_by: str | None = Field(
+        description="`caller` or `model`, the first that gave it a name or summary; else null.", examples=["caller"]
+    )
     summary: Annotated[str | None, OF_CONVERSATION] = Field(
-        description="The summary that a caller set, else the three sentences of its messages that cover it best."
+        description="The summary that a caller set, else that of a model, else sentences of its messages that cover it "
+        "best."
     )
     terms: list[TopicTerm] = Field(description="The most characteristic concepts first.")
     sessions: int = Field(description="The number of sessions with messages of it.")
@@ -74,7 +77,7 @@ class TopicRecord(BaseModel):
         return {
             "id": topic.id,
             "name": named.name,
-            "named_by": topic.named_by,
+            "named_by": named.named_by,
             "summary": named.summary,
             "terms": [TopicTerm.of(term) for term in named.terms],
             "sessions": topic.sessions,

@@ -253,6 +253,12 @@ class Settings(DatabaseSettings, SyncSettings, LoadSettings):
         description="Memories that one extraction may delete without approval; with more of them it waits for "
         "approval.",
     )
+    describe_requests_per_day: int = Field(
+        default=0,
+        ge=0,
+        description="Requests to the language model on a UTC day, for all agents together, that describe the concepts "
+        "and topics of idle sessions without being asked. 0: only `POST /agents/{agent}/graph/describe` does.",
+    )
     extract_fallback_add: bool = Field(
         default=False, description="Without a language model, store sentences that state something durable."
     )

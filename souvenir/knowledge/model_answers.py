@@ -1,15 +1,17 @@
-"""Ask a language model for claims about the concepts of a conversation, and check its answer.
+"""Ask a language model for claims about the concepts and topics of a conversation, and check its answer.
 
-The model gets messages of one session, after hygiene and redaction, and the names of the concepts that they mention. A
-claim is accepted if its quote occurs in one of these messages, if its concepts are mentioned in the session, and if the
-message supports it as far as that can be verified. Invariant: each item of an answer is either a claim or counted as
-dropped under a reason.
+The model gets messages of one session, after hygiene and redaction, the names of the concepts that they mention, and
+their topics. A claim is accepted if its quote occurs in one of these messages (for a topic, in one of its own), if its
+concepts are mentioned in the session, and if the message supports it as far as that can be verified. Invariant: each
+item of an answer is either a claim or counted as dropped under a reason.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,9 +19,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from souvenir.core.errors import PersonalDataRejected
-from souvenir.core.text import defuse, fenced
-from souvenir.core.types import ClaimKind, JsonObject, MessageRole
-from souvenir.knowledge.claim_types import ProposedClaim, type_name
+from souvenir.core.text import defuse, fenced, sentences
+from souvenir.core.types import ClaimKind, JsonObject, MessageRole, TopicClaimKind
+from souvenir.knowledge.claim_types import ProposedClaim, ProposedTopicClaim, type_name
 from souvenir.knowledge.recognition.extraction import mentioned
 from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS, key_of
 from souvenir.learning.proposals import WINDOW_CHARS, shortened
@@ -33,11 +35,12 @@ from souvenir.models.llm.prompts import Prompt, prompt_of
 from souvenir.models.llm.provider import LLMProvider
 from souvenir.privacy.screening import AppliedPolicy
 from souvenir.store.graph.claims import Undescribed
+from souvenir.store.graph.topic_claims import MessageRange
 
 PROMPT = "describe"
 
-NAMES = "names"
-"""The frame of the names; that of the transcript is `FRAME`."""
+NAMES, TOPICS = "names", "topics"
+"""The frames of the names and topics; that of the transcript is `FRAME`."""
 
 MAX_MESSAGE_CHARS = 12_000
 """Longer messages are cut."""
@@ -53,9 +56,14 @@ MAX_CLAIMS = 40
 
 MAX_DESCRIPTION_CHARS = 300
 
+MAX_NAME_WORDS, MAX_NAME_CHARS = 5, 60
+MAX_SUMMARY_SENTENCES, MAX_SUMMARY_CHARS = 3, 400
+"""Limits of a topic's name and summary."""
+
 MALFORMED = "malformed"
 
 _FOLDER = Path(__file__).with_name("prompts")
+_TOPIC_NUMBER = re.compile(r"\[?t?(\d{1,4})\]?", re.IGNORECASE)
 _ROLES = {MessageRole.USER: TurnRole.USER, MessageRole.ASSISTANT: TurnRole.ASSISTANT}
 
 
@@ -66,7 +74,9 @@ def _lower(value: Any) -> Any:
 class ClaimItem(BaseModel):
     """A confidence out of range is clamped."""
 
-    kind: Annotated[Literal["relation", "description", "alias", "kind"], BeforeValidator(_lower)]
+    kind: Annotated[
+        Literal["relation", "description", "alias", "kind", "topic_name", "topic_summary"], BeforeValidator(_lower)
+    ]
     concept: Text
     text: Text
     other: str | None = None
@@ -79,17 +89,31 @@ class ClaimItems(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class ShownTopic:
+    """:param messages: Ids of its messages."""
+
+    id: int
+    name: str
+    messages: Set[int]
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimMaterial:
     """:param messages: Messages that no model has read yet. :param context: The messages just before them.
 
     :param names: Key and form of the session's concepts, the most mentioned first.
     :param mentioned: The keys that each message mentions, by message id.
+    :param topics: The topics of the messages. :param shown: Where messages and context stand.
+    :param digest: That of all texts between the first and the last of them.
     """
 
     messages: Sequence[Undescribed]
     context: Sequence[Undescribed]
     names: Sequence[tuple[str, str]]
     mentioned: Mapping[int, set[str]]
+    topics: Sequence[ShownTopic]
+    shown: MessageRange
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +121,7 @@ class ClaimAnswer:
     """:param dropped: Number of dropped claims by kind and reason. :param call: The usage of the call."""
 
     found: tuple[ProposedClaim, ...]
+    topics: tuple[ProposedTopicClaim, ...]
     dropped: Mapping[tuple[str, str], int]
     call: JsonObject
 
@@ -126,31 +151,59 @@ def question(material: ClaimMaterial, policy: AppliedPolicy) -> tuple[Prompt, Se
     transcript = Transcript("", (*context, *turns), ())
     [window] = windows(transcript, max_chars=100 * WINDOW_CHARS, overlap_turns=0)
     forms = list(dict.fromkeys(policy.text(form) for _, form in material.names))[:MAX_NAMES]
-    listed = defuse("\n".join(" ".join(form.split()) for form in forms), name=FRAME)
-    asked_about = f"{fenced(listed, name=NAMES)}{defuse(window.text, name=NAMES)}"
-    return prompt_of(_FOLDER, PROMPT, asked_about), turns
+    parts = [_framed("\n".join(" ".join(form.split()) for form in forms), NAMES)]
+    if material.topics:
+        parts.append(_framed(_listed(material, policy), TOPICS))
+    parts.append(defuse(defuse(window.text, name=NAMES), name=TOPICS))
+    return prompt_of(_FOLDER, PROMPT, "".join(parts)), turns
+
+
+def _framed(text: str, frame: str) -> str:
+    for other in {NAMES, TOPICS, FRAME} - {frame}:
+        text = defuse(text, name=other)
+    return fenced(text, name=frame)
+
+
+def _listed(material: ClaimMaterial, policy: AppliedPolicy) -> str:
+    """Return the topics, one on a line, each with its number, name and turns."""
+    lines = []
+    for number, topic in enumerate(material.topics, 1):
+        turns = [
+            str(len(material.context) + place)
+            for place, message in enumerate(material.messages)
+            if message.id in topic.messages
+        ]
+        lines.append(f"T{number}: {' '.join(policy.text(topic.name).split())} (turns {', '.join(turns)})")
+    return "\n".join(lines)
 
 
 def asked(
-    provider: LLMProvider, material: ClaimMaterial, strict: AppliedPolicy, lenient: AppliedPolicy
+    provider: LLMProvider,
+    material: ClaimMaterial,
+    strict: AppliedPolicy,
+    lenient: AppliedPolicy,
+    *,
+    before_request: Callable[[], None] = lambda: None,
 ) -> ClaimAnswer | None:
     """Ask about some messages and check the answer; None if there is nothing to ask.
 
     :param strict: The policy that may refuse a claim. :param lenient: The policy for the prompt, which refuses nothing.
+    :param before_request: Called if there is something to ask; it may raise instead.
     :raises LLMError: If there is no usable answer.
     """
     made = question(material, lenient)
     if made is None:
         return None
     prompt, turns = made
+    before_request()
     answer = ask(provider, PROMPT, prompt, ClaimItems, "claims", ClaimItem)
     reader = _ClaimReader(material, turns, strict)
-    found: dict[Any, ProposedClaim] = {}
+    found: dict[Any, ProposedClaim | ProposedTopicClaim] = {}
     dropped = Counter[tuple[str, str]]()
     for at, item in enumerate(answer.items):
         claim = "over_limit" if at >= MAX_CLAIMS else reader.believed(item)
-        if isinstance(claim, ProposedClaim):
-            same = (claim.kind, claim.concept, claim.other, claim.text.casefold())
+        if not isinstance(claim, str):
+            same: Any = (claim.kind, claim.topic_id) if isinstance(claim, ProposedTopicClaim) else _statement(claim)
             if same not in found:
                 found[same] = claim
                 continue
@@ -159,7 +212,16 @@ def asked(
     if answer.broken or "faults" in answer.call:
         # An answer that does not match the schema has lost something, even if no broken item can be counted.
         dropped["", MALFORMED] = max(1, len(answer.broken))
-    return ClaimAnswer(tuple(found.values()), dropped, answer.call)
+    return ClaimAnswer(
+        tuple(one for one in found.values() if isinstance(one, ProposedClaim)),
+        tuple(one for one in found.values() if isinstance(one, ProposedTopicClaim)),
+        dropped,
+        answer.call,
+    )
+
+
+def _statement(claim: ProposedClaim) -> tuple[ClaimKind, str, str | None, str]:
+    return claim.kind, claim.concept, claim.other, claim.text.casefold()
 
 
 def _turn(message: Undescribed, policy: AppliedPolicy) -> TranscriptTurn:
@@ -184,8 +246,10 @@ class _ClaimReader:
         for key, form in material.names:
             self._forms.setdefault(key, []).append(form)
 
-    def believed(self, item: ClaimItem) -> ProposedClaim | str:
+    def believed(self, item: ClaimItem) -> ProposedClaim | ProposedTopicClaim | str:
         """Return the claim, or the reason why it is dropped."""
+        if item.kind in {kind.value for kind in TopicClaimKind}:
+            return self._topic(item, TopicClaimKind(item.kind))
         concept = self._key(item.concept)
         if concept is None:
             return "unknown_concept"
@@ -202,6 +266,35 @@ class _ClaimReader:
             return rejected.code
         confidence = min(max(item.confidence, 0.0), 1.0)
         return ProposedClaim(kind, concept, other, text, confidence, self._material.messages[quote.turn].id)
+
+    def _topic(self, item: ClaimItem, kind: TopicClaimKind) -> ProposedTopicClaim | str:
+        number = _TOPIC_NUMBER.fullmatch(item.concept)
+        if number is None or not 1 <= int(number[1]) <= len(self._material.topics):
+            return "unknown_topic"
+        topic = self._material.topics[int(number[1]) - 1]
+        own = [
+            (one, turn)
+            for one, turn in zip(self._material.messages, self._turns, strict=True)
+            if one.id in topic.messages
+        ]
+        turns = [turn for _, turn in own]
+        quote = find_quote(turns, item.quote) if item.quote.strip() else None
+        if quote is None:
+            return "quote_not_found"
+        text = " ".join(item.text.split())
+        if kind is TopicClaimKind.SUMMARY:
+            spans = sentences(text)[:MAX_SUMMARY_SENTENCES]
+            text = shortened(text[: spans[-1][1]].strip(), MAX_SUMMARY_CHARS)
+        elif len(text.split()) > MAX_NAME_WORDS or len(text) > MAX_NAME_CHARS:
+            return "too_long"
+        if figures(text).keys() - {figure for turn in turns for figure in figures(turn.text)}:
+            return "other_figures"
+        try:
+            text = self._strict.text(text)
+        except PersonalDataRejected as rejected:
+            return rejected.code
+        message_id = own[quote.turn][0].id
+        return ProposedTopicClaim(kind, topic.id, text, message_id, self._material.shown, self._material.digest)
 
     def _found(self, item: ClaimItem, concept: str, turn: int) -> tuple[ClaimKind, str, str | None, str] | str:
         match item.kind:
@@ -258,6 +351,11 @@ class _ClaimReader:
 
     def _contains(self, turn: int, name: str) -> bool:
         return find_quote([self._turns[turn]], name) is not None
+
+
+def digest_of(texts: Iterable[str]) -> str:
+    """Return a digest of texts, which differs if one of them changed."""
+    return hashlib.sha256("\x1f".join(texts).encode()).hexdigest()[:32]
 
 
 def counted(dropped: Mapping[tuple[str, str], int]) -> Iterator[JsonObject]:

@@ -1,17 +1,16 @@
-"""Jobs in which a language model makes claims about concepts: relations, descriptions, aliases and kinds.
+"""Jobs in which a language model makes claims about concepts (relations, descriptions, aliases, kinds) and topics.
 
-A job is submitted by a caller. It reads the messages that no model has read yet, of sessions that have ended or are
-idle, with one call per part. Answers so far are its state, so a crash loses at most the answer in progress; all claims
-are stored in one transaction, each with the message that supports it, and `undo` deletes them. Messages that changed in
-the meantime are left to another job. Invariants: each item of an answer is a claim or is counted as dropped; the job
-keeps no text of it.
+A job is submitted by a caller, or by `DescriptionSchedule` within a daily budget. It reads the messages that no model
+has read yet, of sessions that have ended or are idle, with one call per part. Answers so far are its state, so a crash
+loses at most the answer in progress; all claims are stored in one transaction, each with the message that supports it,
+and `undo` deletes them. Messages that changed in the meantime are left to another job. Invariants: each item of an
+answer is a claim or is counted as dropped; the job keeps no text of it.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -32,17 +31,28 @@ from souvenir.core.timestamps import utc_now
 from souvenir.core.types import JsonObject, Scope
 from souvenir.jobs.handler import TRANSIENT, RunningJob
 from souvenir.jobs.worker import Jobs
-from souvenir.knowledge.claim_types import ProposedClaim
+from souvenir.knowledge.claim_types import ProposedClaim, ProposedTopicClaim
 from souvenir.knowledge.claims import Claims
-from souvenir.knowledge.model_answers import ClaimAnswer, ClaimMaterial, asked, counted, first_of
+from souvenir.knowledge.description_schedule import SCHEDULED, BudgetSpent, DescriptionSchedule
+from souvenir.knowledge.model_answers import (
+    ClaimAnswer,
+    ClaimMaterial,
+    ShownTopic,
+    asked,
+    counted,
+    digest_of,
+    first_of,
+)
+from souvenir.knowledge.topics import named_topics
 from souvenir.learning.questions import spent
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.llm.provider import LLMProvider
 from souvenir.store.admin import audit
 from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.admin.jobs import DESCRIBE, Job
-from souvenir.store.graph import claims, concept_similarity
+from souvenir.store.graph import claims, concept_similarity, topic_claims, topics
 from souvenir.store.graph.claims import Claim, Undescribed
+from souvenir.store.graph.topic_claims import MessageRange, TopicClaim
 from souvenir.store.messages import agents, sessions
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
@@ -75,6 +85,7 @@ class _ClaimJobState:
     after: tuple[int, int] = START
     read: tuple[tuple[int, str], ...] = ()
     found: tuple[ProposedClaim, ...] = ()
+    topics: tuple[ProposedTopicClaim, ...] = ()
     dropped: tuple[tuple[str, str, int], ...] = ()
     calls: tuple[JsonObject, ...] = ()
     failed: int = 0
@@ -85,7 +96,7 @@ class _ClaimJobState:
 
     def with_answer(self, messages: Sequence[Undescribed], answer: ClaimAnswer | None) -> _ClaimJobState:
         """:param answer: None if there was nothing to ask."""
-        now = replace(self, read=(*self.read, *((one.id, _digest(one.content)) for one in messages)))
+        now = replace(self, read=(*self.read, *((one.id, digest_of([one.content])) for one in messages)))
         if answer is None:
             return now
         known = {(one.kind, one.concept, one.other, one.text, one.message_id) for one in self.found}
@@ -93,11 +104,16 @@ class _ClaimJobState:
             one for one in answer.found if (one.kind, one.concept, one.other, one.text, one.message_id) not in known
         ]
         return replace(
-            now.dropping(answer.dropped), found=(*self.found, *fresh), calls=(*self.calls, _call(answer.call))
+            now.dropping(answer.dropped),
+            found=(*self.found, *fresh),
+            topics=(*self.topics, *answer.topics),
+            calls=(*self.calls, _call(answer.call)),
         )
 
-    def with_failure(self, messages: Sequence[Undescribed], error: LLMError) -> _ClaimJobState:
-        dropped = self.dropping({("", error.code): 1})
+    def with_failure(self, messages: Sequence[Undescribed], error: LLMError, *, is_final: bool) -> _ClaimJobState:
+        """:param is_final: Whether the messages count as read, so that no later job asks about them again."""
+        now = self.with_answer(messages, None) if is_final else self
+        dropped = now.dropping({("", error.code): 1})
         return replace(dropped, failed=self.failed + len(messages), calls=(*self.calls, _call(spent(error))))
 
     def dropping(self, dropped: Mapping[tuple[str, str], int]) -> _ClaimJobState:
@@ -139,11 +155,16 @@ class ModelClaims:
         self.jobs = Jobs(
             engine, [self], queue_max=settings.job_queue_max, retention_days=settings.job_retention_days, lane=DESCRIBE
         )
+        self.schedule = DescriptionSchedule(
+            engine, self.jobs, quiet=self._quiet, requests_per_day=settings.describe_requests_per_day if provider else 0
+        )
 
     def start(self) -> None:
         self.jobs.start()
+        self.schedule.start()
 
     def close(self) -> None:
+        self.schedule.close()
         self.jobs.close()
 
     def require_model(self) -> LLMProvider:
@@ -191,7 +212,7 @@ class ModelClaims:
     def _next(self, job: RunningJob, state: _ClaimJobState) -> tuple[int, ClaimMaterial] | None:
         """Return the next part of a session to read.
 
-        :raises Overloaded: If the latest messages are not indexed yet; a retry succeeds later.
+        :raises Overloaded: If the latest messages are not indexed or have no topics yet; a retry succeeds later.
         """
         with self._engine.namespace(job.scope) as (connection, namespace):
             if namespace is None:
@@ -202,14 +223,9 @@ class ModelClaims:
                 if unread and not state.read and not job.last_try:
                     raise Overloaded("The latest messages are still being indexed; retry in a minute")
                 return None
-            position = state.after[1] if state.after[0] == session else -1
-            messages = first_of(claims.following_messages(connection, session, after_position=position))
-            return session, ClaimMaterial(
-                messages,
-                claims.before(connection, session, messages[0].position, limit=CONTEXT_MESSAGES),
-                claims.names_in(connection, session),
-                claims.keys_by_message(connection, [one.id for one in messages]),
-            )
+            if topic_claims.is_unassigned(connection, session) and not job.last_try:
+                raise Overloaded("The topics of the latest messages are still being assigned; retry in a minute")
+            return session, _material(connection, namespace.id, session, state)
 
     def _following(
         self, connection: Connection, namespace_id: int, only: str | None, after: tuple[int, int]
@@ -223,11 +239,16 @@ class ModelClaims:
         """:raises LLMError: If the model is temporarily unavailable, or has not answered any question."""
         screening = self._engine.screening
         strict, lenient = screening.applied(job.scope), screening.applied(job.scope, refuse=False)
-        behind = before.behind(session, material.messages)
+        behind, is_scheduled = before.behind(session, material.messages), bool(job.parameters.get(SCHEDULED))
+        spend = self.schedule.spend if is_scheduled else _unlimited
         try:
-            return behind.with_answer(material.messages, asked(provider, material, strict, lenient))
+            return behind.with_answer(
+                material.messages, asked(provider, material, strict, lenient, before_request=spend)
+            )
+        except BudgetSpent as error:
+            return replace(before, stopped=str(error))
         except _NOT_THIS_ONE as error:
-            return behind.with_failure(material.messages, error)
+            return behind.with_failure(material.messages, error, is_final=is_scheduled)
         except LLMError as error:
             if (isinstance(error, TRANSIENT) and not job.last_try) or not before.calls:
                 raise
@@ -240,19 +261,21 @@ class ModelClaims:
         def work(tx: Transaction) -> JsonObject:
             now = claims.still_undescribed(tx.connection, tx.namespace_id, [id_ for id_, _ in state.read])
             digests = dict(state.read)
-            unchanged = {one.id for one in now if digests[one.id] == _digest(one.content)}
+            unchanged = {one.id for one in now if digests[one.id] == digest_of([one.content])}
             stored, without_concept = Claims.apply(
                 tx, job.id, [one for one in state.found if one.message_id in unchanged]
             )
             without_message = [one for one in state.found if one.message_id not in unchanged]
+            named, without_topic = _name_topics(tx, job.id, state.topics)
             gone = Counter((one.kind.value, GONE) for one in (*without_concept, *without_message))
+            gone.update((one.kind.value, GONE) for one in without_topic)
             claims.mark(tx.connection, tx.namespace_id, unchanged, job.id)
             following = self._following(tx.connection, tx.namespace_id, job.parameters["session"], START)
             unread = claims.has_queued_messages(tx.connection, tx.namespace_id)
             result = {
                 "job_id": job.id,
                 "messages": len(unchanged),
-                "claims": dict(sorted(stored.items())),
+                "claims": dict(sorted((stored + named).items())),
                 "dropped": list(counted({(k, r): n for k, r, n in state.dropping(gone).dropped})),
                 "failed": state.failed,
                 "stopped": state.stopped,
@@ -266,8 +289,10 @@ class ModelClaims:
 
     # --- what came of it ---------------------------------------------------------------------------------------
 
-    def get(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> tuple[Job, list[NamedClaim]]:
-        """Return a job, and its claims that still exist.
+    def get(
+        self, scope: Scope, job_id: str, *, all_actors: bool = False
+    ) -> tuple[Job, list[NamedClaim], list[TopicClaim]]:
+        """Return a job, and its claims about concepts and topics that still exist.
 
         :param all_actors: Include jobs of other actors in the namespace.
         :raises JobNotFound: If the scope may see no job with this id.
@@ -275,14 +300,16 @@ class ModelClaims:
         job = self._job(scope, job_id, all_actors)
         with self._engine.namespace(scope) as (connection, namespace):
             found = [] if namespace is None else claims.of_job(connection, namespace.id, job_id)
+            of_topics = [] if namespace is None else topic_claims.of_job(connection, namespace.id, job_id)
             ids = {id_ for one in found for id_ in (one.concept_id, one.other_id) if id_ is not None}
             keys = concept_similarity.keys(connection, ids)
-        return job, [
+        named = [
             NamedClaim(one, keys[one.concept_id], None if one.other_id is None else keys[one.other_id]) for one in found
         ]
+        return job, named, of_topics
 
     def undo(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> UndoneClaims:
-        """Delete the claims of a job; its messages can be read again.
+        """Delete the claims of a job; its messages can be read again, unless the schedule would do so by itself.
 
         :raises JobNotFound: If the scope may see no job with this id.
         :raises Conflict: If it is not finished, or nothing of it is left.
@@ -293,7 +320,8 @@ class ModelClaims:
 
         def work(tx: Transaction) -> UndoneClaims:
             removed = Claims.undo(tx, job_id)
-            messages = claims.unmark(tx.connection, tx.namespace_id, job_id)
+            removed += topic_claims.delete_of_job(tx.connection, tx.namespace_id, job_id)
+            messages = 0 if self.schedule.is_on else claims.unmark(tx.connection, tx.namespace_id, job_id)
             if not removed and not messages:
                 raise Conflict(f"Nothing of job {job_id!r} is left; there is nothing to undo")
             event = AuditEvent(tx.now, "job.undo", scope.actor, scope.namespace, resource_id=job_id, detail=DESCRIBE)
@@ -309,8 +337,64 @@ class ModelClaims:
         return job
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+def _unlimited() -> None:
+    return None
+
+
+def _material(connection: Connection, namespace_id: int, session: int, state: _ClaimJobState) -> ClaimMaterial:
+    """Return the next messages of a session with what is known about them."""
+    position = state.after[1] if state.after[0] == session else -1
+    messages = first_of(claims.following_messages(connection, session, after_position=position))
+    context = claims.before(connection, session, messages[0].position, limit=CONTEXT_MESSAGES)
+    shown = MessageRange(session, min(one.position for one in (*context, *messages)), messages[-1].position)
+    return ClaimMaterial(
+        messages,
+        context,
+        claims.names_in(connection, session),
+        claims.keys_by_message(connection, [one.id for one in messages]),
+        _topics(connection, namespace_id, shown, messages, {one.topic_id for one in state.topics}),
+        shown,
+        digest_of(topic_claims.contents(connection, shown)),
+    )
+
+
+def _topics(
+    connection: Connection, namespace_id: int, shown: MessageRange, messages: Sequence[Undescribed], known: Set[int]
+) -> list[ShownTopic]:
+    """Return the topics of messages that have no name or no summary by a caller, without known ones."""
+    of_topic = defaultdict[int, set[int]](set)
+    for topic_id, first, last in topic_claims.topics_between(connection, shown):
+        of_topic[topic_id] |= {one.id for one in messages if first <= one.position <= last}
+    found = [topics.find(connection, namespace_id, id_) for id_, own in of_topic.items() if own and id_ not in known]
+    open_to_claims = [one for one in found if one is not None and (one.name is None or one.summary is None)]
+    return [
+        ShownTopic(one.topic.id, one.name, of_topic[one.topic.id])
+        for one in named_topics(connection, namespace_id, open_to_claims)
+    ]
+
+
+def _name_topics(
+    tx: Transaction, job_id: str, proposed: Sequence[ProposedTopicClaim]
+) -> tuple[Counter[str], list[ProposedTopicClaim]]:
+    """Store names and summaries of topics; return their number by kind, and those whose messages or topic changed."""
+    stored, gone = Counter[str](), list[ProposedTopicClaim]()
+    for one in proposed:
+        is_unchanged = digest_of(topic_claims.contents(tx.connection, one.written_from)) == one.digest
+        if is_unchanged and topic_claims.insert(
+            tx.connection,
+            tx.namespace_id,
+            one.topic_id,
+            one.kind,
+            one.text,
+            message_id=one.message_id,
+            written_from=one.written_from,
+            job_id=job_id,
+            now=tx.now,
+        ):
+            stored[one.kind.value] += 1
+        else:
+            gone.append(one)
+    return stored, gone
 
 
 def _call(call: Mapping[str, Any]) -> JsonObject:

@@ -1,7 +1,7 @@
 """Read and describe the topics of an agent, which is the scope's namespace.
 
-A topic without a stated name is named by its best terms, and one without a stated summary is summarised by sentences of
-its messages. Both are composed when they are read, so that they contain nothing deleted.
+A topic has the name and the summary that a caller set, else those of a language model (`model_claims`), else its best
+terms and sentences of its messages. These are composed when they are read, so that they contain nothing deleted.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from souvenir.core.errors import TopicNotFound
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
-from souvenir.core.types import Scope
+from souvenir.core.types import ClaimedBy, Scope, TopicClaimKind
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.graph import concepts
+from souvenir.store.graph import concepts, topic_claims
 from souvenir.store.graph import topics as rows
 from souvenir.store.graph.topics import AssignedSession, Topic
 from souvenir.store.messages import agents, messages
@@ -44,14 +44,16 @@ class WeightedTerm:
 
 @dataclass(frozen=True, slots=True)
 class NamedTopic:
-    """:param name: The stated name, else its best terms. :param terms: Best first.
+    """:param name: That of a caller, else of a model, else its best terms. :param terms: Best first.
 
-    :param summary: The stated summary, else sentences of its messages, if any.
+    :param summary: That of a caller, else of a model, else sentences of its messages, if any.
+    :param named_by: None if neither a caller nor a model gave it a name or summary; a caller precedes.
     """
 
     topic: Topic
     name: str
     summary: str | None
+    named_by: ClaimedBy | None
     terms: Sequence[WeightedTerm]
 
 
@@ -138,6 +140,7 @@ def named_topics(connection: Connection, namespace_id: int, found: Iterable[Topi
     """Add names and terms to topics, in a read transaction."""
     topics = list(found)
     terms = rows.terms(connection, [topic.id for topic in topics])
+    by_model = topic_claims.current(connection, [topic.id for topic in topics])
     summaries = rows.summaries(connection, [topic.id for topic in topics if topic.summary is None])
     shown = concepts.by_ids(connection, namespace_id, {one for of_topic in terms.values() for one, _ in of_topic})
     named = []
@@ -148,8 +151,12 @@ def named_topics(connection: Connection, namespace_id: int, found: Iterable[Topi
             if id_ in shown:
                 best.setdefault(shown[id_].id, WeightedTerm(shown[id_].id, shown[id_].name, weight))
         of_topic = list(best.values())
-        summary = summaries.get(topic.id) if topic.summary is None else topic.summary
-        named.append(NamedTopic(topic, topic.name or name_of([term.name for term in of_topic]), summary, of_topic))
+        claimed = by_model.get(topic.id, {})
+        name = topic.name or claimed.get(TopicClaimKind.NAME) or name_of([term.name for term in of_topic])
+        summary = claimed.get(TopicClaimKind.SUMMARY, summaries.get(topic.id))
+        summary = summary if topic.summary is None else topic.summary
+        named_by = ClaimedBy.CALLER if topic.named_by else ClaimedBy.MODEL if claimed else None
+        named.append(NamedTopic(topic, name, summary, named_by, of_topic))
     return named
 
 

@@ -3364,6 +3364,7 @@ export interface components {
             error: string | null;
             result: components["schemas"]["DescribeResponse"] | null;
             claims: components["schemas"]["ModelClaim"][];
+            topics: components["schemas"]["ModelTopicClaim"][];
         };
         DescribeRequest: {
             session_id?: string | null;
@@ -4531,6 +4532,14 @@ export interface components {
             message_id: string | null;
             created_at: string;
         };
+        ModelTopicClaim: {
+            id: number;
+            kind: components["schemas"]["TopicClaimKind"];
+            topic_id: number;
+            text: string;
+            message_id: string;
+            created_at: string;
+        };
         ModelUsage: {
             calls: number;
             input_tokens: number;
@@ -5467,6 +5476,8 @@ export interface components {
             filtered: components["schemas"]["TimePeriod"] | null;
             recency_weight: number | null;
         };
+        /** @enum {string} */
+        TopicClaimKind: "topic_name" | "topic_summary";
         TopicDetailsRecord: {
             id: number;
             name: string;

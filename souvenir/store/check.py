@@ -22,7 +22,7 @@ from souvenir.store.sqlite.renumbering import MAX_COUNTED_ID
 _FLOAT_BYTES = np.dtype(np.float32).itemsize
 COUNTED = (
     *("memories", "facts", "passages", "users", "sessions", "messages", "blocks"),
-    *("concepts", "topics", "claims", "unread"),
+    *("concepts", "topics", "claims", "topic_claims", "unread"),
 )
 """Tables whose ids are counted."""
 

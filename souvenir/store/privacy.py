@@ -68,6 +68,7 @@ class Columns(Enum):
     CLAIM_TEXT = Column("claims", "text")
     TOPIC_NAME = Column("topics", "name")
     TOPIC_SUMMARY = Column("topics", "summary")
+    TOPIC_CLAIM_TEXT = Column("topic_claims", "text")
     FEEDBACK_QUERY = Column("feedback", "query")
     MISSED_CONTEXT = Column("missed_memories", "context")
     LEDGER_FACT = Column("extraction_facts", "proposal", key="job_id || ':' || ordinal", is_json=True)

@@ -64,6 +64,23 @@ def test_a_model_is_asked_looked_at_and_undone(start: Start, vendor: LLMVendor):
     assert client.post(f"{DESCRIBE}/{done['job_id']}/undo").status_code == 409
 
 
+def test_topics_are_named_by_a_model_and_their_texts_need_access_to_conversations(start: Start, vendor: LLMVendor):
+    client = start(api_key=KEY, **vendor.settings("openai"))
+    told(client, MOVED, headers=ENV)
+    writer = key_for(client, namespace="ann")
+    vendor.script(lambda request: {"claims": [claim("topic_name", "T1", "Life in Lisbon", MOVED)]})
+    done = client.post(DESCRIBE, json={"session_id": "s"}, headers=writer).json()
+    assert (done["claims"], done["dropped"]) == ({"topic_name": 1}, [])
+    [one] = client.get(f"{DESCRIBE}/{done['job_id']}", headers=ENV).json()["topics"]
+    [topic] = client.get(f"{AGENT}/topics", headers=ENV).json()["topics"]
+    assert (topic["id"], topic["name"], topic["named_by"]) == (one["topic_id"], one["text"], "model")
+    assert (one["kind"], one["text"]) == ("topic_name", "Life in Lisbon")
+    assert client.get(f"/messages/ann/{one['message_id']}", headers=ENV).json()["content"] == MOVED
+    assert client.put(f"{AGENT}/access", json={"logs": False}, headers=ENV).status_code == 200
+    assert client.get(f"{DESCRIBE}/{done['job_id']}", headers=writer).json()["topics"] == [{**one, "text": ""}]
+    assert client.post(f"{DESCRIBE}/{done['job_id']}/undo", headers=ENV).json()["claims"] == 1
+
+
 def test_long_work_is_answered_with_where_its_result_will_be(start: Start, vendor: LLMVendor):
     client = start(**vendor.settings("openai"))
     told(client, MOVED)

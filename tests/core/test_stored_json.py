@@ -41,7 +41,9 @@ STATES: dict[str, tuple[StoredJson[Any], str]] = {
     "describe": (
         model_claims._STATE,
         '{"after":[7,3],"read":[[1,"digest"]],"found":[{"kind":"relation","concept":"ann","other":"acme",'
-        '"text":"works_at","confidence":0.5,"message_id":9}],"dropped":[["alias","unknown_concept",2]],'
+        '"text":"works_at","confidence":0.5,"message_id":9}],"topics":[{"kind":"topic_name","topic_id":4,'
+        '"text":"Work","message_id":9,"written_from":[7,1,3],"digest":"digest"}],'
+        '"dropped":[["alias","unknown_concept",2]],'
         '"calls":[{"model":"m","cost":0.25,"error":null}],"failed":1,"stopped":"budget"}',
     ),
     "deduplicate": (

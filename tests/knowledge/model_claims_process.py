@@ -21,13 +21,13 @@ from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import jobs
 from souvenir.store.admin.jobs import Job, JobStatus
-from souvenir.store.graph import claims
+from souvenir.store.graph import claims, topic_claims
 from tests.fake_embedder import FakeEmbedder
 from tests.knowledge.model_claims_setup import ANN, MOVED, PATIENCE_S, WORKS, always, claim, lives, say
 from tests.learning.dying_process import after, before
 from tests.learning.scripted_model import ScriptedModel
 
-MODEL = always(lives(), claim("kind", "Heron", "company", WORKS))
+MODEL = always(lives(), claim("kind", "Heron", "company", WORKS), claim("topic_name", "T1", "Life of Alice", MOVED))
 
 POINTS: dict[str, Callable[[], None]] = {
     "submitted": lambda: after(ModelClaims, "submit"),
@@ -35,10 +35,12 @@ POINTS: dict[str, Callable[[], None]] = {
     "answered": lambda: after(ScriptedModel, "generate"),
     "saved": lambda: after(RunningJob, "checkpoint"),
     "storing": lambda: after(claims, "insert"),
+    "naming": lambda: after(topic_claims, "insert"),
     "marking": lambda: after(claims, "mark"),
     "stored": lambda: after(ModelClaims, "_store"),
     "ending": lambda: before(jobs, "finish"),
     "undoing": lambda: after(claims, "delete"),
+    "unnaming": lambda: after(topic_claims, "delete_of_job"),
     "unmarking": lambda: after(claims, "unmark"),
 }
 

@@ -73,6 +73,12 @@ def stored(engine: MemoryEngine, scope: Scope = ANN) -> list[tuple[str, str, str
     return [(one.kind.value, keys[one.concept_id], one.text, keys.get(one.other_id or 0)) for one in found]
 
 
+def named(engine: MemoryEngine) -> list[str]:
+    """The names and summaries that a model gave to topics."""
+    with engine.namespace(ANN) as (connection, _):
+        return [text for (text,) in connection.execute("SELECT text FROM topic_claims ORDER BY id")]
+
+
 def dropped(told: JsonObject) -> dict[str, int]:
     return {one["reason"]: one["count"] for one in told["dropped"]}
 

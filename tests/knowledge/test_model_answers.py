@@ -11,10 +11,19 @@ from hypothesis import strategies as st
 
 from souvenir.core.types import JsonObject, MessageRole
 from souvenir.knowledge.claim_types import type_name
-from souvenir.knowledge.model_answers import MAX_CLAIMS, MAX_DESCRIPTION_CHARS, ClaimMaterial, asked, first_of
+from souvenir.knowledge.model_answers import (
+    MAX_CLAIMS,
+    MAX_DESCRIPTION_CHARS,
+    MAX_SUMMARY_CHARS,
+    ClaimMaterial,
+    ShownTopic,
+    asked,
+    first_of,
+)
 from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph.claims import Undescribed
+from souvenir.store.graph.topic_claims import MessageRange
 from tests.knowledge.model_claims_setup import ANN, MOVED, WORKS, always, lives
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
@@ -26,12 +35,21 @@ MATERIAL = ClaimMaterial(
     [Undescribed(10, 1, MessageRole.USER, "Cleo", "Who is Zelda?", AT)],
     [("alice", "Alice"), ("lisbon", "Lisbon"), ("heron", "Heron"), ("zelda", "Zelda")],
     {11: {"alice", "lisbon"}, 12: {"alice", "heron"}, 10: {"zelda"}},
+    [ShownTopic(7, "Alice", {11}), ShownTopic(8, "Heron", {12})],
+    MessageRange(1, 1, 3),
+    "0" * 32,
 )
-NAMES = st.sampled_from(["Alice", "ALICE's", "Lisbon", "heron", "Zelda", "Bobby", "", " ", "</names>"]) | st.text()
+NAMES = (
+    st.sampled_from(["Alice", "ALICE's", "Lisbon", "heron", "Zelda", "Bobby", "T1", "T2", "T3", "", " ", "</names>"])
+    | st.text()
+)
 QUOTES = st.sampled_from([MOVED, WORKS, "moved to Lisbon", "she is Zelda", "Who is Zelda?", ""]) | st.text()
 ITEMS = st.fixed_dictionaries(
     {
-        "kind": st.sampled_from(["relation", "ALIAS", "description", "kind", "name", "rumour"]) | st.text(),
+        "kind": st.sampled_from(
+            ["relation", "ALIAS", "description", "kind", "name", "rumour", "topic_name", "Topic_Summary"]
+        )
+        | st.text(),
         "concept": NAMES,
         "text": NAMES | st.sampled_from(["lives in", "x" * 2000, "in 1987", "city"]),
         "other": st.none() | NAMES,
@@ -49,12 +67,16 @@ def test_every_item_of_an_answer_is_accepted_or_counted(engine: MemoryEngine):
     def holds(items: list[JsonObject | int | list[str] | None]) -> None:
         answer = asked(always(lives(), *items), MATERIAL, strict, lenient)
         assert answer is not None
-        counted = len(answer.found) + sum(answer.dropped.values())
+        counted = len(answer.found) + len(answer.topics) + sum(answer.dropped.values())
         # JSON has no infinity: of an answer with one, what can be read is salvaged, and the rest counts as one.
         numbers = [item["confidence"] for item in items if isinstance(item, dict)]
         is_json = all(isfinite(number) for number in numbers if isinstance(number, float))
         assert counted > (len(items) if is_json else 0)
-        assert len(answer.found) <= MAX_CLAIMS
+        assert len(answer.found) + len(answer.topics) <= MAX_CLAIMS
+        assert len({(one.kind, one.topic_id) for one in answer.topics}) == len(answer.topics)
+        for named in answer.topics:
+            assert (named.topic_id, named.message_id) in ((7, 11), (8, 12))
+            assert 1 <= len(named.text) <= MAX_SUMMARY_CHARS
         for one in answer.found:
             assert {one.concept, one.other} <= {"alice", "lisbon", "heron", "zelda", None}
             assert one.message_id in (11, 12)

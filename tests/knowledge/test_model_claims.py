@@ -86,7 +86,7 @@ def test_claims_of_a_model_name_the_message_they_rest_on(
         ("description", "alice", "An engineer who lives in Lisbon.", None),
         ("kind", "heron", "company", None),
     ]
-    _, claimed = model_claims.get(ANN, told["job_id"])
+    _, claimed, _ = model_claims.get(ANN, told["job_id"])
     assert [one.claim.message for one in claimed] == [moved, works, works, works]
     assert {(one.claim.made_by.value, one.claim.confidence) for one in claimed} == {("model", 0.9)}
     shown = graph.concepts.details(ANN, "Alice")
@@ -207,7 +207,7 @@ def test_a_confidence_out_of_range_is_clamped(
 ):
     tell(engine, graph, MOVED)
     model_claims = open_model_claims(always({**lives(), "confidence": sure}))
-    _, [claimed] = model_claims.get(ANN, result(model_claims)["job_id"])
+    _, [claimed], _ = model_claims.get(ANN, result(model_claims)["job_id"])
     assert claimed.claim.confidence == (0.0 if sure < 0 else 1.0)
 
 
@@ -315,7 +315,7 @@ def test_prompts_are_redacted_and_stay_in_their_fence(
     [prompt] = model.asked
     assert "bob@example.com" not in prompt.user
     assert (prompt.user.count("</transcript>"), prompt.user.count("</names>")) == (1, 1)
-    assert (prompt.name, prompt.version) == ("describe", "1")
+    assert (prompt.name, prompt.version) == ("describe", "2")
 
 
 def test_claims_of_agents_are_isolated(
@@ -444,5 +444,5 @@ def test_claims_come_through_the_vendors_own_clients(
 def test_a_changed_prompt_has_a_new_version():
     """Whoever changes the prompt counts its version up, and enters it here."""
     path = Path(model_answers.__file__).with_name("prompts") / "describe.md"
-    assert path.read_text().startswith("version: 1\n")
-    assert hashlib.sha256(path.read_bytes()).hexdigest()[:16] == "37d9ab013cf66870"
+    assert path.read_text().startswith("version: 2\n")
+    assert hashlib.sha256(path.read_bytes()).hexdigest()[:16] == "36bfd52fdb7020e1"

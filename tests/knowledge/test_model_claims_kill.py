@@ -14,7 +14,7 @@ from souvenir.memories.engine import MemoryEngine
 from tests.fake_embedder import FakeEmbedder
 from tests.forking import completed
 from tests.knowledge.model_claims_process import MODEL, POINTS, go_through
-from tests.knowledge.model_claims_setup import ANN, stored, waiting
+from tests.knowledge.model_claims_setup import ANN, named, stored, waiting
 
 CLAIMED = [("relation", "alice", "lives_in", "lisbon"), ("kind", "heron", "company", None)]
 
@@ -34,11 +34,11 @@ def test_a_killed_job_stores_its_claims_once_or_not_at_all(killed: Path, point: 
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
         engine.warm_up()
         assert list(engine.check()) == []
-        assert (stored(engine), waiting(engine)) in (([], 2), (CLAIMED, 0))
+        assert (stored(engine), named(engine), waiting(engine)) in (([], [], 2), (CLAIMED, ["Life of Alice"], 0))
         with closing(ModelClaims(engine, MODEL, settings)) as model_claims:
             job = go_through(model_claims)
-            assert (stored(engine), waiting(engine)) == (CLAIMED, 0)
-            assert (job.result or {})["claims"] == {"kind": 1, "relation": 1}
+            assert (stored(engine), named(engine), waiting(engine)) == (CLAIMED, ["Life of Alice"], 0)
+            assert (job.result or {})["claims"] == {"kind": 1, "relation": 1, "topic_name": 1}
             model_claims.undo(ANN, job.id)
-        assert (stored(engine), waiting(engine)) == ([], 2)
+        assert (stored(engine), named(engine), waiting(engine)) == ([], [], 2)
         assert list(engine.check()) == []

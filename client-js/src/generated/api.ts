@@ -283,8 +283,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Describe concepts with a language model
-         * @description Let the language model claim relations, descriptions, names and kinds from messages that it has not read.
+         * Describe concepts and topics with a language model
+         * @description Let the language model describe concepts and name topics, from messages that it has not read.
          */
         post: operations["describe_concepts"];
         delete?: never;
@@ -4557,8 +4557,10 @@ export interface components {
             error: string | null;
             /** @description Null until the job is completed. */
             result: components["schemas"]["DescribeResponse"] | null;
-            /** @description The claims of the job that still exist. */
+            /** @description The claims of the job about concepts that still exist. */
             claims: components["schemas"]["ModelClaim"][];
+            /** @description The names and summaries of topics that still exist. */
+            topics: components["schemas"]["ModelTopicClaim"][];
         };
         DescribeRequest: {
             /** @description Read only this session, even if it is active; without it, sessions that have ended or are idle for SESSION_IDLE_MINUTES. */
@@ -6366,6 +6368,16 @@ export interface components {
             /** @description ISO-8601 in UTC with microseconds. */
             created_at: string;
         };
+        ModelTopicClaim: {
+            id: number;
+            kind: components["schemas"]["TopicClaimKind"];
+            topic_id: number;
+            text: string;
+            /** @description The id of the source message. */
+            message_id: string;
+            /** @description ISO-8601 in UTC with microseconds. */
+            created_at: string;
+        };
         ModelUsage: {
             calls: number;
             input_tokens: number;
@@ -7814,14 +7826,19 @@ export interface components {
             /** @description Set if the query asks for the latest. Null: not set. */
             recency_weight: number | null;
         };
+        /**
+         * @description The part of a topic that a language model wrote.
+         * @enum {string}
+         */
+        TopicClaimKind: "topic_name" | "topic_summary";
         /** @description A topic with its sessions and its most relevant messages. */
         TopicDetailsRecord: {
             id: number;
-            /** @description The name that a caller set, else the names of its most characteristic concepts. */
+            /** @description The name that a caller set, else that of a model, else its most characteristic concepts. */
             name: string;
-            /** @description `caller`; null if no caller set a name or summary. */
+            /** @description `caller` or `model`, the first that gave it a name or summary; else null. */
             named_by: string | null;
-            /** @description The summary that a caller set, else the three sentences of its messages that cover it best. */
+            /** @description The summary that a caller set, else that of a model, else sentences of its messages that cover it best. */
             summary: string | null;
             /** @description The most characteristic concepts first. */
             terms: components["schemas"]["TopicTerm"][];
@@ -7857,11 +7874,11 @@ export interface components {
         /** @description A subject of one or more sessions. */
         TopicRecord: {
             id: number;
-            /** @description The name that a caller set, else the names of its most characteristic concepts. */
+            /** @description The name that a caller set, else that of a model, else its most characteristic concepts. */
             name: string;
-            /** @description `caller`; null if no caller set a name or summary. */
+            /** @description `caller` or `model`, the first that gave it a name or summary; else null. */
             named_by: string | null;
-            /** @description The summary that a caller set, else the three sentences of its messages that cover it best. */
+            /** @description The summary that a caller set, else that of a model, else sentences of its messages that cover it best. */
             summary: string | null;
             /** @description The most characteristic concepts first. */
             terms: components["schemas"]["TopicTerm"][];

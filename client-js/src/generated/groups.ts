@@ -215,7 +215,7 @@ export class Concepts extends Group {
     return this.transport.send({ method: "DELETE", path: "/agents/{agent_name}/concepts/{concept_id}", names: { agent_name: agentName, concept_id: conceptId }, repeat: "never" }, options);
   }
 
-  /** Let the language model claim relations, descriptions, names and kinds from messages that it has not read. `POST /agents/{agent_name}/graph/describe`. */
+  /** Let the language model describe concepts and name topics, from messages that it has not read. `POST /agents/{agent_name}/graph/describe`. */
   describe(agentName: string, input: Input<"describe_concepts"> = {}, options?: CallOptions): Promise<Output<"describe_concepts">> {
     return this.transport.send({ method: "POST", path: "/agents/{agent_name}/graph/describe", names: { agent_name: agentName }, input, query: ["wait_s"], hasBody: true, repeat: "never" }, options);
   }

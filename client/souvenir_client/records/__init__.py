@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         DescribeResponse,
         DroppedClaims,
         ModelClaim,
+        ModelTopicClaim,
         RelatedConcept,
         RelatedConcepts,
         SummaryResponse,
@@ -319,12 +320,12 @@ __all__ = [
     "LocritSessions", "LocritStatistics", "LocritStats", "LocritSummary", "LongTermHit", "MemoryBlock",
     "MemoryChange", "MemoryFigures", "MemoryMetrics", "MemoryPage", "MemoryRecord", "MemoryToolResponse",
     "MemoryTrend", "MergeResponse", "MergedRecord", "MessageBatch", "MessageRecord", "MetricsResponse",
-    "MissedMemoryResponse", "ModelClaim", "ModelUsage", "NamedConcept", "NearMemory", "NeighbourRecord",
-    "NewKeyResponse", "OperationUsage", "OwnKeyResponse", "PatchMemoryResponse", "PolicyAction", "PolicyCounts",
-    "PolicyRecord", "PolicyResponse", "PolicySummary", "PreferencePage", "PreferenceRecord",
-    "ProblemQueriesResponse", "ProblemQueryRecord", "ProcessMemory", "ProfileDeleted", "ProfileRecord",
-    "ProvenanceResponse", "PruneResponse", "PurgeResponse", "QualitySummaryResponse", "QuoteRecord",
-    "QuotesResponse", "ReadyResponse", "RecallResponse", "RecallSearchResponse", "ReembedResponse",
+    "MissedMemoryResponse", "ModelClaim", "ModelTopicClaim", "ModelUsage", "NamedConcept", "NearMemory",
+    "NeighbourRecord", "NewKeyResponse", "OperationUsage", "OwnKeyResponse", "PatchMemoryResponse",
+    "PolicyAction", "PolicyCounts", "PolicyRecord", "PolicyResponse", "PolicySummary", "PreferencePage",
+    "PreferenceRecord", "ProblemQueriesResponse", "ProblemQueryRecord", "ProcessMemory", "ProfileDeleted",
+    "ProfileRecord", "ProvenanceResponse", "PruneResponse", "PurgeResponse", "QualitySummaryResponse",
+    "QuoteRecord", "QuotesResponse", "ReadyResponse", "RecallResponse", "RecallSearchResponse", "ReembedResponse",
     "RefusedUpdate", "RelatedConcept", "RelatedConcepts", "RelationRecord", "ReloadResponse", "RememberResponse",
     "RemoteRestoreResponse", "RemoteSnapshotRecord", "RemoteSnapshotsResponse", "RemoveLinkResponse",
     "RemovedCounts", "RemovedResponse", "RenameFolderResponse", "RequestMetrics", "RescanResponse",
@@ -364,8 +365,8 @@ _RECORDS = {
     ),
     "concepts": (
         "ConceptDetailsRecord ConceptPage ConceptRecord ConceptRelation ConceptRelations DescribeJob "
-        "DescribeResponse DroppedClaims ModelClaim RelatedConcept RelatedConcepts SummaryResponse "
-        "SummaryStatistics UndoDescribeResponse"
+        "DescribeResponse DroppedClaims ModelClaim ModelTopicClaim RelatedConcept RelatedConcepts "
+        "SummaryResponse SummaryStatistics UndoDescribeResponse"
     ),
     "conflicts": (
         "ConflictDismissed ConflictFlagged ConflictList ConflictRecord FlagRecord ResolveConflictsResponse "

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from souvenir_client.records.common import InsightRecord, MemoryRecord, MessageRecord, SessionRecord
-from souvenir_client.records.enums import ClaimedBy, ClaimKind, JobStatus
+from souvenir_client.records.enums import ClaimedBy, ClaimKind, JobStatus, TopicClaimKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +81,7 @@ class DescribeJob:
     error: str | None
     result: DescribeResponse | None
     claims: list[ModelClaim]
+    topics: list[ModelTopicClaim]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +118,16 @@ class ModelClaim:
     other: str | None
     confidence: float
     message_id: str | None
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTopicClaim:
+    id: int
+    kind: TopicClaimKind
+    topic_id: int
+    text: str
+    message_id: str
     created_at: str
 
 

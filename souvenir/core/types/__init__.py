@@ -13,6 +13,7 @@ from souvenir.core.types.agents import (
     ClaimKind,
     ConceptKind,
     Mentioned,
+    TopicClaimKind,
 )
 from souvenir.core.types.models import (
     MAX_PASSAGE_TOKEN_VECTORS,
@@ -151,6 +152,7 @@ __all__ = [
     "TimeSpan",
     "TimeUse",
     "TokenVectors",
+    "TopicClaimKind",
     "TurnFilter",
     "UpsertOutcome",
     "Weights",

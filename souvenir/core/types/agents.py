@@ -38,6 +38,13 @@ class ClaimKind(StrEnum):
     RELATION = "relation"
 
 
+class TopicClaimKind(StrEnum):
+    """The part of a topic that a language model wrote."""
+
+    NAME = "topic_name"
+    SUMMARY = "topic_summary"
+
+
 class ClaimedBy(StrEnum):
     """The origin of a claim: a caller, or a language model that read a message."""
 

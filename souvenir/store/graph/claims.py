@@ -221,6 +221,22 @@ def following_session(
     )
 
 
+def waiting_agents(connection: Connection, *, quiet_since: datetime) -> list[str]:
+    """Return the agents with undescribed messages in ended or idle sessions: those that have waited longest first."""
+    return list(
+        select(
+            connection,
+            str,
+            "SELECT n.name FROM agents a JOIN namespaces n ON n.id = a.namespace_id "
+            "JOIN sessions s ON s.namespace_id = n.id WHERE (s.ended_at IS NOT NULL OR s.last_message_at <= ?) "
+            f"AND EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id AND {_WAITS}) "
+            "AND n.id NOT IN (SELECT owner_id FROM removals WHERE kind = 'namespace') "
+            "GROUP BY n.name ORDER BY min(s.last_message_at), n.name",
+            (to_us(quiet_since),),
+        )
+    )
+
+
 def following_messages(connection: Connection, session_id: int, *, after_position: int) -> list[Undescribed]:
     """Return the undescribed messages of a session after this position, in order."""
     return _messages(

@@ -157,6 +157,10 @@ COVERED = (
         reals="confidence",
     ),
     _covered("topics", "id namespace_id name summary named_by created_at"),
+    _covered(
+        "topic_claims",
+        "id namespace_id topic_id kind text message_id session_id first_position last_position job_id created_at",
+    ),
     _covered("hidden_concepts", "namespace_id key_hash", key="namespace_id", is_shared=True),
     _covered("extraction_profiles", "namespace_id prefix fields updated_at", key="namespace_id", is_shared=True),
     _covered("tombstones", "kind owner_id erased_at", key="0", is_shared=True),

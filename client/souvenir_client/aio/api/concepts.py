@@ -186,7 +186,7 @@ class AsyncConceptsOperations:
         session_id: str | NotSent | None = NOT_SENT,
         limit: int | NotSent = NOT_SENT,
     ) -> DescribeResponse | JobAccepted:
-        """Let the language model claim relations, descriptions, names and kinds from messages that it has not read.
+        """Let the language model describe concepts and name topics, from messages that it has not read.
 
         `POST /agents/{agent_name}/graph/describe`.
         """

@@ -101,3 +101,45 @@ CREATE TABLE definitions (
 ) STRICT;
 CREATE INDEX definitions_by_concept ON definitions (concept_id, quality, at);
 CREATE INDEX definitions_by_time ON definitions (namespace_id, at) WHERE role IS NOT NULL;
+
+-- Names and summaries that a language model gave to topics. Each is supported by a message, and was written from the
+-- messages between two positions of its session: it goes with any of these.
+CREATE TABLE topic_claims (
+    id             INTEGER PRIMARY KEY AUTOINCREMENT,
+    namespace_id   INTEGER NOT NULL REFERENCES namespaces (id) ON DELETE CASCADE,
+    topic_id       INTEGER NOT NULL REFERENCES topics (id) ON DELETE CASCADE,
+    kind           TEXT NOT NULL CHECK (kind IN ('topic_name', 'topic_summary')),
+    text           TEXT NOT NULL,
+    message_id     INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+    session_id     INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    first_position INTEGER NOT NULL,
+    last_position  INTEGER NOT NULL,
+    job_id         TEXT NOT NULL,
+    created_at     INTEGER NOT NULL
+) STRICT;
+CREATE INDEX topic_claims_by_topic ON topic_claims (topic_id);
+CREATE INDEX topic_claims_by_session ON topic_claims (session_id);
+CREATE INDEX topic_claims_by_message ON topic_claims (message_id);
+CREATE INDEX topic_claims_by_job ON topic_claims (namespace_id, job_id);
+CREATE TRIGGER topic_claim_edited AFTER UPDATE OF content ON messages BEGIN
+    DELETE FROM topic_claims
+    WHERE session_id = NEW.session_id AND NEW.position BETWEEN first_position AND last_position;
+END;
+CREATE TRIGGER topic_claim_deleted AFTER DELETE ON messages BEGIN
+    DELETE FROM topic_claims
+    WHERE session_id = OLD.session_id AND OLD.position BETWEEN first_position AND last_position;
+END;
+CREATE TABLE topic_claims_checksums (id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL) STRICT;
+INSERT INTO topic_claims_checksums SELECT t.id AS id, row_checksum(CAST(concat_ws(x'1f', t.id, t.namespace_id, t.topic_id, t.kind, t.text, t.message_id, t.session_id, t.first_position, t.last_position, t.job_id, t.created_at) AS BLOB)) AS checksum FROM topic_claims t;
+CREATE TRIGGER topic_claims_checksum_added AFTER INSERT ON topic_claims BEGIN
+    INSERT OR REPLACE INTO topic_claims_checksums VALUES (NEW.id, row_checksum(CAST(concat_ws(x'1f', NEW.id, NEW.namespace_id, NEW.topic_id, NEW.kind, NEW.text, NEW.message_id, NEW.session_id, NEW.first_position, NEW.last_position, NEW.job_id, NEW.created_at) AS BLOB)));
+END;
+CREATE TRIGGER topic_claims_checksum_changed AFTER UPDATE OF id, namespace_id, topic_id, kind, text, message_id, session_id, first_position, last_position, job_id, created_at ON topic_claims BEGIN
+    UPDATE OR REPLACE topic_claims_checksums SET id = NEW.id, checksum = checksum
+        + row_checksum(CAST(concat_ws(x'1f', NEW.id, NEW.namespace_id, NEW.topic_id, NEW.kind, NEW.text, NEW.message_id, NEW.session_id, NEW.first_position, NEW.last_position, NEW.job_id, NEW.created_at) AS BLOB))
+        - row_checksum(CAST(concat_ws(x'1f', OLD.id, OLD.namespace_id, OLD.topic_id, OLD.kind, OLD.text, OLD.message_id, OLD.session_id, OLD.first_position, OLD.last_position, OLD.job_id, OLD.created_at) AS BLOB))
+    WHERE id = OLD.id;
+END;
+CREATE TRIGGER topic_claims_checksum_deleted AFTER DELETE ON topic_claims BEGIN
+    DELETE FROM topic_claims_checksums WHERE id = OLD.id;
+END;
