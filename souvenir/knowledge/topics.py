@@ -6,18 +6,19 @@ terms and sentences of its messages. These are composed when they are read, so t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from souvenir.core.errors import TopicNotFound
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
-from souvenir.core.types import ClaimedBy, Scope, TopicClaimKind
+from souvenir.core.types import ClaimedBy, PassageKind, Scope, TopicClaimKind
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import concepts, topic_claims
 from souvenir.store.graph import topics as rows
 from souvenir.store.graph.topics import AssignedSession, Topic
 from souvenir.store.messages import agents, messages
 from souvenir.store.messages.messages import Message
+from souvenir.store.privacy import flagged
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
@@ -84,17 +85,19 @@ class Topics:
 
     def page(self, scope: Scope, *, offset: int = 0, limit: int = 100) -> tuple[Sequence[NamedTopic], int]:
         """Return the topics with the most sessions first, and their total number."""
+        hidden = self._engine.screening.policy(scope).hidden_topics
         with self._engine.namespace(scope) as (connection, _):
             namespace_id = agents.require_agent(connection, scope).namespace_id
             found, total = rows.page(connection, namespace_id, offset=offset, limit=limit)
-            return named_topics(connection, namespace_id, found), total
+            return named_topics(connection, namespace_id, found, hidden), total
 
     def details(self, scope: Scope, topic_id: int) -> TopicDetails:
         """:raises TopicNotFound: If there is no such topic."""
+        hidden = self._engine.screening.policy(scope).hidden_topics
         with self._engine.namespace(scope) as (connection, _):
             namespace_id = agents.require_agent(connection, scope).namespace_id
             topic = _require_topic(connection, namespace_id, topic_id)
-            [named] = named_topics(connection, namespace_id, [topic])
+            [named] = named_topics(connection, namespace_id, [topic], hidden)
             said = rows.discussing(connection, topic_id, looked_at=MESSAGES_LOOKED_AT, limit=MESSAGES)
             found = messages.by_id(connection, namespace_id, [one.message_id for one in said])
             return TopicDetails(
@@ -109,6 +112,7 @@ class Topics:
 
         :raises TopicNotFound: If there is no such topic.
         """
+        hidden = self._engine.screening.policy(scope).hidden_topics
         safe = {key: None if text is None else self._screened(scope, text) for key, text in changes.items()}
 
         def work(tx: Transaction) -> NamedTopic:
@@ -116,7 +120,7 @@ class Topics:
             name, summary = safe.get("name", before.name), safe.get("summary", before.summary)
             rows.describe(tx.connection, topic_id, name, summary, "caller", tx.now)
             changed = _require_topic(tx.connection, tx.namespace_id, topic_id)
-            [named] = named_topics(tx.connection, tx.namespace_id, [changed])
+            [named] = named_topics(tx.connection, tx.namespace_id, [changed], hidden)
             return named
 
         # Checked before the write, which creates the namespace of its scope.
@@ -136,12 +140,17 @@ def _require_topic(connection: Connection, namespace_id: int, topic_id: int) -> 
     return found
 
 
-def named_topics(connection: Connection, namespace_id: int, found: Iterable[Topic]) -> list[NamedTopic]:
-    """Add names and terms to topics, in a read transaction."""
-    topics = list(found)
+def named_topics(
+    connection: Connection, namespace_id: int, found: Iterable[Topic], hidden_topics: Collection[str] = ()
+) -> list[NamedTopic]:
+    """Add names and terms to topics, in a read transaction.
+
+    :param hidden_topics: Sensitive topics; messages that are flagged with one of them are not quoted.
+    """
+    topics, hidden = list(found), flagged(connection, PassageKind.MESSAGE, namespace_id, hidden_topics)
     terms = rows.terms(connection, [topic.id for topic in topics])
-    by_model = topic_claims.current(connection, [topic.id for topic in topics])
-    summaries = rows.summaries(connection, [topic.id for topic in topics if topic.summary is None])
+    by_model = topic_claims.current(connection, [topic.id for topic in topics], hidden)
+    summaries = rows.summaries(connection, [topic.id for topic in topics if topic.summary is None], hidden)
     shown = concepts.by_ids(connection, namespace_id, {one for of_topic in terms.values() for one, _ in of_topic})
     named = []
     for topic in topics:

@@ -22,10 +22,6 @@ from souvenir.store.sql import Connection
 _TABLES: Mapping[PassageKind, str] = MappingProxyType({PassageKind.MEMORY: "memories", PassageKind.MESSAGE: "messages"})
 
 
-FLAGGED = f"iif(json_valid(m.metadata), json_extract(m.metadata, '$.{SENSITIVE_TOPICS}'), NULL) IS NOT NULL"
-"""Condition of a message `m` that is flagged with a sensitive topic: it is not quoted elsewhere. As in its index."""
-
-
 def flagged(connection: Connection, kind: PassageKind, namespace_id: int, topics: Collection[str]) -> list[int]:
     """Return the ids flagged with one of these topics; the cost is proportional to the number of flagged rows."""
     if not topics:

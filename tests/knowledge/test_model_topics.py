@@ -9,7 +9,7 @@ import pytest
 
 from souvenir.conversations.agents import Agents
 from souvenir.conversations.messages import Conversations
-from souvenir.core.types import JsonObject, MessageRole
+from souvenir.core.types import ClaimedBy, JsonObject, MessageRole
 from souvenir.jobs import worker
 from souvenir.knowledge import model_answers
 from souvenir.knowledge.services import KnowledgeServices
@@ -261,7 +261,7 @@ def test_a_topic_that_is_gone_is_not_named(
     assert the_topic(graph).named_by is None
 
 
-def test_messages_with_a_sensitive_topic_are_in_no_summary_of_a_model(
+def test_messages_with_a_topic_that_the_policy_hides_are_in_no_summary_of_a_model(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims
 ):
     sail(engine, graph, "My doctor on Madeira says that the diabetes of Alice is worse")
@@ -270,6 +270,8 @@ def test_messages_with_a_sensitive_topic_are_in_no_summary_of_a_model(
     assert flags == 1
     told = result(open_model_claims(always(name(), summary())))
     assert told["claims"] == {"topic_name": 1, "topic_summary": 1}
+    assert the_topic(graph).named_by is ClaimedBy.MODEL
+    Agents(engine).set_policy(ANN, {"hidden_topics": ["health"]})
     assert the_topic(graph).named_by is None
 
 

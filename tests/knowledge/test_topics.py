@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from souvenir.conversations.agents import Agents
 from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import AgentNotFound, TopicNotFound
 from souvenir.core.settings import Settings
@@ -135,12 +136,17 @@ def test_a_topic_is_summarised_by_sentences_of_its_messages(engine: MemoryEngine
     assert graph.topics.describe(ANN, topic.topic.id, {"summary": None}).summary == topic.summary
 
 
-def test_messages_flagged_with_a_sensitive_topic_are_not_quoted(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_messages_with_a_topic_that_the_policy_hides_are_not_quoted(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
     flagged = MessageDraft(MessageRole.USER, f"{SAILING[0]}.", {"sensitive_topics": ["health"]}, session_id="sea")
     Conversations(engine).add(ANN, [flagged, MessageDraft(MessageRole.USER, f"{SAILING[1]}.", session_id="sea")])
     graph.indexer.catch_up()
     [topic], _ = graph.topics.page(ANN)
-    assert topic.summary == f"{SAILING[1]}."
+    assert topic.summary == f"{SAILING[0]}. {SAILING[1]}."
+    Agents(engine).set_policy(ANN, {"hidden_topics": ["health"]})
+    [topic], _ = graph.topics.page(ANN)
+    assert topic.summary == f"{SAILING[1]}." == graph.topics.details(ANN, topic.topic.id).named.summary
     [_, message] = Conversations(engine).of_session(ANN, "sea", limit=2)[0]
     Conversations(engine).edit(ANN, message.uid, metadata={"sensitive_topics": ["health"]})
     [topic], _ = graph.topics.page(ANN)

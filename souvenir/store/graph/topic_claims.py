@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import TopicClaimKind
-from souvenir.store.privacy import FLAGGED
 from souvenir.store.rows import ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
@@ -64,8 +63,13 @@ def insert(
     return connection.changes() > 0
 
 
-def current(connection: Connection, topic_ids: Iterable[int]) -> dict[int, dict[TopicClaimKind, str]]:
-    """Return the latest claims of topics by kind, without those written from messages with a sensitive topic."""
+def current(
+    connection: Connection, topic_ids: Iterable[int], hidden: Iterable[int]
+) -> dict[int, dict[TopicClaimKind, str]]:
+    """Return the latest claims of topics by kind.
+
+    :param hidden: Messages; claims that were written from one of them are left out.
+    """
     rows = select(
         connection,
         tuple[int, TopicClaimKind, str],
@@ -73,8 +77,8 @@ def current(connection: Connection, topic_ids: Iterable[int]) -> dict[int, dict[
         f"WHERE c.topic_id {_CHOSEN} AND EXISTS (SELECT 1 FROM topic_segments s WHERE s.topic_id = c.topic_id "
         "AND s.session_id = q.session_id AND q.position BETWEEN s.first_position AND s.last_position) "
         "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = c.session_id "
-        f"AND m.position BETWEEN c.first_position AND c.last_position AND {FLAGGED}) ORDER BY c.id",
-        (ids_parameter(topic_ids),),
+        f"AND m.position BETWEEN c.first_position AND c.last_position AND m.id {_CHOSEN}) ORDER BY c.id",
+        (ids_parameter(topic_ids), ids_parameter(hidden)),
     )
     found: defaultdict[int, dict[TopicClaimKind, str]] = defaultdict(dict)
     for topic_id, kind, text in rows:

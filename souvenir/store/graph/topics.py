@@ -16,7 +16,6 @@ from typing import NamedTuple
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import MessageRole
 from souvenir.store.graph import mentions
-from souvenir.store.privacy import FLAGGED
 from souvenir.store.rows import first, ids_parameter, only, readable, select
 from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
@@ -201,14 +200,14 @@ def concept_vectors(connection: Connection, concept_ids: Iterable[int]) -> dict[
 
 
 def messages_of(connection: Connection, places: Iterable[tuple[int, int, int]]) -> list[TopicMessage]:
-    """Return the messages between two positions of sessions, without those flagged with a sensitive topic."""
+    """Return the messages between two positions of sessions."""
     found: list[TopicMessage] = []
     for place in places:
         found += readable(
             connection,
             TopicMessage,
             f"SELECT m.id, m.role, m.content, {_VECTOR} FROM messages m WHERE m.session_id = ? "
-            f"AND m.position BETWEEN ? AND ? AND NOT ({FLAGGED}) ORDER BY m.position",
+            "AND m.position BETWEEN ? AND ? ORDER BY m.position",
             place,
             table="messages",
         )
@@ -370,15 +369,18 @@ def terms(connection: Connection, topic_ids: Iterable[int]) -> dict[int, list[tu
     return found
 
 
-def summaries(connection: Connection, topic_ids: Iterable[int]) -> dict[int, str]:
-    """Return the sentences of each topic that has some, as one text, without those flagged since."""
+def summaries(connection: Connection, topic_ids: Iterable[int], hidden: Iterable[int]) -> dict[int, str]:
+    """Return the sentences of each topic that has some, as one text.
+
+    :param hidden: Messages that are not quoted.
+    """
     rows = select(
         connection,
         tuple[int, str],
         "SELECT s.topic_id, substr(m.content, CAST(s.start + 1 AS INTEGER), CAST(s.length AS INTEGER)) "
         "FROM topic_sentences s JOIN messages m ON m.id = s.message_id "
-        f"WHERE s.topic_id {_CHOSEN} AND NOT ({FLAGGED}) ORDER BY s.topic_id, s.ordinal",
-        (ids_parameter(topic_ids),),
+        f"WHERE s.topic_id {_CHOSEN} AND NOT s.message_id {_CHOSEN} ORDER BY s.topic_id, s.ordinal",
+        (ids_parameter(topic_ids), ids_parameter(hidden)),
     )
     found: defaultdict[int, list[str]] = defaultdict(list)
     for topic, sentence in rows:
