@@ -92,6 +92,9 @@ class ConceptRecord(BaseModel):
         description="The stated description, or else the sentence of a text that defines the concept best.",
         examples=["Alice is my sister."],
     )
+    role: Annotated[str | None, OF_MEMORY] = Field(
+        description="Its role by that sentence; `you` is the user's own name.", examples=["your sister"]
+    )
     first_at: str | None = Field(description="The time of the first mention.")
     last_at: str | None
 
@@ -111,6 +114,7 @@ def concept_fields(concept: Concept) -> dict[str, Any]:
         "mentions": concept.owners,
         "aliases": list(concept.aliases),
         "description": concept.description,
+        "role": concept.role,
         "first_at": optional_wire_time(concept.first_at),
         "last_at": optional_wire_time(concept.last_at),
     }

@@ -3059,6 +3059,7 @@ export interface components {
             mentions: number;
             aliases: string[];
             description: string | null;
+            role: string | null;
             first_at: string | null;
             last_at: string | null;
             described_by: string | null;
@@ -3090,6 +3091,7 @@ export interface components {
             mentions: number;
             aliases: string[];
             description: string | null;
+            role: string | null;
             first_at: string | null;
             last_at: string | null;
         };

@@ -4067,6 +4067,8 @@ export interface components {
             aliases: string[];
             /** @description The stated description, or else the sentence of a text that defines the concept best. */
             description: string | null;
+            /** @description Its role by that sentence; `you` is the user's own name. */
+            role: string | null;
             /** @description The time of the first mention. */
             first_at: string | null;
             last_at: string | null;
@@ -4117,6 +4119,8 @@ export interface components {
             aliases: string[];
             /** @description The stated description, or else the sentence of a text that defines the concept best. */
             description: string | null;
+            /** @description Its role by that sentence; `you` is the user's own name. */
+            role: string | null;
             /** @description The time of the first mention. */
             first_at: string | null;
             last_at: string | null;

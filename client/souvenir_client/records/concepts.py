@@ -22,6 +22,7 @@ class ConceptDetailsRecord:
     mentions: int
     aliases: list[str]
     description: str | None
+    role: str | None
     first_at: str | None
     last_at: str | None
     described_by: str | None
@@ -50,6 +51,7 @@ class ConceptRecord:
     mentions: int
     aliases: list[str]
     description: str | None
+    role: str | None
     first_at: str | None
     last_at: str | None
 

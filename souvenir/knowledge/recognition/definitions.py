@@ -92,8 +92,9 @@ _FORMS = (
     (3, rf"{_NAME} \([^)\d]{{4,60}}\)"),
     (
         3,
-        rf"^(?:(?:hi|hello|hey|good morning)\b.{{0,15}}[,!.] *)?(?:my name is|i['’]?m|i am|ich bin|soy"
-        rf"|me llamo) {_NAME}(?=[,.!]|$)",
+        rf"^(?:(?:hi|hello|hey|good morning|hallo|hola|hoi)\b.{{0,15}}[,!.] *)?"
+        rf"(?P<self>my name is|i['’]?m|i am|ich bin|ich heiße|soy"
+        rf"|me llamo|mi nombre es|mijn naam is|ik heet) {_NAME}(?=[,.!]|$| and\b| und\b| y\b| en\b)",
     ),
     (
         2,
@@ -111,6 +112,9 @@ _APPOSITIONS = frozenset(pattern for _, pattern in _COMPILED if pattern.pattern.
 
 _NAMES_ANOTHER = re.compile(rf"\b{_PERSON} (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
 """A role that belongs to the next name: "in April, my sister Paola"."""
+
+SELF = "you"
+"""The role of the name by which the author of a message introduces themselves."""
 
 _JUDGEMENT = re.compile(
     r"^(?:an?|the|one) (?:(?:very|really|so|such|bit|lot|good|great|bad|nice|big|best|worst|only|same|usual|new|next"
@@ -191,6 +195,8 @@ def _definition(sentence: str, form: str, author: MessageRole | None) -> Definit
             continue
         # A person defines what is theirs better than the assistant does.
         quality = 2 * weight - (author is MessageRole.ASSISTANT)
+        if author is MessageRole.USER and match.groupdict().get("self"):
+            role = SELF
         shown = role and _SECOND_PERSON.sub("your", role.replace(_N, form).strip())
         return Definition(sentence, quality, shown)
     return None

@@ -77,3 +77,19 @@ def test_roles_of_people_are_relations_and_relatives_are_not_new() -> None:
         False,
     ]
     assert [may_be_new(role) for role in ("your boss", "your sister", "your cat")] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "author", "role"),
+    [
+        ("My name is Alice and I work at Spotify.", MessageRole.USER, "you"),
+        ("Hallo, ich heiße Alice, bin 41.", MessageRole.USER, "you"),
+        ("I'm Alice, hello.", MessageRole.USER, "you"),
+        ("My name is Alice.", MessageRole.ASSISTANT, None),
+        ("My name is not Alice.", MessageRole.USER, None),
+        ("My sister Alice called.", MessageRole.USER, "your sister"),
+    ],
+)
+def test_the_name_of_the_user_has_the_role_you(text: str, author: MessageRole, role: str | None):
+    found = defined(text, "Alice", author)
+    assert (found and found.role) == role
