@@ -317,7 +317,7 @@ def _writer_of(written_as: GraphFileFormat, *, embeddings: bool) -> JsonGraph | 
     access=REMEMBERED,
     sdk="agents.state_concepts",
     idempotent=True,
-    errors=[404],
+    errors=[404, 409],
 )
 def state_concepts(body: StateConceptsRequest, scope: AgentWriter, service: RunningService) -> StateConceptsResponse:
     """Upsert concept names, descriptions and relations (atomic, idempotent)."""

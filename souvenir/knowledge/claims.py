@@ -106,7 +106,10 @@ class Claims:
                 raise NotFound(f"Concept {root_id} has no name {name!r} that a text mentions; read its aliases")
             if chosen == root_id:
                 raise Conflict(f"{name!r} is the name of the concept itself; name one of its aliases")
-            _write(tx, [ClaimDraft(ClaimKind.ALIAS, chosen, name, ClaimedBy.CALLER, other_id=chosen)])
+            joined = [*rows.of_concepts(tx.connection, [chosen]), *rows.aliases_of(tx.connection, [chosen])]
+            replaced = {one.id for one in joined if one.kind is ClaimKind.ALIAS and one.other_id and one.is_direct}
+            own = ClaimDraft(ClaimKind.ALIAS, chosen, name, ClaimedBy.CALLER, other_id=chosen)
+            _write(tx, [own], replaced=replaced)
             concept_similarity.set_same(tx.connection, chosen, None)
             return concepts.by_ids(tx.connection, tx.namespace_id, [chosen])[chosen]
 
@@ -119,6 +122,7 @@ class Claims:
 
         :raises AgentNotFound: If the namespace is no agent.
         :raises InvalidRequest: If a relation type has no letters, or too many.
+        :raises Conflict: If another concept has a new name.
         """
         policy = self._engine.screening.applied(scope)
         of_concepts = [one.screened(policy) for one in of_concepts]
@@ -304,6 +308,8 @@ def _concept_drafts(
         concept_id = ids.get(one.key)
         if concept_id is None:
             continue
+        if one.name:
+            _require_free_name(tx, require_concept(tx.connection, tx.namespace_id, concept_id).id, one.name)
         single = (ClaimKind.NAME, one.name), (ClaimKind.DESCRIPTION, one.description), (ClaimKind.KIND, one.kind)
         yield from (ClaimDraft(kind, concept_id, text, ClaimedBy.CALLER) for kind, text in single if text)
         for alias in dict.fromkeys(one.aliases):

@@ -127,9 +127,10 @@ def _concept_named(name: str) -> Mentioned:
     """Return the concept of an entity's name; its key is empty if the name has neither letters nor digits."""
     shown = shown_name(name)
     match mentioned(shown):
-        case [only] if only.form == shown:
+        case [only] if only.form == shown and any(map(str.isalnum, only.key)):
             return only
-    return Mentioned(key_of(shown), shown, ConceptKind.NAME)
+    key = key_of(shown)
+    return Mentioned(key if any(map(str.isalnum, key)) else "", shown, ConceptKind.NAME)
 
 
 def _typed(text: str) -> str:

@@ -81,7 +81,10 @@ NO_SUBJECTS = frozenset((ConceptKind.DATE, ConceptKind.QUANTITY))
 
 _MESSAGES = PassageKind.MESSAGE
 
-EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
+EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
+
+LONGEST = timedelta(days=366)
+"""More than any of the periods."""
 
 
 class InsightKind(StrEnum):
@@ -215,8 +218,9 @@ class _Reading:
     def __init__(self, connection: Connection, namespace_id: int, at: datetime) -> None:
         self._connection = connection
         self._namespace_id = namespace_id
-        self._at = at
-        self._today = at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        # Room for every period before and after it.
+        self._at = min(max(at.astimezone(UTC), EARLIEST + LONGEST), LATEST - LONGEST)
+        self._today = self._at.replace(hour=0, minute=0, second=0, microsecond=0)
 
     def drafts(self) -> Iterator[_Draft]:
         changes = self._latest(StatementKind.CHANGE, self._at - 2 * RECENT)
@@ -344,7 +348,7 @@ class _Reading:
         silent = {
             word: of_word
             for word, of_word in by_word.items()
-            if all(from_us(one.last_at) <= last - QUIET for one in of_word)
+            if all(one.last_at <= to_us(last) - QUIET // timedelta(microseconds=1) for one in of_word)
         }
         ranked = sorted(silent, key=lambda word: (-sum(one.owners for one in silent[word]), word))
         found: list[tuple[str, list[activity.MentioningSession]]] = []

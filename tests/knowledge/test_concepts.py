@@ -14,7 +14,7 @@ from souvenir.core.errors import AgentNotFound, ConceptNotFound, Conflict, NotFo
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MessageRole, Scope
 from souvenir.knowledge import concept_ranking
-from souvenir.knowledge.claim_types import ConceptPatch
+from souvenir.knowledge.claim_types import ConceptPatch, ConceptStatement
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import mentions
@@ -160,6 +160,29 @@ def test_a_name_that_was_separated_stays_apart_until_it_is_stated_again(
     graph.claims.update(ANN, melanie.id, ConceptPatch(aliases=("Mel",)))
     graph.indexer.catch_up()
     assert graph.concepts.details(ANN, "mel").concept.key == "melanie smith"
+
+
+def test_a_separated_alias_is_no_longer_stated(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, "The sofa is red.", "The couch is green.")
+    sofa = graph.concepts.details(ANN, "sofa").concept
+    graph.claims.update(ANN, sofa.id, ConceptPatch(aliases=("couch",)))
+    graph.indexer.catch_up()
+    assert graph.concepts.details(ANN, "couch").concept.key == "sofa"
+    graph.claims.separate(ANN, sofa.id, "couch")
+    graph.indexer.catch_up()
+    assert graph.concepts.details(ANN, "sofa").concept.aliases == ()
+    assert graph.concepts.details(ANN, "couch").concept.key == "couch"
+
+
+def test_a_name_of_another_concept_cannot_be_stated(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, "Alice met Bernard in Lisbon.")
+    with pytest.raises(Conflict, match="Another concept has the name"):
+        graph.claims.state(ANN, [ConceptStatement("Lisbon", name="Alice")], [])
+    graph.claims.state(ANN, [ConceptStatement("Lisbon", name="Lisboa")], [])
+    graph.claims.state(ANN, [ConceptStatement("Lisbon", name="Olisipo")], [])
+    assert graph.concepts.details(ANN, "Olisipo").concept.key == "lisbon"
+    with pytest.raises(ConceptNotFound):
+        graph.concepts.details(ANN, "Lisboa")
 
 
 def test_only_an_alias_that_a_text_mentions_can_be_separated(engine: MemoryEngine, graph: KnowledgeServices) -> None:

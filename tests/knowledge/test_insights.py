@@ -226,3 +226,11 @@ def test_the_months_of_a_concept_have_its_neighbours(engine: MemoryEngine, graph
     ]
     with pytest.raises(ConceptNotFound):
         graph.neighbourhoods.history(ANN, 999)
+
+
+@pytest.mark.parametrize("at", [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)])
+def test_the_ends_of_time_have_insights_too(engine: MemoryEngine, graph: KnowledgeServices, at: datetime) -> None:
+    say(engine, datetime(1, 1, 1, tzinfo=UTC), "Anna likes tea.")
+    assert insights(graph, at) == []
+    say(engine, datetime(9999, 12, 31, tzinfo=UTC), "Anna likes tea.", session="t")
+    assert [one.kind for one in insights(graph, at)] in ([], [InsightKind.QUIET])

@@ -89,7 +89,7 @@ def kind_of_name(words: Sequence[str], around: Surroundings) -> ConceptKind | No
 
 def _by_itself(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
     joined = " ".join(words)
-    if len(words) > 1 and words[0] in TITLES:
+    if len(words) > 1 and words[0] in TITLES and _NO_PERSON.isdisjoint(words):
         return ConceptKind.PERSON
     if joined in KNOWN and not _is_person_here(words, around):
         return KNOWN[joined]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from souvenir.core.concept_kinds import kind_of
 from souvenir.core.timestamps import from_us, to_us
-from souvenir.core.types import ConceptKind, RecordKind
+from souvenir.core.types import ClaimKind, ConceptKind, RecordKind
 from souvenir.store.graph.statements import StoredDefinition, best_definitions
 from souvenir.store.rows import first, ids_parameter, readable, select
 from souvenir.store.sql import Connection
@@ -370,14 +370,20 @@ def described_by(connection: Connection, ids: Iterable[int]) -> str | None:
 
 
 def stated_names(connection: Connection, namespace_id: int) -> Iterator[tuple[str, int]]:
-    """Yield stated names and aliases with their concepts; callers take precedence over models."""
+    """Yield valid stated names and aliases with their concepts; callers take precedence over models."""
     rows = readable(
         connection,
-        tuple[int, str, int],
-        "SELECT id, text, CASE kind WHEN 'alias' THEN coalesce(other_id, concept_id) ELSE concept_id END FROM claims "
-        "WHERE namespace_id = ? AND kind IN ('name', 'alias') ORDER BY made_by = 'caller' DESC, "
+        tuple[int, str, str, int],
+        "SELECT id, kind, text, CASE kind WHEN 'alias' THEN coalesce(other_id, concept_id) ELSE concept_id END "
+        "FROM claims WHERE namespace_id = ? AND kind IN ('name', 'alias') ORDER BY made_by = 'caller' DESC, "
         "memory_id IS NOT NULL, id DESC",
         (namespace_id,),
         table="claims",
     )
-    yield from ((text, concept_id) for _, text, concept_id in rows)
+    named: set[int] = set()
+    for _, kind, text, concept_id in rows:
+        # Of several names of a concept the first one is valid.
+        if kind == ClaimKind.ALIAS or concept_id not in named:
+            yield text, concept_id
+        if kind == ClaimKind.NAME:
+            named.add(concept_id)
