@@ -99,4 +99,4 @@ ABBREVIATIONS: Mapping[str, frozenset[str]] = _pairs("abbreviations")
 """Other words for the same place, product or relative: NYC, München, Mum."""
 
 LEGAL_FORMS = _KINDS["legal forms"]
-"""Of companies: Inc, GmbH."""
+"""Legal forms of companies: Inc, GmbH."""

@@ -37,7 +37,7 @@ NOUNS_OR_VERBS = _SECTIONS["nouns or verbs"]
 """In their base form; nouns only where a noun is required."""
 
 MORE_NOUNS = _SECTIONS["more nouns than verbs"]
-"""Those of them that are nouns if another noun follows: water bath, credit note."""
+"""The words of `NOUNS_OR_VERBS` that count as nouns before another noun: water bath, credit note."""
 
 VERB_FORMS = _SECTIONS["verb forms"]
 """Irregular forms that are never nouns, and forms in -s that rarely are."""

@@ -157,7 +157,10 @@ def session_ids(connection: Connection, namespace_id: int) -> list[int]:
 
 
 class Said(NamedTuple):
-    """What the topics of a message depend on. :param concepts: The ids of those it mentions, separated by commas."""
+    """A message as the assignment of topics reads it.
+
+    :param concepts: The ids of the concepts that it mentions, separated by commas.
+    """
 
     session_id: int
     position: int
