@@ -7,8 +7,7 @@ A definition has one of these forms, from the best to the weakest:
 - a copula with the concept at the end, or the person in relation to it: "the ship was the Hercules", "I work at Acme"
 - a verb that states a purpose: "Trados stores every sentence"
 
-A greeting, a bare negation and a judgement ("Pico is a pain") define nothing, and a question only by an apposition. "
-    "The
+A greeting, a bare negation and a judgement ("Pico is a pain") define nothing, and a question only by an apposition. The
 result is a function of the text and its mentions.
 """
 
@@ -30,7 +29,8 @@ MAX_CHARS_READ = 8_000
 _N = "\x00"
 """Stands for the concept in a sentence."""
 
-_TITLE = r"(?:(?:dr|mr|mrs|ms|prof|st|herr|herrn|frau|señora?)\b\.? )?"
+_TITLE_BEFORE = re.compile(r"(?<!\w)(?:dr|mr|mrs|ms|prof|st|herr|herrn|frau|señora?)\b\.? \Z", re.IGNORECASE)
+MAX_TITLE_CHARS = len(" señora. ")
 _NAME = rf"{_N}(?!['’]s)"
 _POSSESSIVE = r"(?:my|our|your|his|her|their|mein\w{0,2}|unser\w{0,2}|mi|nuestr[oa]|[^\W\d_]+['’]s)"
 _ARTICLE = r"(?:an?|the|one of (?:my|our|the)|eine?|der|die|das|una?)"
@@ -179,11 +179,30 @@ def _may_not_define(sentence: str) -> bool:
     )
 
 
+def _marked(sentence: str, form: str) -> str | None:
+    """Return the sentence with a mark for each occurrence of a name, with its title; None if it has none."""
+    lower, name = sentence.lower(), form.lower()
+    if len(lower) != len(sentence):
+        lower, name = sentence, form
+    kept, done = list[str](), 0
+    start = lower.find(name)
+    while start >= 0:
+        end = start + len(name)
+        if not _is_of_word(sentence[start - 1 : start]) and not _is_of_word(sentence[end : end + 1]):
+            title = _TITLE_BEFORE.search(sentence[max(done, start - MAX_TITLE_CHARS) : start])
+            kept += [sentence[done : start - (len(title.group()) if title else 0)], _N]
+            done = end
+        start = lower.find(name, end)
+    return "".join([*kept, sentence[done:]]) if kept else None
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
 def _definition(sentence: str, form: str, author: MessageRole | None) -> Definition | None:
-    if form.casefold() not in sentence.casefold():
-        return None
-    marked = re.sub(rf"(?<!\w){_TITLE}{re.escape(form)}(?!\w)", _N, sentence, flags=re.IGNORECASE)
-    if _N not in marked:
+    marked = _marked(sentence, form)
+    if marked is None:
         return None
     forms = _COMPILED if not sentence.endswith("?") else _RELATIONS
     for weight, pattern in forms:
