@@ -33,8 +33,7 @@ MESSAGES_LOOKED_AT = 1_000
 
 MAY_BE_COMMON = 64
 """Upper bound for concepts that more than 1/e of all texts mention: a text has at most 16 mentions, so there are at
-most
-43. Below that share, more mentions always mean a higher rank (x log(1/x) rises up to 1/e).
+most 43. Below that share, more mentions always mean a higher rank (x log(1/x) rises up to 1/e).
 """
 
 CANDIDATES_READ = 2

@@ -46,8 +46,8 @@ def may_match(one: str, other: str) -> bool:
 
     They may differ in whitespace, hyphens and signs only (`web site`, `#website`). Unless a key is code, in which every
     letter is significant, words may also differ in an ending in -s, in one vowel, s or z, in a doubled letter, or in
-    two
-    transposed letters, and one key may be the initials of the other (`nyc`). Keys with different numbers never match.
+    two transposed letters, and one key may be the initials of the other (`nyc`). Keys with different numbers never
+    match.
     """
     if _DIGITS.findall(one) != _DIGITS.findall(other):
         return False

@@ -297,8 +297,7 @@ def _before(memory: Memory) -> JsonObject:
 
 MAX_ROUNDS = 3
 """How often decisions are requested again because their memories changed. Bounded, so that a client which writes all
-the
-time cannot keep a job running and the model's bill growing.
+the time cannot keep a job running and the model's bill growing.
 """
 
 APPROVAL_REQUIRED = "required"
@@ -311,8 +310,7 @@ class Applied:
     """:param rows: The ledger afterwards.
 
     :param approval: `APPROVAL_REQUIRED` if nothing was applied, because too much would be removed or the decisions
-        differ
-        from the approved ones.
+        differ from the approved ones.
     :param removing: In that case, the ordinals of the facts that would remove something.
     """
 

@@ -17,8 +17,7 @@ from souvenir.learning.transcripts.turns import Piece, RemovedKind, Transcript, 
 
 MIN_SHARE = 0.8
 """Minimum share of matching words: at most one in five is changed, missing or added. Quotes of fewer than five words
-must
-match exactly.
+must match exactly.
 """
 
 MAX_QUOTE_WORDS = 400

@@ -61,8 +61,7 @@ class Contradiction:
         """Why the newer one does not win automatically; None if it does.
 
         A stated date and a missing one cannot be compared: for a text that was imported late, the time of storing is
-        not the
-        time of the event.
+        not the time of the event.
         """
         newer, older = self.newer_and_older
         dated = {newer.document_at is not None, older.document_at is not None}

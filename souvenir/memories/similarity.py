@@ -46,8 +46,7 @@ def duplicates(
     """Return a pair for every text that repeats a kept one with a lower id; of several, with the lowest.
 
     A duplicate makes no further duplicates, so a chain of small changes does not collapse into its first link, and a
-    text
-    is compared with kept ones only: n texts with k left take n * k / 2 cosines.
+    text is compared with kept ones only: n texts with k left take n * k / 2 cosines.
 
     :param ids: Shape (n,), ascending.
     :param vectors_of: Returns the unit vectors (m, dim) of some of the ids, in order; a row of zeros matches nothing.

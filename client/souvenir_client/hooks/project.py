@@ -43,8 +43,7 @@ def project_of(cwd: str, environment: Mapping[str, str]) -> str:
     """Return the name of the project's folder.
 
     Claude Code may change its folder while it works; CLAUDE_PROJECT_DIR contains the initial one. The project is the
-    git
-    repository around that folder, and the main repository if it is a worktree.
+    git repository around that folder, and the main repository if it is a worktree.
     """
     start = Path(environment.get("CLAUDE_PROJECT_DIR") or cwd or ".").absolute()
     for folder in (start, *start.parents):

@@ -55,8 +55,7 @@ def tap(answer: object, ended: Ended) -> bool:
     It runs in the caller's thread, or in a finaliser if the caller drops the answer: it may only pass on its argument,
     and
     must take no lock (`queue.SimpleQueue.put` is suitable). Its exceptions are logged. For a body that was already read
-    it
-    is called immediately.
+    it is called immediately.
 
     :returns: False if there is no body, because the answer is the object that the SDK parsed; then nothing is called.
     """

@@ -83,8 +83,7 @@ class OnnxEmbedder:
         """The id of the vector space; known without loading the model.
 
         ``<name>@<12 hex digits>``: of the source weights' sha256 if the folder has a manifest (so a build that
-        requantises the
-        same weights keeps its id), else of the ONNX file's; for Hugging Face, of the commit.
+        requantises the same weights keeps its id), else of the ONNX file's; for Hugging Face, of the commit.
         """
         return self._files.model_id()
 

@@ -19,9 +19,8 @@ TokenIds = Sequence[int]
 
 IDENTIFIER_PIECES = 4
 """A word of Latin letters and digits, with a digit, that has at least this many pieces is an identifier (a hash, a
-serial
-or telephone number) and not a word that the model has learned. None of the English questions of docs/benchmarks.md has
-one; dates, years and versions have fewer pieces.
+serial or telephone number) and not a word that the model has learned. None of the English questions of
+docs/benchmarks.md has one; dates, years and versions have fewer pieces.
 """
 
 LONG_TEXT_CHARS = 2_000
