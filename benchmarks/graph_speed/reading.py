@@ -88,7 +88,7 @@ class Reads:
             graph.concepts.counts(SCOPE),
             Conversations(self._engine).newest(SCOPE, limit=RECENT),
             Sessions(self._engine).page(SCOPE, SessionFilter(), limit=RECENT),
-            graph.concepts.page(SCOPE, limit=TOP_CONCEPTS),
+            graph.concepts.leading(SCOPE, limit=TOP_CONCEPTS),
             graph.insights.of_agent(SCOPE, self._at),
         )
 
