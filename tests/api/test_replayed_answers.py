@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from starlette.testclient import TestClient
@@ -152,7 +153,8 @@ class Question:
     def asked(self, client: TestClient, as_of: str | None) -> bytes:
         at = {} if as_of is None else {"as_of": as_of}
         if self.body is None:
-            answer = client.request(self.method, self.path, params=at)
+            # Not `params`, which would replace the query of the path.
+            answer = client.request(self.method, str(httpx.URL(self.path).copy_merge_params(at)))
         else:
             answer = client.request(self.method, self.path, json={**self.body, **at})
         headers = [answer.headers.get(name, "") for name in ("x-total-count", "x-relevance", "x-evidence")]
