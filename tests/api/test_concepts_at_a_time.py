@@ -133,3 +133,185 @@ def test_what_was_answered_is_answered_again_byte_for_byte(living: Speaking):
     for at, question, answer in seen:
         assert question.asked(living.client, at) == answer, (at, question)
     assert list(living.client.app.state.service.engine.check()) == []  # type: ignore[attr-defined]
+
+
+@dataclass
+class Kept:
+    """An agent without random changes."""
+
+    client: TestClient
+
+    def tell(self, content: str) -> str:
+        body = {"agent_name": AGENT, "role": "user", "content": content, "session_id": "s"}
+        return str(self.client.post("/messages", json=body).json()["id"])
+
+    def edit(self, uid: str, content: str) -> None:
+        assert self.client.patch(f"/messages/{AGENT}/{uid}", json={"content": content}).is_success
+
+    def remember(self, text: str, **metadata: Any) -> int:
+        body = {"text": text, "source": "a", "metadata": metadata}
+        return int(self.client.post("/memory/add", json=body).json()["id"])
+
+    def time(self) -> str:
+        """Return the time when everything is indexed."""
+        self.client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
+        return utc_now().isoformat()
+
+    def get(self, path: str, as_of: str | None = None, **parameters: Any) -> Any:
+        given = parameters if as_of is None else {**parameters, "as_of": as_of}
+        return self.client.get(f"/agents/{AGENT}/{path}", params=given)
+
+    def concept(self, name: str, as_of: str | None = None) -> dict[str, Any]:
+        answer = self.get("concept", as_of, name=name)
+        assert answer.is_success, answer.text
+        return dict(answer.json())
+
+    def keys(self, as_of: str | None = None) -> set[str]:
+        return {one["key"] for one in self.get("concepts", as_of).json()["concepts"]}
+
+
+@pytest.fixture
+def kept(client: TestClient) -> Kept:
+    client.headers["X-Namespace"] = AGENT
+    client.post("/sessions", json={"agent_name": AGENT, "session_id": "s"})
+    return Kept(client)
+
+
+def test_a_concept_of_a_former_text_is_found_by_its_name_and_by_an_id_of_its_own(kept: Kept):
+    uid = kept.tell("Zoe met Boris in Oslo. Zoe is my sister.")
+    before = kept.time()
+    live = kept.get("concepts").json()
+    kept.edit(uid, "Alice met Robert in Lisbon.")
+    now = kept.time()
+    assert kept.get("concept", name="Zoe").status_code == 404
+    zoe = kept.concept("Zoe", before)
+    assert (zoe["description"], zoe["role"]) == ("Zoe is my sister.", "your sister")
+    assert [one["content"] for one in zoe["messages"]] == ["Zoe met Boris in Oslo. Zoe is my sister."]
+    assert kept.get(f"concepts/{zoe['id']}", before).json() == zoe
+    assert zoe["id"] not in {one["id"] for one in (*live["concepts"], *kept.get("concepts").json()["concepts"])}
+    related = kept.get(f"concepts/{zoe['id']}/related", before).json()["related"]
+    assert {one["concept"]["key"] for one in related} == {"boris", "oslo", "sister"}
+    assert kept.keys(before) == {one["key"] for one in live["concepts"]}
+    assert kept.keys(now) == kept.keys() == {"alice", "robert", "lisbon"}
+    kept.tell("Zoe is here again.")
+    kept.time()
+    assert kept.concept("Zoe", before)["id"] == kept.concept("Zoe")["id"] != zoe["id"]
+
+
+def test_a_changed_and_an_archived_memory_mention_what_they_mentioned_then(kept: Kept):
+    changed, archived = kept.remember("Zoe met Boris in Oslo"), kept.remember("Alice lives in Lisbon")
+    before = kept.time()
+    live = kept.concept("Alice")
+    assert kept.client.patch(f"/memory/{changed}", json={"text": "Robert met Melanie"}).is_success
+    assert kept.client.patch(f"/memory/{archived}", json={"archived": True}).is_success
+    kept.time()
+    assert kept.keys() == {"robert", "melanie"}
+    assert kept.keys(before) == {"zoe", "boris", "oslo", "alice", "lisbon"}
+    then = kept.concept("Alice", before)
+    assert {**then, "id": live["id"]} == live
+
+
+def test_of_definitions_of_one_day_the_same_one_counts_after_a_change(kept: Kept):
+    first = kept.remember("Zoe is my sister.", document_at="2025-05-01")
+    kept.remember("Zoe is my boss.", document_at="2025-05-01")
+    at = kept.time()
+    live = kept.concept("Zoe")
+    assert live["role"] == "your boss"
+    kept.client.patch(f"/memory/{first}", json={"text": "Zoe is my neighbour."})
+    kept.time()
+    assert kept.concept("Zoe")["role"] == "your boss"
+    assert kept.concept("Zoe", at) == live
+
+
+@pytest.mark.parametrize("edited_before", [False, True])
+def test_what_was_deleted_is_in_no_answer_of_an_earlier_time(kept: Kept, edited_before: bool):
+    gone = kept.tell("Zoe met Alice in Oslo. Alice is my sister.")
+    memory = kept.remember("Alice and Boris own a violin school")
+    kept.tell("Alice met Robert in Lisbon. Zorblax is my boss.")
+    at = kept.time()
+    alice, hidden = kept.concept("Alice"), kept.concept("Zorblax")
+    assert alice["mentions"] == 3
+    assert alice["description"] == "Alice is my sister."
+    if edited_before:
+        kept.edit(gone, "Melanie says nothing.")
+        assert "zoe" in kept.keys(at)
+    assert kept.client.delete(f"/messages/{AGENT}/{gone}").is_success
+    assert kept.client.delete(f"/memory/{memory}").is_success
+    assert kept.client.delete(f"/agents/{AGENT}/concepts/{hidden['id']}").is_success
+    kept.time()
+    assert kept.keys(at) == {"alice", "robert", "lisbon", "boss"}
+    answers = [kept.get("concepts", at)]
+    answers += [kept.get(f"concepts/{alice['id']}{path}", at) for path in ("", "/related")]
+    shown = " ".join(answer.text for answer in answers).lower()
+    assert [word for word in ("zoe", "oslo", "sister", "boris", "violin", "melanie") if word in shown] == []
+    assert kept.concept("Alice", at)["mentions"] == 1
+    for name in ("Zoe", "Boris", "Zorblax"):
+        assert kept.get("concept", at, name=name).status_code == 404
+
+
+def test_a_name_is_short_for_those_that_were_known_then(kept: Kept):
+    kept.tell("We met Sam in Oslo.")
+    first = kept.time()
+    kept.tell("Samuel lives in Lisbon.")
+    second = kept.time()
+    kept.tell("Samantha lives in Paris.")
+    kept.time()
+    assert [kept.concept("Sam", at)["key"] for at in (first, second, None)] == ["sam", "samuel", "sam"]
+    assert "samuel" not in kept.keys(first)
+    assert kept.concept("Samuel", second)["aliases"] == ["Sam"]
+
+
+def test_claims_that_still_stand_are_shown_from_when_they_were_made(kept: Kept):
+    kept.tell("We met Alice and Zoe.")
+    first = kept.time()
+    alice, zoe = kept.concept("Alice")["id"], kept.concept("Zoe")["id"]
+    path = f"/agents/{AGENT}/concepts/{alice}"
+    kept.client.patch(path, json={"kind": "teacher", "description": "She teaches."})
+    kept.client.put(f"{path}/relations", json={"to": zoe, "type": "taught"})
+    second = kept.time()
+    kept.client.patch(path, json={"description": "She taught."})
+    assert [kept.concept("Alice", at)["kind"] for at in (first, second)] == ["person", "teacher"]
+    types = [
+        kept.get(f"concepts/{alice}/related", at).json()["related"][0]["relationship_type"] for at in (first, second)
+    ]
+    assert types == ["co_occurs", "taught"]
+    # A claim that was replaced does not stand any more.
+    assert [kept.concept("Alice", at)["description"] for at in (second, None)] == [None, "She taught."]
+
+
+def test_an_entity_had_the_type_and_the_relations_of_then(kept: Kept):
+    def write(name: str, of_type: str) -> int:
+        entity = {"name": name, "entity_type": of_type, "observations": ["is here"]}
+        kept.client.post("/knowledge-graph", json={"entities": [entity]})
+        return int(kept.client.get("/knowledge-graph", params={"names": name}).json()["entities"][0]["id"])
+
+    kept.tell("We met Melanie.")
+    melanie = write("Melanie", "doctor")
+    kept.time()
+    write("Mel", "nurse")
+    relation = {"from_entity": "Melanie", "to_entity": "Acme", "relation_type": "works_at"}
+    kept.client.post("/knowledge-graph", json={"relations": [relation]})
+    at = kept.time()
+    live = kept.concept("Melanie")
+    related = kept.get(f"concepts/{live['id']}/related").json()
+    assert (live["kind"], live["aliases"]) == ("nurse", ["Mel"])
+    kept.client.patch(f"/memory/{melanie}", json={"metadata_patch": {"entity_type": "clinic"}})
+    kept.time()
+    assert kept.concept("Melanie")["kind"] == "clinic"
+    assert kept.concept("Melanie", at) == live
+    assert kept.get(f"concepts/{live['id']}/related", at).json() == related
+
+
+def test_there_is_no_concept_before_the_first_text_and_a_future_time_is_now(kept: Kept):
+    before = kept.time()
+    kept.tell("Alice met Zoe.")
+    kept.time()
+    assert kept.get("concepts", before).json() == {"concepts": [], "total": 0, "offset": 0, "limit": 100}
+    alice = kept.concept("Alice")["id"]
+    paths = (f"concepts/{alice}", f"concepts/{alice}/related")
+    assert [kept.get(path, before).status_code for path in paths] == [404, 404]
+    assert kept.get("concept", before, name="Alice").status_code == 404
+    for path in ("concepts", *paths):
+        assert kept.get(path, "2999-01-01").json() == kept.get(path).json()
+        assert kept.get(path, "yesterday").status_code == 422
+    assert kept.client.get("/agents/nobody/concepts", params={"as_of": before}).status_code == 404

@@ -87,7 +87,7 @@ class Living:
         if self.chance.random() < 0.5:
             body["facts"] = [self.said(3), self.said(4)]
         if self.chance.random() < 0.5:
-            body["document_at"] = f"2025-05-0{self.chance.randint(1, 3)}"
+            body["metadata"] = {"document_at": f"2025-05-0{self.chance.randint(1, 3)}"}
         self.memories.append(self.ask("POST", "/memory/add", body)["id"])
 
     def correct(self) -> None:
