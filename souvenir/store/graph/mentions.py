@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby, permutations
-from operator import attrgetter
 from typing import NamedTuple
 
 from souvenir.core.passages import PassageOwner, PassageRemoved, PreparedPassage
@@ -28,22 +27,6 @@ from souvenir.store.namespaces import Namespace, visible_condition
 from souvenir.store.passages import PassageWriter, remove_passages
 from souvenir.store.rows import ids_parameter, select
 from souvenir.store.sql import Connection, SqlValue
-
-
-class MentionRow(NamedTuple):
-    """A stored mention. `kind` is that of the text, a `RecordKind`; `at` is in microseconds."""
-
-    concept_id: int
-    kind: str
-    owner_id: int
-    form: str
-    concept_kind: str
-    at: int
-
-
-MENTION_COLUMNS = ", ".join(MentionRow._fields)
-
-_text_of = attrgetter("kind", "owner_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,48 +132,34 @@ def write(
     for kind in RecordKind:
         # An item that was queued again for new rules still has the mentions of the previous rules.
         _take_back(connection, namespace_id, kind, [one.owner_id for one in taken if one.kind is kind])
-    store(connection, namespace_id, taken, ids)
-    statements.write(
-        connection,
-        namespace_id,
-        ((one.owner_id, one.at, one.statements) for one in taken if one.kind is RecordKind.MESSAGE),
-    )
-    queue_sessions(connection, (one.owner_id for one in taken if one.kind is RecordKind.MESSAGE))
-    sweep(passages)
-    return len(taken)
-
-
-def store(connection: Connection, namespace_id: int, readings: Sequence[Reading], ids: Mapping[str, int]) -> None:
-    """Store the mentions and definitions of texts that have none, and count them.
-
-    :param ids: The concepts by key; mentions of others are left out.
-    """
-    insert(
-        connection,
-        namespace_id,
-        [
-            MentionRow(ids[said.key], one.kind.value, one.owner_id, said.form, said.kind.value, to_us(one.at))
-            for one in readings
-            for said in one.mentions
-            if said.key in ids
-        ],
+    counts, rows, mentioning = _Counts(), list[tuple[str, int, int, str, str, int]](), 0
+    for one in taken:
+        found = [(ids[said.key], said.form, said.kind.value) for said in one.mentions if said.key in ids]
+        counts.add(found, month_of(one.at))
+        mentioning += bool(found)
+        rows += [(one.kind.value, one.owner_id, *mention, to_us(one.at)) for mention in found]
+    connection.executemany(
+        "INSERT INTO mentions (kind, owner_id, concept_id, form, concept_kind, at) VALUES (?, ?, ?, ?, ?, ?)", rows
     )
     statements.write_definitions(
         connection,
         namespace_id,
         (
             (one.kind, one.owner_id, ids[key], one.at, definition)
-            for one in readings
+            for one in taken
             for key, definition in one.definitions.items()
             if key in ids
         ),
     )
-
-
-def insert(connection: Connection, namespace_id: int, rows: Sequence[MentionRow]) -> None:
-    """Store mentions of texts that have none, and count them."""
-    connection.executemany(f"INSERT INTO mentions ({MENTION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", rows)
-    _count(connection, namespace_id, *_counted(rows))
+    statements.write(
+        connection,
+        namespace_id,
+        ((one.owner_id, one.at, one.statements) for one in taken if one.kind is RecordKind.MESSAGE),
+    )
+    _count(connection, namespace_id, counts, mentioning)
+    queue_sessions(connection, (one.owner_id for one in taken if one.kind is RecordKind.MESSAGE))
+    sweep(passages)
+    return len(taken)
 
 
 def forget(connection: Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> Forgotten:
@@ -317,26 +286,19 @@ def _take_back(connection: Connection, namespace_id: int, kind: RecordKind, owne
     rows = list(
         select(
             connection,
-            MentionRow,
+            tuple[int, int, int, str, str],
             "DELETE FROM mentions WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) "
-            f"RETURNING {MENTION_COLUMNS}",
+            "RETURNING owner_id, at, concept_id, form, concept_kind",
             (kind.value, ids_parameter(owner_ids)),
         )
     )
-    counts, owners = _counted(rows)
+    counts, owners = _Counts(), 0
+    for (_, at), of_owner in groupby(sorted(rows), key=lambda row: row[:2]):
+        counts.add((row[2:] for row in of_owner), month_of(from_us(at)))
+        owners += 1
     if owners:
         _count(connection, namespace_id, counts, owners, sign=-1)
     return counts
-
-
-def _counted(rows: Iterable[MentionRow]) -> tuple[_Counts, int]:
-    """Count mentions, all those of a message or memory together; return the number of these texts too."""
-    counts, owners = _Counts(), 0
-    for _, of_owner in groupby(sorted(rows, key=_text_of), key=_text_of):
-        found = list(of_owner)
-        counts.add(((row.concept_id, row.form, row.concept_kind) for row in found), month_of(from_us(found[0].at)))
-        owners += 1
-    return counts, owners
 
 
 def _unmentioned(connection: Connection, namespace_id: int) -> list[int]:

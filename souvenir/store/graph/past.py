@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from datetime import datetime
+from itertools import chain
+from typing import Any
 
 import apsw
 
 from souvenir.core.stored_json import to_json
-from souvenir.core.timestamps import to_us
+from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import Memory
-from souvenir.store.graph import mentions
-from souvenir.store.graph.mentions import MENTION_COLUMNS, MentionRow, Reading
+from souvenir.store.graph import mentions, statements
+from souvenir.store.graph.mentions import Reading
 from souvenir.store.graph.relations import RELATION, RelationLink
 from souvenir.store.rows import readable, select
 from souvenir.store.sql import Connection
@@ -28,8 +30,17 @@ FORMER_IDS = 2**52
 _HASH_DIGITS = 13
 """Hexadecimal digits of a key's hash that fit into such an id: 52 bits, so that it is exact in JSON."""
 
+_MENTIONS = "concept_id, kind, owner_id, form, concept_kind, at"
 _DEFINITIONS = "id, kind, owner_id, concept_id, sentence, quality, role, at, namespace_id"
 _CLAIMS = "id, kind, concept_id, other_id, text, confidence, made_by, job_id, created_at, namespace_id"
+
+
+_NEIGHBOURS = (
+    "CREATE VIEW neighbours (concept_id, other_id, month, owners) AS "
+    "SELECT a.concept_id, b.concept_id, month_of(a.at), 1 FROM mentions a CROSS JOIN mentions b "
+    "ON b.kind = a.kind AND b.owner_id = a.owner_id WHERE b.concept_id <> a.concept_id"
+)
+"""Instead of the table, whose rows are sums of these: only those of the requested concepts are computed."""
 
 
 @contextmanager
@@ -38,8 +49,15 @@ def empty_graph() -> Iterator[Connection]:
     with closing(apsw.Connection(":memory:")) as graph:
         migrate(graph)
         graph.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+        month: Any = _month_of
+        graph.create_scalar_function("month_of", month, 1, deterministic=True)
+        graph.execute(f"DROP TABLE neighbours; {_NEIGHBOURS}")
         with graph:
             yield graph
+
+
+def _month_of(at_us: int) -> int:
+    return mentions.month_of(from_us(at_us))
 
 
 def former_id(key: str) -> int:
@@ -56,7 +74,7 @@ def fill(
     unchanged: Mapping[str, Set[int]],
     former: Sequence[Reading],
 ) -> list[int]:
-    """Insert the concepts of these texts, with all that is counted, the claims of then and the stored similarities.
+    """Insert the mentions and definitions of these texts, the claims of then and the stored similarities.
 
     Claims of entities are left out.
 
@@ -71,30 +89,58 @@ def fill(
         table="concepts",
     )
     ids = {key: id_ for id_, key in concepts}
-    wanted = {said.key for one in former for said in one.mentions}
-    new = wanted - ids.keys()
+    new = {said.key for one in former for said in one.mentions} - ids.keys()
     new -= mentions.hidden_keys(store, namespace_id, new)
     ids |= {key: former_id(key) for key in new}
     stored = readable(
         store,
-        MentionRow,
-        f"SELECT {MENTION_COLUMNS} FROM concepts c CROSS JOIN mentions n ON n.concept_id = c.id "
-        "WHERE c.namespace_id = ?",
+        tuple[int, str, int, str, str, int],
+        f"SELECT {_MENTIONS} FROM concepts c CROSS JOIN mentions n ON n.concept_id = c.id WHERE c.namespace_id = ?",
         (namespace_id,),
         table="mentions",
     )
-    rows = [row for row in stored if row.owner_id in unchanged[row.kind]]
-    mentioned = {row.concept_id for row in rows} | {ids[key] for key in wanted if key in ids}
-    graph.executemany(
-        "INSERT INTO concepts (id, namespace_id, key, owners) VALUES (?, ?, ?, 0)",
-        [(id_, namespace_id, key) for key, id_ in ids.items() if id_ in mentioned],
+    analysed = (
+        (ids[said.key], one.kind.value, one.owner_id, said.form, said.kind.value, to_us(one.at))
+        for one in former
+        for said in one.mentions
+        if said.key in ids
     )
-    mentions.insert(graph, namespace_id, rows)
+    graph.executemany(
+        f"INSERT INTO mentions ({_MENTIONS}) VALUES (?, ?, ?, ?, ?, ?)",
+        chain((row for row in stored if row[2] in unchanged[row[1]]), analysed),
+    )
+    mentioned = _count(graph, namespace_id, ids)
     _copy_definitions(graph, store, namespace_id, unchanged)
-    mentions.store(graph, namespace_id, former, ids)
+    defined = (
+        (one.kind, one.owner_id, ids[key], one.at, definition)
+        for one in former
+        for key, definition in one.definitions.items()
+        if key in ids
+    )
+    statements.write_definitions(graph, namespace_id, defined)
     _copy_claims(graph, store, namespace_id, at, mentioned)
     _copy_similarities(graph, store, namespace_id, mentioned)
     return sorted(ids[key] for key in new)
+
+
+def _count(graph: Connection, namespace_id: int, ids: Mapping[str, int]) -> Set[int]:
+    """Insert the mentioned concepts, with all that is counted for them; return their ids."""
+    query = "SELECT concept_id, count(*) FROM mentions GROUP BY concept_id"
+    owners = dict(select(graph, tuple[int, int], query))
+    graph.executemany(
+        "INSERT INTO concepts (id, namespace_id, key, owners) VALUES (?, ?, ?, ?)",
+        [(id_, namespace_id, key, owners[id_]) for key, id_ in ids.items() if id_ in owners],
+    )
+    graph.execute(
+        "INSERT INTO concept_forms (concept_id, form, kind, owners) "
+        "SELECT concept_id, form, concept_kind, count(*) FROM mentions GROUP BY concept_id, form, concept_kind"
+    )
+    graph.execute(
+        "INSERT INTO graphs (namespace_id, owners) "
+        "SELECT ?, count(*) FROM (SELECT DISTINCT kind, owner_id FROM mentions)",
+        (namespace_id,),
+    )
+    return owners.keys()
 
 
 def _copy_definitions(
