@@ -227,17 +227,19 @@ def test_of_definitions_of_one_day_the_same_one_counts_after_a_change(kept: Kept
 def test_what_was_deleted_is_in_no_answer_of_an_earlier_time(kept: Kept, edited_before: bool):
     gone = kept.tell("Zoe met Alice in Oslo. Alice is my sister.")
     memory = kept.remember("Alice and Boris own a violin school")
-    kept.tell("Alice met Robert in Lisbon. Zorblax is my boss.")
+    kept.tell("Alice met Robert in Lisbon.")
+    boss = kept.tell("Zorblax is my boss.")
     at = kept.time()
     alice, hidden = kept.concept("Alice"), kept.concept("Zorblax")
     assert alice["mentions"] == 3
     assert alice["description"] == "Alice is my sister."
+    assert kept.client.delete(f"/agents/{AGENT}/concepts/{hidden['id']}").is_success
     if edited_before:
         kept.edit(gone, "Melanie says nothing.")
+        kept.edit(boss, "We wait.")
         assert "zoe" in kept.keys(at)
     assert kept.client.delete(f"/messages/{AGENT}/{gone}").is_success
     assert kept.client.delete(f"/memory/{memory}").is_success
-    assert kept.client.delete(f"/agents/{AGENT}/concepts/{hidden['id']}").is_success
     kept.time()
     assert kept.keys(at) == {"alice", "robert", "lisbon", "boss"}
     answers = [kept.get("concepts", at)]
@@ -285,21 +287,40 @@ def test_an_entity_had_the_type_and_the_relations_of_then(kept: Kept):
         kept.client.post("/knowledge-graph", json={"entities": [entity]})
         return int(kept.client.get("/knowledge-graph", params={"names": name}).json()["entities"][0]["id"])
 
+    def retype(memory: int, of_type: str) -> None:
+        kept.client.patch(f"/memory/{memory}", json={"metadata_patch": {"entity_type": of_type}})
+        kept.time()
+
     kept.tell("We met Melanie.")
-    melanie = write("Melanie", "doctor")
+    mel = write("Mel", "nurse")
+    melanie = write("Melanie", "teacher")
     kept.time()
-    write("Mel", "nurse")
+    retype(mel, "doctor")
     relation = {"from_entity": "Melanie", "to_entity": "Acme", "relation_type": "works_at"}
     kept.client.post("/knowledge-graph", json={"relations": [relation]})
     at = kept.time()
     live = kept.concept("Melanie")
     related = kept.get(f"concepts/{live['id']}/related").json()
-    assert (live["kind"], live["aliases"]) == ("nurse", ["Mel"])
-    kept.client.patch(f"/memory/{melanie}", json={"metadata_patch": {"entity_type": "clinic"}})
-    kept.time()
+    assert (live["kind"], live["aliases"]) == ("doctor", ["Mel"])
+    retype(melanie, "clinic")
     assert kept.concept("Melanie")["kind"] == "clinic"
     assert kept.concept("Melanie", at) == live
     assert kept.get(f"concepts/{live['id']}/related", at).json() == related
+
+
+def test_relations_of_an_entity_that_was_replaced_belong_to_its_name(kept: Kept):
+    kept.tell("We met Melanie.")
+    relation = {"from_entity": "Melanie", "to_entity": "Acme", "relation_type": "works_at"}
+    kept.client.post("/knowledge-graph", json={"relations": [relation]})
+    entity = {"name": "Melanie", "entity_type": "doctor", "observations": ["is here"]}
+    kept.client.post("/knowledge-graph", json={"entities": [entity]})
+    old = kept.client.get("/knowledge-graph", params={"names": "Melanie"}).json()["entities"][0]["id"]
+    assert kept.client.post(f"/memory/{old}/supersede", json={"text": "Melanie (doctor)"}).is_success
+    at = kept.time()
+    id_ = kept.concept("Melanie")["id"]
+    live = kept.get(f"concepts/{id_}/related").json()
+    assert [one["relationship_type"] for one in live["related"]] == ["works_at"]
+    assert kept.get(f"concepts/{id_}/related", at).json() == live
 
 
 def test_there_is_no_concept_before_the_first_text_and_a_future_time_is_now(kept: Kept):
