@@ -193,7 +193,7 @@ ConceptsThen = Annotated[
     AsOf | None,
     Query(
         description="Read the concepts of the messages and memories that were stored at this time, as these were: "
-        "ISO-8601, UTC without an offset; a future time means now. What was deleted since is not included."
+        "ISO-8601, UTC without an offset; a future time means now. Those deleted since then are not included."
     ),
 ]
 

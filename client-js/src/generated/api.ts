@@ -8478,7 +8478,7 @@ export interface operations {
             query: {
                 /** @description A name of a concept; case and spelling variants are recognised. */
                 name: string;
-                /** @description Read the concepts of the messages and memories that were stored at this time, as these were: ISO-8601, UTC without an offset; a future time means now. What was deleted since is not included. */
+                /** @description Read the concepts of the messages and memories that were stored at this time, as these were: ISO-8601, UTC without an offset; a future time means now. Those deleted since then are not included. */
                 as_of?: string | null;
             };
             header?: {
@@ -8511,7 +8511,7 @@ export interface operations {
                 offset?: number;
                 /** @description Maximum number of items. */
                 limit?: number;
-                /** @description Read the concepts of the messages and memories that were stored at this time, as these were: ISO-8601, UTC without an offset; a future time means now. What was deleted since is not included. */
+                /** @description Read the concepts of the messages and memories that were stored at this time, as these were: ISO-8601, UTC without an offset; a future time means now. Those deleted since then are not included. */
                 as_of?: string | null;
             };
             header?: {
@@ -8542,7 +8542,7 @@ export interface operations {
             query?: {
                 /** @description Maximum number of messages and memories that mention it. */
                 mentions?: number;
-                /** @description Read the concepts of the messages and memories that were stored at this time, as these were: ISO-8601, UTC without an offset; a future time means now. What was deleted since is not included. */
+                /** @description Read the concepts of the messages and memories that were stored at this time, as these were: ISO-8601, UTC without an offset; a future time means now. Those deleted since then are not included. */
                 as_of?: string | null;
             };
             header?: {
@@ -8696,7 +8696,7 @@ export interface operations {
                 depth?: number;
                 /** @description Maximum number of concepts. */
                 limit?: number;
-                /** @description Read the concepts of the messages and memories that were stored at this time, as these were: ISO-8601, UTC without an offset; a future time means now. What was deleted since is not included. */
+                /** @description Read the concepts of the messages and memories that were stored at this time, as these were: ISO-8601, UTC without an offset; a future time means now. Those deleted since then are not included. */
                 as_of?: string | null;
             };
             header?: {
