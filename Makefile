@@ -15,7 +15,8 @@ SLOW_TOOLS := $(call stamp,slow,requirements-slow.txt)
 # What runs on both engines: everything on demand, and in each run of the tests what shows most in two minutes.
 POSTGRES_TESTS := $(addprefix tests/,access api compat conversations jobs knowledge learning mcp memories/engine \
 	memories/erasure memories/facts memories/history memories/maintenance memories/reembedding)
-ON_BOTH := $(addprefix tests/,api/test_erase.py api/test_replayed_answers.py api/test_transfer.py compat/mem0/test_filters.py \
+ON_BOTH := $(addprefix tests/,api/test_concepts_at_a_time.py api/test_erase.py api/test_replayed_answers.py api/test_transfer.py \
+	compat/mem0/test_filters.py \
 	conversations/test_context.py conversations/test_messages.py conversations/test_windows.py jobs \
 	knowledge/test_entity_concepts.py knowledge/test_model_claims.py knowledge/test_topics.py learning/test_pipeline.py \
 	learning/test_pipeline_faults.py \

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Self
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.fields import MAX_ID, Clean, optional_wire_time
+from souvenir.api.fields import MAX_ID, AsOf, Clean, optional_wire_time
 from souvenir.api.memories import MemoryRecord
 from souvenir.api.messages import MessageRecord
 from souvenir.api.parameters import AgentReader, AgentWriter, Limit, Offset
@@ -138,13 +139,13 @@ class ConceptDetailsRecord(ConceptRecord):
     memories: list[MemoryRecord]
 
     @classmethod
-    def of_details(cls, details: ConceptDetails) -> Self:
+    def of_details(cls, details: ConceptDetails, as_of: datetime | None) -> Self:
         fields = {
             **concept_fields(details.concept),
             "described_by": details.described_by,
             "rarity": round(details.rarity, 6),
             "messages": [MessageRecord.of(one) for one in details.messages],
-            "memories": [MemoryRecord.of(one) for one in details.memories],
+            "memories": [MemoryRecord.of(one, as_of) for one in details.memories],
         }
         return cls.model_validate(fields)
 
@@ -188,6 +189,13 @@ MAX_MENTIONS = 200
 
 Depth = Annotated[int, Query(ge=1, le=MAX_DEPTH, description="Maximum number of steps.")]
 RelatedLimit = Annotated[int, Query(ge=1, le=MAX_RELATED, description="Maximum number of concepts.")]
+ConceptsThen = Annotated[
+    AsOf | None,
+    Query(
+        description="Read the concepts of the messages and memories that were stored at this time, as these were: "
+        "ISO-8601, UTC without an offset; a future time means now. Those deleted since then are not included."
+    ),
+]
 
 
 @routes.get(
@@ -198,9 +206,11 @@ RelatedLimit = Annotated[int, Query(ge=1, le=MAX_RELATED, description="Maximum n
     sdk="concepts.list",
     errors=[404],
 )
-def list_concepts(scope: AgentReader, service: RunningService, offset: Offset = 0, limit: Limit = 100) -> ConceptPage:
+def list_concepts(
+    scope: AgentReader, service: RunningService, offset: Offset = 0, limit: Limit = 100, as_of: ConceptsThen = None
+) -> ConceptPage:
     """List the concepts that an agent's messages and memories mention, most characteristic first."""
-    found, total = service.graph.concepts.page(scope, offset=offset, limit=limit)
+    found, total = service.graph.concepts.page(scope, as_of, offset=offset, limit=limit)
     return ConceptPage(concepts=[ConceptRecord.of(one) for one in found], total=total, offset=offset, limit=limit)
 
 
@@ -218,10 +228,11 @@ def get_concept(
     mentions: Annotated[
         int, Query(ge=1, le=MAX_MENTIONS, description="Maximum number of messages and memories that mention it.")
     ] = LATEST,
+    as_of: ConceptsThen = None,
 ) -> ConceptDetailsRecord:
     """Get a concept with its description and its latest mentions."""
-    details = service.graph.concepts.details(scope, concept_id, latest=mentions)
-    return ConceptDetailsRecord.of_details(details)
+    details = service.graph.concepts.details(scope, concept_id, as_of, latest=mentions)
+    return ConceptDetailsRecord.of_details(details, as_of)
 
 
 @routes.patch(
@@ -276,10 +287,15 @@ def separate_alias(
     errors=[404],
 )
 def related_concepts(
-    concept_id: ConceptId, scope: AgentReader, service: RunningService, depth: Depth = 2, limit: RelatedLimit = 50
+    concept_id: ConceptId,
+    scope: AgentReader,
+    service: RunningService,
+    depth: Depth = 2,
+    limit: RelatedLimit = 50,
+    as_of: ConceptsThen = None,
 ) -> RelatedConcepts:
     """List the concepts with the strongest paths from a concept."""
-    concept, found = service.graph.concepts.related(scope, concept_id, depth=depth, limit=limit)
+    concept, found = service.graph.concepts.related(scope, concept_id, as_of, depth=depth, limit=limit)
     return RelatedConcepts.of(concept, [RelatedConcept.of(one) for one in found], depth)
 
 
@@ -291,7 +307,7 @@ def related_concepts(
     errors=[404],
 )
 def find_concept(
-    name: Annotated[ConceptName, Query()], scope: AgentReader, service: RunningService
+    name: Annotated[ConceptName, Query()], scope: AgentReader, service: RunningService, as_of: ConceptsThen = None
 ) -> ConceptDetailsRecord:
     """Get a concept by its name, regardless of case and spelling variants."""
-    return ConceptDetailsRecord.of_details(service.graph.concepts.details(scope, name))
+    return ConceptDetailsRecord.of_details(service.graph.concepts.details(scope, name, as_of), as_of)

@@ -152,6 +152,16 @@ def store_matches(connection: Connection, namespace_id: int, found: Mapping[int,
     mentions.queue_matching(connection, concept_similarity.spellings(connection, changed))
 
 
+def assign_roots(connection: Connection, namespace_id: int, new: Iterable[int]) -> None:
+    """Compute the roots of all concepts of a graph, in which the similarities of all but the new ones are stored.
+
+    :param new: Concepts without vectors: only names that are short for others are found for them.
+    """
+    store_matches(connection, namespace_id, {one: [] for one in new})
+    for one in concept_similarity.with_other_names(connection):
+        _assign(connection, one)
+
+
 def _related_names(connection: Connection, namespace_id: int, key: str, known: Collection[int]) -> list[Near]:
     """Return the concepts of which this name may be short, and those that may be short for it, of any vector."""
     keys, prefix = possible_keys(key)

@@ -17,13 +17,25 @@ from souvenir.knowledge.claim_types import type_name
 from souvenir.knowledge.entities import heading, shown_name
 from souvenir.knowledge.recognition.extraction import mentioned, mentions_in
 from souvenir.knowledge.recognition.spelling import key_of
+from souvenir.knowledge.recognition.statements import definitions_and_statements
 from souvenir.store.graph import mentions, relations
 from souvenir.store.graph.claims import Claim, ClaimDraft
 from souvenir.store.graph.mention_queue import Unread
+from souvenir.store.graph.mentions import Reading
 from souvenir.store.graph.relations import EntityGraph, EntityRelation, NamedMemory
 from souvenir.store.sql import Connection
 
 _PREDICATE = re.compile(r"(?:is|are|was|were|works|lives) ", re.IGNORECASE)
+
+
+def reading_of(item: Unread, entities: Mapping[int, NamedMemory]) -> Reading:
+    """Analyse a message or a memory.
+
+    :param entities: The memories that are entities.
+    """
+    found = mentions_of(item, entities)
+    definitions, statements = definitions_and_statements(text_of(item, entities), item.role, found, item.at)
+    return Reading(item.id, item.kind, item.owner_id, item.at, found, definitions, statements)
 
 
 def mentions_of(item: Unread, entities: Mapping[int, NamedMemory]) -> Sequence[Mentioned]:

@@ -18,16 +18,14 @@ from souvenir.core.passages import PreparedPassage
 from souvenir.core.types import RecordKind, Scope
 from souvenir.knowledge.claims import Claims
 from souvenir.knowledge.concept_similarity import nearest_concepts, store_matches
-from souvenir.knowledge.entity_concepts import mentions_of, text_of
+from souvenir.knowledge.entity_concepts import reading_of
 from souvenir.knowledge.recognition.extraction import RULES_VERSION
-from souvenir.knowledge.recognition.statements import definitions_and_statements
 from souvenir.knowledge.topic_assignment import TopicAssignment
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import meta
 from souvenir.store.graph import concept_similarity, mention_queue, mentions
-from souvenir.store.graph.mention_queue import Unread
 from souvenir.store.graph.mentions import NotPrepared, Reading
-from souvenir.store.graph.relations import NamedMemory, named_memories
+from souvenir.store.graph.relations import named_memories
 from souvenir.store.messages import agents
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
@@ -134,7 +132,7 @@ class GraphIndexer:
             self._engine.write_rows(lambda connection: [mention_queue.take(connection, one) for one in unreadable])
         try:
             if waiting:
-                self._store(namespace_id, scope, [_reading(one, entities) for one in waiting])
+                self._store(namespace_id, scope, [reading_of(one, entities) for one in waiting])
             elif unmatched:
                 self._match(namespace_id, scope, unmatched)
             else:
@@ -171,12 +169,6 @@ class GraphIndexer:
                 store_matches(tx.connection, namespace_id, {**{id_: [] for id_ in ids}, **found})
 
         self._engine.write(scope, work)
-
-
-def _reading(one: Unread, entities: Mapping[int, NamedMemory]) -> Reading:
-    found = mentions_of(one, entities)
-    definitions, statements = definitions_and_statements(text_of(one, entities), one.role, found, one.at)
-    return Reading(one.id, one.kind, one.owner_id, one.at, found, definitions, statements)
 
 
 def _sweep(tx: Transaction, namespace_id: int) -> None:

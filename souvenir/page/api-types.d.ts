@@ -5905,6 +5905,7 @@ export interface operations {
         parameters: {
             query: {
                 name: string;
+                as_of?: string | null;
             };
             header?: never;
             path: {
@@ -5929,6 +5930,7 @@ export interface operations {
             query?: {
                 offset?: number;
                 limit?: number;
+                as_of?: string | null;
             };
             header?: never;
             path: {
@@ -5952,6 +5954,7 @@ export interface operations {
         parameters: {
             query?: {
                 mentions?: number;
+                as_of?: string | null;
             };
             header?: never;
             path: {
@@ -6071,6 +6074,7 @@ export interface operations {
             query?: {
                 depth?: number;
                 limit?: number;
+                as_of?: string | null;
             };
             header?: never;
             path: {

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from starlette.testclient import TestClient
@@ -86,7 +87,7 @@ class Living:
         if self.chance.random() < 0.5:
             body["facts"] = [self.said(3), self.said(4)]
         if self.chance.random() < 0.5:
-            body["document_at"] = f"2025-05-0{self.chance.randint(1, 3)}"
+            body["metadata"] = {"document_at": f"2025-05-0{self.chance.randint(1, 3)}"}
         self.memories.append(self.ask("POST", "/memory/add", body)["id"])
 
     def correct(self) -> None:
@@ -152,7 +153,8 @@ class Question:
     def asked(self, client: TestClient, as_of: str | None) -> bytes:
         at = {} if as_of is None else {"as_of": as_of}
         if self.body is None:
-            answer = client.request(self.method, self.path, params=at)
+            # Not `params`, which would replace the query of the path.
+            answer = client.request(self.method, str(httpx.URL(self.path).copy_merge_params(at)))
         else:
             answer = client.request(self.method, self.path, json={**self.body, **at})
         headers = [answer.headers.get(name, "") for name in ("x-total-count", "x-relevance", "x-evidence")]

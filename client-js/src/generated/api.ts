@@ -8478,6 +8478,8 @@ export interface operations {
             query: {
                 /** @description A name of a concept; case and spelling variants are recognised. */
                 name: string;
+                /** @description Read the concepts of the messages and memories that were stored at this time, as these were: ISO-8601, UTC without an offset; a future time means now. Those deleted since then are not included. */
+                as_of?: string | null;
             };
             header?: {
                 /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
@@ -8509,6 +8511,8 @@ export interface operations {
                 offset?: number;
                 /** @description Maximum number of items. */
                 limit?: number;
+                /** @description Read the concepts of the messages and memories that were stored at this time, as these were: ISO-8601, UTC without an offset; a future time means now. Those deleted since then are not included. */
+                as_of?: string | null;
             };
             header?: {
                 /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
@@ -8538,6 +8542,8 @@ export interface operations {
             query?: {
                 /** @description Maximum number of messages and memories that mention it. */
                 mentions?: number;
+                /** @description Read the concepts of the messages and memories that were stored at this time, as these were: ISO-8601, UTC without an offset; a future time means now. Those deleted since then are not included. */
+                as_of?: string | null;
             };
             header?: {
                 /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
@@ -8690,6 +8696,8 @@ export interface operations {
                 depth?: number;
                 /** @description Maximum number of concepts. */
                 limit?: number;
+                /** @description Read the concepts of the messages and memories that were stored at this time, as these were: ISO-8601, UTC without an offset; a future time means now. Those deleted since then are not included. */
+                as_of?: string | null;
             };
             header?: {
                 /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */

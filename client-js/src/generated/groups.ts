@@ -222,17 +222,17 @@ export class Concepts extends Group {
 
   /** Get a concept by its name, regardless of case and spelling variants. `GET /agents/{agent_name}/concept`. */
   find(agentName: string, input: Input<"find_concept">, options?: CallOptions): Promise<Output<"find_concept">> {
-    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concept", names: { agent_name: agentName }, input, query: ["name"], repeat: "safe" }, options);
+    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concept", names: { agent_name: agentName }, input, query: ["name","as_of"], repeat: "safe" }, options);
   }
 
   /** Get a concept with its description and its latest mentions. `GET /agents/{agent_name}/concepts/{concept_id}`. */
   get(agentName: string, conceptId: number, input: Input<"get_concept"> = {}, options?: CallOptions): Promise<Output<"get_concept">> {
-    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts/{concept_id}", names: { agent_name: agentName, concept_id: conceptId }, input, query: ["mentions"], repeat: "safe" }, options);
+    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts/{concept_id}", names: { agent_name: agentName, concept_id: conceptId }, input, query: ["mentions","as_of"], repeat: "safe" }, options);
   }
 
   /** List the concepts that an agent's messages and memories mention, most characteristic first. `GET /agents/{agent_name}/concepts`. */
   list(agentName: string, input: Input<"list_concepts"> = {}, options?: CallOptions): Promise<Output<"list_concepts">> {
-    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts", names: { agent_name: agentName }, input, query: ["offset","limit"], repeat: "safe" }, options);
+    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts", names: { agent_name: agentName }, input, query: ["offset","limit","as_of"], repeat: "safe" }, options);
   }
 
   /** State a typed relation between two concepts (idempotent). `PUT /agents/{agent_name}/concepts/{concept_id}/relations`. */
@@ -242,7 +242,7 @@ export class Concepts extends Group {
 
   /** List the concepts with the strongest paths from a concept. `GET /agents/{agent_name}/concepts/{concept_id}/related`. */
   related(agentName: string, conceptId: number, input: Input<"related_concepts"> = {}, options?: CallOptions): Promise<Output<"related_concepts">> {
-    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts/{concept_id}/related", names: { agent_name: agentName, concept_id: conceptId }, input, query: ["depth","limit"], repeat: "safe" }, options);
+    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts/{concept_id}/related", names: { agent_name: agentName, concept_id: conceptId }, input, query: ["depth","limit","as_of"], repeat: "safe" }, options);
   }
 
   /** List the stated relations from and to a concept. `GET /agents/{agent_name}/concepts/{concept_id}/relations`. */

@@ -117,6 +117,15 @@ def by_keys(connection: Connection, namespace_id: int, keys: Iterable[str], pref
     return found
 
 
+def with_other_names(connection: Connection) -> list[int]:
+    """Return the concepts that may be spellings of others, by similarity or by a claim."""
+    query = (
+        "SELECT concept_id FROM near_concepts "
+        "UNION SELECT concept_id FROM claims WHERE kind = 'alias' AND other_id IS NOT NULL"
+    )
+    return list(select(connection, int, query))
+
+
 def same_as(connection: Connection, ids: Iterable[int]) -> dict[int, int | None]:
     return dict(
         select(

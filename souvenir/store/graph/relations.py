@@ -86,7 +86,24 @@ def named_memories(
         (namespace_id, *parameters),
         table="memories",
     )
-    return {one.id: one for one in rows if one.source.rpartition(SEPARATOR)[2] == ENTITY_SOURCE}
+    return {one.id: one for one in rows if is_named(one.source, one.name)}
+
+
+def is_named(source: str, key: str | None) -> bool:
+    """Return whether a memory of this source and key belongs to a graph."""
+    return key is not None and source.rpartition(SEPARATOR)[2] == ENTITY_SOURCE
+
+
+def entity_ids(connection: Connection, namespace_id: int) -> set[int]:
+    """Return the memories of all graphs of a namespace, including archived and replaced ones."""
+    rows = readable(
+        connection,
+        tuple[int, str, str],
+        "SELECT id, source, key FROM memories WHERE namespace_id = ? AND key IS NOT NULL",
+        (namespace_id,),
+        table="memories",
+    )
+    return {id_ for id_, source, key in rows if is_named(source, key)}
 
 
 def living(connection: Connection, place: EntityGraph, names: Iterable[str]) -> dict[str, int]:

@@ -112,9 +112,8 @@ def best_definitions(connection: Connection, concept_ids: Iterable[int]) -> dict
         connection,
         tuple[int, int, StoredDefinition],
         "SELECT id, concept_id, kind, owner_id, sentence, quality, role, at FROM definitions WHERE id IN (SELECT "
-        "(SELECT "
-        "d.id FROM definitions d WHERE d.concept_id = value ORDER BY d.quality DESC, d.at DESC, d.id DESC LIMIT 1) "
-        "FROM json_each(?))",
+        "(SELECT d.id FROM definitions d WHERE d.concept_id = value "
+        "ORDER BY d.quality DESC, d.at DESC, d.owner_id DESC, d.kind LIMIT 1) FROM json_each(?))",
         (ids_parameter(concept_ids),),
         table="definitions",
     )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
 from souvenir_client.records.common import JobAccepted
@@ -26,20 +27,27 @@ class ConceptsOperations:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def find(self, agent_name: str, *, name: str) -> ConceptDetailsRecord:
+    def find(
+        self, agent_name: str, *, name: str, as_of: str | datetime | NotSent | None = NOT_SENT
+    ) -> ConceptDetailsRecord:
         """Get a concept by its name, regardless of case and spelling variants. `GET /agents/{agent_name}/concept`."""
         return self._transport.send(
             Call(
                 "GET",
                 f"/agents/{segment(agent_name)}/concept",
                 {200: ConceptDetailsRecord},
-                query={"name": name},
+                query={"name": name, "as_of": as_of},
                 repeat=Repeat.SAFE,
             )
         )
 
     def list(
-        self, agent_name: str, *, offset: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT
+        self,
+        agent_name: str,
+        *,
+        offset: int | NotSent = NOT_SENT,
+        limit: int | NotSent = NOT_SENT,
+        as_of: str | datetime | NotSent | None = NOT_SENT,
     ) -> ConceptPage:
         """List the concepts that an agent's messages and memories mention, most characteristic first.
 
@@ -50,12 +58,19 @@ class ConceptsOperations:
                 "GET",
                 f"/agents/{segment(agent_name)}/concepts",
                 {200: ConceptPage},
-                query={"offset": offset, "limit": limit},
+                query={"offset": offset, "limit": limit, "as_of": as_of},
                 repeat=Repeat.SAFE,
             )
         )
 
-    def get(self, agent_name: str, concept_id: int, *, mentions: int | NotSent = NOT_SENT) -> ConceptDetailsRecord:
+    def get(
+        self,
+        agent_name: str,
+        concept_id: int,
+        *,
+        mentions: int | NotSent = NOT_SENT,
+        as_of: str | datetime | NotSent | None = NOT_SENT,
+    ) -> ConceptDetailsRecord:
         """Get a concept with its description and its latest mentions.
 
         `GET /agents/{agent_name}/concepts/{concept_id}`.
@@ -65,7 +80,7 @@ class ConceptsOperations:
                 "GET",
                 f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}",
                 {200: ConceptDetailsRecord},
-                query={"mentions": mentions},
+                query={"mentions": mentions, "as_of": as_of},
                 repeat=Repeat.SAFE,
             )
         )
@@ -117,7 +132,13 @@ class ConceptsOperations:
         )
 
     def related(
-        self, agent_name: str, concept_id: int, *, depth: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT
+        self,
+        agent_name: str,
+        concept_id: int,
+        *,
+        depth: int | NotSent = NOT_SENT,
+        limit: int | NotSent = NOT_SENT,
+        as_of: str | datetime | NotSent | None = NOT_SENT,
     ) -> RelatedConcepts:
         """List the concepts with the strongest paths from a concept.
 
@@ -128,7 +149,7 @@ class ConceptsOperations:
                 "GET",
                 f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}/related",
                 {200: RelatedConcepts},
-                query={"depth": depth, "limit": limit},
+                query={"depth": depth, "limit": limit, "as_of": as_of},
                 repeat=Repeat.SAFE,
             )
         )
