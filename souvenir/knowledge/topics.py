@@ -161,12 +161,14 @@ def named_topics(
     for topic in topics:
         # Two spellings of one thing are one term.
         best: dict[int, WeightedTerm] = {}
+        kinds: dict[int, str] = {}
         for id_, weight in terms.get(topic.id, ()):
             if id_ in shown:
                 best.setdefault(shown[id_].id, WeightedTerm(shown[id_].id, shown[id_].name, weight))
+                kinds[shown[id_].id] = shown[id_].kind
         of_topic = list(best.values())
         claimed = by_model.get(topic.id, {})
-        best_name = name_of([(term.name, term.weight, shown[term.concept_id].kind) for term in of_topic])
+        best_name = name_of([(term.name, term.weight, kinds[term.concept_id]) for term in of_topic])
         name = topic.name or claimed.get(TopicClaimKind.NAME) or best_name
         summary = claimed.get(TopicClaimKind.SUMMARY, summaries.get(topic.id))
         summary = summary if topic.summary is None else topic.summary

@@ -98,6 +98,17 @@ def test_another_spelling_is_shown_as_its_root_and_counted_with_it(
     assert found[0] == boris
 
 
+def test_a_topic_with_a_term_of_another_spelling_is_named_by_its_root(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    tell(engine, graph, "I met Boris in Lisbon", "We saw Zeppo in Lisbon", "I met Zeppo again")
+    stand_for(engine, graph, "zeppo", "boris")
+    found, _ = graph.topics.page(ANN)
+    assert found
+    assert all("Zeppo" not in one.name for one in found)
+    assert any(term.name == "Boris" for one in found for term in one.terms)
+
+
 @pytest.mark.parametrize(
     ("texts", "short", "long"),
     [
