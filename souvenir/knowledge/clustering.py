@@ -12,22 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log2
 
 import numpy as np
 from numpy.typing import NDArray
 
 from souvenir.knowledge.segmentation import FULL_BYTES, LEAST_WEIGHT, UNIT, Floats, Ints, Segment, unit_vectors
 
-SAME_TOPIC = 0.29
-"""Mean similarity of their segments from which two clusters are merged; measured by `make bench-topics`."""
+SAME_TOPIC = (0.14, 0.4)
+"""Mean similarity of their segments from which two clusters are merged, in a history of few segments and of many: the
+more pairs there are, the more of them are similar by chance; measured by `make bench-topics` ..."""
 
-CONCEPT_SHARE = 0.45
+FEW_SEGMENTS, DOUBLING = 20, 0.14
+"""... and from so many segments it grows by this with each doubling."""
+
+CONCEPT_SHARE = 0.35
 """The similarity of two segments is the cosine of their vectors, plus this times the cosine of their concepts ..."""
 
-CONCEPT_SHARE_ALONE = 3.2
-"""... or this times the latter if there are no vectors: concepts alone join from a cosine of 0.09."""
+CONCEPT_SHARE_ALONE = 2.0
+"""... or this times the latter if there are no vectors: concepts alone join from a cosine of 0.07, or of 0.2."""
 
-MEAN_PRIOR = 40
+MEAN_PRIOR = 10
 """The agent's mean counts as if so many more messages of full weight had no direction: a short history has less of a
 mean, since it may have one subject only."""
 
@@ -181,6 +186,7 @@ def _summed(vectors: Floats, into: Ints, rows: int) -> Floats:
 def _topic_of(said: _Rows, vectors: Floats) -> Ints:
     """Return a cluster of each segment, or -1 if it has neither concepts nor a vector."""
     share = CONCEPT_SHARE if vectors.any() else CONCEPT_SHARE_ALONE
+    least = least_similarity(said.rows)
     speaking = np.flatnonzero((np.diff(said.starts) > 0) | vectors.any(axis=1))
     topic_of = np.full(said.rows, -1)
     open_, sizes, alike, made = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0)), 0
@@ -196,13 +202,19 @@ def _topic_of(said: _Rows, vectors: Floats) -> Ints:
         sizes = np.concatenate([sizes, np.ones(len(batch))])
         items = said.summed(item_of, len(topics)), _summed(vectors, item_of, len(topics))
         alike = _grown(*items, share, alike, sizes)
-        into = average_link(alike, sizes, SAME_TOPIC)
+        into = average_link(alike, sizes, least)
         topic_of = np.where(item_of >= 0, topics[into[item_of]], topic_of)
         # The largest topics stay open, ties broken by the newest.
         left = np.unique(into)
         left = np.sort(left[np.lexsort((-topics[left], -sizes[left]))[:OPEN_TOPICS]])
         open_, sizes, alike = topics[left], sizes[left], alike[np.ix_(left, left)]
     return topic_of
+
+
+def least_similarity(segments: int) -> float:
+    """Return the mean similarity from which clusters are merged in a history of so many segments."""
+    few, many = SAME_TOPIC
+    return min(few + DOUBLING * log2(max(segments / FEW_SEGMENTS, 1.0)), many)
 
 
 def _grown(said: _Rows, vectors: Floats, share: float, alike: Floats, sizes: Floats) -> Floats:

@@ -1,10 +1,11 @@
 """Split a session into segments: runs of messages on one subject (in the manner of TextTiling, Hearst 1997).
 
 A pure function of the session's messages, so that a segment changes only with its session. The messages are grouped
-into units (an answer belongs to the question, a short message to its neighbour); the segmentation with the highest sum
-of the segments' coherence, less a cost for each segment, is found by dynamic programming (Utiyama and Isahara 2001).
-The coherence of a segment is the length of the sum of its units' vectors. Vectors are rounded to integers, whose sums
-depend on no order, so that every machine finds the same segments.
+into units (an answer belongs to the question, a greeting to its neighbour); the segmentation with the highest sum of
+the segments' coherence, less a cost for each segment, is found by dynamic programming (Utiyama and Isahara 2001). The
+coherence of a segment is the length of the sum of its units' vectors. These are centred on the session's mean, and
+those of units that begin with few words are shorter. Vectors are rounded to integers, whose sums depend on no order, so
+that every machine finds the same segments.
 """
 
 from __future__ import annotations
@@ -21,20 +22,31 @@ Floats = NDArray[np.float64]
 UNIT = 1_024
 """Vectors are scaled by this and rounded."""
 
-SEGMENT_COST = 0.45
+SEGMENT_COST = 0.65
 """Coherence that one more segment must add; measured by `make bench-topics`."""
 
 LONGEST = 60
 """Maximum units of a segment, so that time grows linearly with the session; clustering joins longer runs again."""
 
-SHORT_BYTES = 50
-"""A shorter message has no subject of its own and belongs to its neighbour. (50 bytes are 17 letters of Chinese.)"""
+SHORT_BYTES = 15
+"""A shorter message ("thanks") has no subject of its own and belongs to its neighbour."""
 
 FULL_BYTES = 80
 """The weight of a message grows with its length up to this one ..."""
 
 LEAST_WEIGHT = 4
 """... from this one."""
+
+LEAST_UNIT = 0.5
+"""Length of the vector of a unit that begins with an empty message; it grows to 1 at `FULL_BYTES`. A short opening
+("and in winter?") usually continues the subject, so that such a unit alone seldom pays the cost of a segment."""
+
+OF_USER = 2
+"""Mentions of a user's message: the user says what the matter is, answers go into its details."""
+
+SESSION_PRIOR = 12
+"""The session's mean counts as if so many more messages of full weight had no direction: a short session has less of a
+mean, since it may have one subject only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +74,8 @@ class Segment:
 
     :param first: The position of its first message; `last` of its last one.
     :param mean: The weighted mean of the vectors times `UNIT`, rounded; empty without vectors.
-    :param concept_ids: Ascending. :param mentions: How many of its messages mention each of them.
+    :param concept_ids: Ascending. :param mentions: How many of its messages mention each of them; a user's counts
+        `OF_USER` times.
     """
 
     first: int
@@ -83,7 +96,7 @@ def segments_of(turns: Sequence[Turn]) -> list[Segment]:
     """
     units = _unit_begins(turns)
     weights, vectors = _vectors(turns)
-    begins = units[_segment_begins(unit_vectors(_means(weights, vectors, units)))]
+    begins = units[_segment_begins(_unit_evidence(turns, weights, vectors, units))]
     means = np.rint(_means(weights, vectors, begins)).astype(np.int16)
     ends = [*begins[1:].tolist(), len(turns)]
     return [_segment(turns[begin:end], mean) for begin, end, mean in zip(begins.tolist(), ends, means, strict=True)]
@@ -125,10 +138,20 @@ def _means(weights: Floats, vectors: Floats, begins: Ints) -> Floats:
     return means
 
 
+def _unit_evidence(turns: Sequence[Turn], weights: Floats, vectors: Floats, begins: Ints) -> Floats:
+    """Return the centred vectors of the units, of the length `UNIT` or shorter; zeros without vectors."""
+    sums, totals = np.add.reduceat(weights * vectors, begins), np.add.reduceat(weights, begins)
+    centre = sums.sum(axis=0) / (totals.sum() + SESSION_PRIOR * (LEAST_WEIGHT + FULL_BYTES))
+    centred = unit_vectors(np.where(totals > 0, sums / np.maximum(totals, 1.0) - centre, 0.0))
+    openings = np.array([[min(turns[begin].size_bytes, FULL_BYTES)] for begin in begins.tolist()])
+    evidence: Floats = np.rint(centred * (LEAST_UNIT + (1 - LEAST_UNIT) * openings / FULL_BYTES))
+    return evidence
+
+
 def _segment_begins(units: Floats) -> list[int]:
     """Return the index of the first unit of each segment.
 
-    :param units: Unit vectors, shape (units, dim).
+    :param units: The vectors of the units, shape (units, dim).
     """
     sums = np.concatenate([np.zeros((1, units.shape[1])), np.cumsum(units, axis=0)])
     best, begin_of = np.zeros(len(units) + 1), np.zeros(len(units) + 1, np.int64)
@@ -145,7 +168,8 @@ def _segment_begins(units: Floats) -> list[int]:
 
 
 def _segment(turns: Sequence[Turn], mean: NDArray[np.int16]) -> Segment:
-    ids = np.array([id_ for turn in turns for id_ in turn.concept_ids], np.int64)
+    said = (turn.concept_ids if turn.is_answer else OF_USER * turn.concept_ids for turn in turns)
+    ids = np.array([id_ for of_turn in said for id_ in of_turn], np.int64)
     concept_ids, mentions = np.unique(ids, return_counts=True)
     return Segment(
         first=turns[0].position,

@@ -62,7 +62,8 @@ def terms_of(connection: Connection, clusters: Clusters) -> list[dict[int, float
         vectors = {id_: _unit(one) for id_, one in stored.items()}
         for topic, candidates in enumerate(some, begin):
             weights = {
-                id_: weight * _closeness(vectors.get(id_), clusters.means[topic]) for id_, weight in candidates.items()
+                id_: weight * sqrt(_closeness(vectors.get(id_), clusters.means[topic]))
+                for id_, weight in candidates.items()
             }
             best = sorted(weights, key=lambda id_: (-weights[id_], keys[id_]))[:TERMS_OF_TOPIC]
             found.append({id_: round(weights[id_] / weights[best[0]], 2) for id_ in best})
@@ -72,7 +73,7 @@ def terms_of(connection: Connection, clusters: Clusters) -> list[dict[int, float
 def _candidates(clusters: Clusters, topic: int, keys: Mapping[int, str]) -> dict[int, float]:
     topics = len(clusters.mentions) + 1
     weights = {
-        id_: sqrt(log2(1 + messages) * log2(topics / clusters.topics_of[id_]))
+        id_: log2(1 + messages) * sqrt(log2(topics / clusters.topics_of[id_]))
         for id_, messages in clusters.mentions[topic].items()
     }
     return {id_: weights[id_] for id_ in sorted(weights, key=lambda id_: (-weights[id_], keys[id_]))[:CANDIDATES]}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from souvenir.core.errors import TopicNotFound
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
-from souvenir.core.types import ClaimedBy, PassageKind, Scope, TopicClaimKind
+from souvenir.core.types import ClaimedBy, ConceptKind, PassageKind, Scope, TopicClaimKind
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import concepts, topic_claims
 from souvenir.store.graph import topics as rows
@@ -22,7 +22,12 @@ from souvenir.store.privacy import flagged
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
-TERMS_IN_NAME = 2
+OF_PHRASE, OF_PERSON = 1.4, 0.5
+"""Factors of the weights of terms in a name: several words say a subject better than one, and people take part in
+subjects more often than they are one."""
+
+SECOND_WORD = 0.7
+"""Least weight of the second term of a name, relative to the first: a weaker one is a detail of the subject."""
 
 SESSIONS = 100
 """Number of sessions that are returned with a topic."""
@@ -156,12 +161,15 @@ def named_topics(
     for topic in topics:
         # Two spellings of one thing are one term.
         best: dict[int, WeightedTerm] = {}
+        kinds: dict[int, str] = {}
         for id_, weight in terms.get(topic.id, ()):
             if id_ in shown:
                 best.setdefault(shown[id_].id, WeightedTerm(shown[id_].id, shown[id_].name, weight))
+                kinds[shown[id_].id] = shown[id_].kind
         of_topic = list(best.values())
         claimed = by_model.get(topic.id, {})
-        name = topic.name or claimed.get(TopicClaimKind.NAME) or name_of([term.name for term in of_topic])
+        best_name = name_of([(term.name, term.weight, kinds[term.concept_id]) for term in of_topic])
+        name = topic.name or claimed.get(TopicClaimKind.NAME) or best_name
         summary = claimed.get(TopicClaimKind.SUMMARY, summaries.get(topic.id))
         summary = summary if topic.summary is None else topic.summary
         named_by = ClaimedBy.CALLER if topic.named_by else ClaimedBy.MODEL if claimed else None
@@ -169,10 +177,19 @@ def named_topics(
     return named
 
 
-def name_of(terms: Sequence[str]) -> str:
-    """Return the best term, and unless it has several words, the next one that is no form or part of it."""
-    if not terms or len(terms[0].split()) > 1:
-        return "".join(terms[:1])
-    best = terms[0].casefold()
-    others = [term for term in terms[1:] if not any(best in word or word in best for word in term.casefold().split())]
-    return ", ".join([terms[0], *others[: TERMS_IN_NAME - 1]])
+def name_of(terms: Sequence[tuple[str, float, str]]) -> str:
+    """Return the best term, and if it is a single word, the next best if that is strong and no form or part of it.
+
+    :param terms: Their names, weights and kinds.
+    """
+    if not terms:
+        return ""
+    worth = {name: weight * (OF_PERSON if kind == ConceptKind.PERSON else 1.0) for name, weight, kind in terms}
+    first = max(worth, key=lambda name: worth[name] * (OF_PHRASE if " " in name else 1.0))
+    folded, least = first.casefold(), SECOND_WORD * worth[first]
+    others = [
+        name
+        for name in sorted(worth, key=lambda name: -worth[name])
+        if worth[name] >= least and not any(folded in word or word in folded for word in name.casefold().split())
+    ]
+    return first if " " in first or not others else f"{first}, {others[0]}"

@@ -15,8 +15,26 @@ from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import AgentNotFound, TopicNotFound
 from souvenir.core.settings import Settings
 from souvenir.core.types import MessageRole, Scope
-from souvenir.knowledge.clustering import average_link, clusters_of
-from souvenir.knowledge.segmentation import LONGEST, SEGMENT_COST, Segment, Turn, segments_of
+from souvenir.knowledge.clustering import (
+    DOUBLING,
+    FEW_SEGMENTS,
+    SAME_TOPIC,
+    average_link,
+    clusters_of,
+    least_similarity,
+)
+from souvenir.knowledge.segmentation import (
+    FULL_BYTES,
+    LEAST_UNIT,
+    LEAST_WEIGHT,
+    LONGEST,
+    SEGMENT_COST,
+    SESSION_PRIOR,
+    SHORT_BYTES,
+    Segment,
+    Turn,
+    segments_of,
+)
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.knowledge.topics import name_of
 from souvenir.memories.engine import MemoryEngine
@@ -173,14 +191,19 @@ def test_messages_of_a_running_session_are_assigned_again_when_they_are_indexed(
 @pytest.mark.parametrize(
     ("terms", "name"),
     [
-        (["boiler", "gas", "boiler room"], "boiler, gas"),
-        (["gas", "Gas meter", "boiler"], "gas, boiler"),
-        (["gas meter", "boiler"], "gas meter"),
-        (["gas"], "gas"),
+        ([("boiler", 1.0, "phrase"), ("gas", 0.8, "phrase"), ("boiler room", 0.5, "phrase")], "boiler, gas"),
+        ([("boiler", 1.0, "phrase"), ("gas", 0.6, "phrase")], "boiler"),
+        ([("gas", 1.0, "phrase"), ("gasket", 0.8, "phrase"), ("boiler", 0.7, "phrase")], "gas, boiler"),
+        ([("gas", 1.0, "phrase"), ("gas meter", 0.75, "phrase")], "gas meter"),
+        ([("Anna", 1.0, "person"), ("boiler", 0.6, "phrase")], "boiler, Anna"),
+        ([("Anna", 1.0, "person"), ("boiler", 0.8, "phrase")], "boiler"),
+        ([("Anna", 1.0, "person")], "Anna"),
         ([], ""),
     ],
 )
-def test_a_name_has_two_words_that_say_different_things(terms: list[str], name: str) -> None:
+def test_a_name_is_the_best_phrase_with_a_second_one_only_if_that_is_strong_and_different(
+    terms: list[tuple[str, float, str]], name: str
+) -> None:
     assert name_of(terms) == name
 
 
@@ -354,12 +377,50 @@ def best_segments(units: np.ndarray) -> float:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_segments_have_the_greatest_coherence_less_their_costs(seed: int) -> None:
-    units = np.random.default_rng(seed).normal(size=(9, 3))
+    random = np.random.default_rng(seed)
+    units, sizes = random.normal(size=(9, 3)), random.integers(SHORT_BYTES, 2 * FULL_BYTES, 9)
     units /= np.linalg.norm(units, axis=1, keepdims=True)
-    found = segments_of([Turn(index, False, 100, 0, unit.astype(np.float32), ()) for index, unit in enumerate(units)])
+    turns = [
+        Turn(index, False, int(size), 0, unit.astype(np.float32), ())
+        for index, (unit, size) in enumerate(zip(units, sizes, strict=True))
+    ]
+    found = segments_of(turns)
     assert [one.first for one in found[1:]] == [one.last + 1 for one in found[:-1]]
-    value = sum(float(np.linalg.norm(units[one.first : one.last + 1].sum(axis=0))) - SEGMENT_COST for one in found)
-    assert value == pytest.approx(best_segments(units), abs=0.01)
+    weights = LEAST_WEIGHT + np.minimum(sizes, FULL_BYTES)
+    centred = units - weights @ units / (weights.sum() + SESSION_PRIOR * (LEAST_WEIGHT + FULL_BYTES))
+    centred /= np.linalg.norm(centred, axis=1, keepdims=True)
+    centred *= (LEAST_UNIT + (1 - LEAST_UNIT) * np.minimum(sizes, FULL_BYTES) / FULL_BYTES)[:, None]
+    value = sum(float(np.linalg.norm(centred[one.first : one.last + 1].sum(axis=0))) - SEGMENT_COST for one in found)
+    assert value == pytest.approx(best_segments(centred), abs=0.01)
+
+
+@pytest.mark.parametrize(("size_bytes", "segments"), [(FULL_BYTES, 2), (SHORT_BYTES + 5, 1)])
+def test_a_unit_with_a_short_opening_needs_more_to_be_a_segment(size_bytes: int, segments: int) -> None:
+    one = np.array([1.0, 0.0, 0.0], np.float32)
+    other = np.array([0.05, 1.0, 0.0], np.float32) / np.float32(np.sqrt(1.0025))
+    turns = [Turn(0, False, 120, 0, one, ()), Turn(1, False, size_bytes, 1, other, ())]
+    assert len(segments_of(turns)) == segments
+
+
+def test_mentions_of_a_user_count_twice() -> None:
+    turns = [Turn(0, False, 100, 0, None, (1, 2)), Turn(1, True, 100, 1, None, (2, 3))]
+    [found] = segments_of(turns)
+    assert dict(zip(found.concept_ids.tolist(), found.mentions.tolist(), strict=True)) == {1: 2, 2: 3, 3: 1}
+
+
+def test_clusters_of_long_histories_need_more_similarity() -> None:
+    few, many = SAME_TOPIC
+    values = [least_similarity(segments) for segments in (0, 1, FEW_SEGMENTS, 2 * FEW_SEGMENTS, 10_000)]
+    assert values == pytest.approx([few, few, few, few + DOUBLING, many])
+
+    # Two of the segments have a cosine between the limits, the others none.
+    def clusters(others: int) -> int:
+        units = np.eye(others + 2)
+        units[1, :2] = 0.3, 0.95
+        return len(set(clusters_of([segment(unit, [index]) for index, unit in enumerate(units)]).topic_of))
+
+    assert clusters(6) == 7
+    assert clusters(120) == 122
 
 
 def test_a_session_without_vectors_is_split_by_length_only() -> None:
