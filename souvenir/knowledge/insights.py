@@ -68,8 +68,9 @@ CURRENT_SESSIONS = 2
 UNUSUAL = 1.5
 """Ratio of the silence to the longest one before it."""
 
-READ, READ_STEPS = 64, 128
-"""Maximum numbers of statements of a kind, and of reports of something done, that are compared: the newest ones."""
+READ, READ_STEPS, READ_FAR = 64, 128, 32
+"""Maximum numbers of statements of a kind, of messages that may complete a promise, and of statements of a day that is
+further ahead: the newest ones."""
 
 RANKED = 100
 """Number of the most mentioned concepts among which the quiet and the important ones are sought."""
@@ -243,14 +244,11 @@ class _Reading:
 
     def drafts(self) -> Iterator[_Draft]:
         changes = self._latest(StatementKind.CHANGE, self._at - 2 * RECENT)
-        dated = [
-            *self._latest(StatementKind.PROMISE, EARLIEST),
-            *self._latest(StatementKind.APPOINTMENT, EARLIEST),
-            *(one for one in changes if one.due is not None),
-        ]
+        near = self._dated(self._today - RECENT, self._today + AHEAD, limit=READ)
+        dated = [*near, *self._dated(self._today + AHEAD, self._today + LONGEST, limit=READ_FAR)]
         contradicted = list(self._contradictions())
         changed = self._changes(_not_shown(changes, contradicted), dated)
-        yield from self._due(changes, changed)
+        yield from self._due(near, changes, changed)
         yield from changed
         yield from contradicted
         yield from self._new(dated)
@@ -261,14 +259,14 @@ class _Reading:
     def _latest(self, kind: StatementKind, since: datetime, *, limit: int = READ) -> list[Stated]:
         return statements.latest(self._connection, self._namespace_id, kind, since, self._at, limit=limit)
 
+    def _dated(self, since: datetime, until: datetime, *, limit: int) -> list[Stated]:
+        found = statements.due_between(self._connection, self._namespace_id, since, until, limit=limit)
+        return [one for one in found if one.at <= self._at]
+
     # --- promises and appointments -----------------------------------------------------------------------------
 
-    def _due(self, changes: Sequence[Stated], shown: Sequence[_Draft]) -> Iterator[_Draft]:
+    def _due(self, said: Sequence[Stated], changes: Sequence[Stated], shown: Sequence[_Draft]) -> Iterator[_Draft]:
         """Yield what is due, without the sentences of other insights."""
-        found = statements.due_between(
-            self._connection, self._namespace_id, self._today - RECENT, self._today + AHEAD, limit=READ
-        )
-        said = [one for one in found if one.at <= self._at]
         waiting = _not_shown(self._undone(without_repeats(without_replaced(said, changes))), shown)
         for one in waiting:
             if one.due is not None and one.due < self._today and may_be_overdue(one):
@@ -306,11 +304,11 @@ class _Reading:
         found: list[tuple[Stated, Stated | None]] = []
         for one in by_time(one for one in (*ahead, *facts) if one.at >= self._at - RECENT):
             before = next((fact for fact in facts if differs(fact, one)), None)
-            before = before or next((other for other in earlier if is_moved_by(other, one)), None)
+            if before is None and one.due is not None:
+                before = next((other for other in earlier if is_moved_by(other, one)), None)
             is_stated = one.kind is StatementKind.CHANGE and (one.replaced is not None or says_what_changed(one))
             is_new = is_stated or (before is not None and not returns(facts, one))
-            is_replaced = any(is_about_the_same(other, one) or is_moved_by(one, other) for other, _ in found)
-            if is_new and not is_replaced:
+            if is_new and not any(is_about_the_same(other, one) or is_moved_by(one, other) for other, _ in found):
                 found.append((one, before))
         found.sort(key=lambda row: has_old_value(*row), reverse=True)
         return [self._change(one, before) for one, before in found[:MAX_INSIGHTS]]
@@ -345,18 +343,11 @@ class _Reading:
         ids = activity.recent_roles(self._connection, self._namespace_id, to_us(since), to_us(self._at), limit=RANKED)
         shown = [one for one in self._related(ids) if may_be_new(one.role or "")]
         defined = statements.best_definitions(self._connection, [one.id for one in shown])
-        ahead = [one for one in dated if one.due is not None and one.due >= self._today]
-        mentioned = statements.mentions_of(self._connection, {one.message_id for one in ahead})
-        with_plans = {
-            mention.concept_id
-            for one in ahead
-            for mention in mentioned[one.message_id]
-            if mention.form.casefold() in one.sentence.casefold()
-        }
+        plans = [one.sentence for one in dated if one.due is not None and one.due >= self._today]
         for one in shown[:NAMED]:
             if one.id in defined and one.first_at is not None:
                 day, sentence = self._day(one.first_at), defined[one.id].sentence
-                if one.id not in with_plans and not SAID_TO_BE_NEW.search(sentence):
+                if not SAID_TO_BE_NEW.search(sentence) and not any(one.name in plan for plan in plans):
                     continue
                 text = f"{one.name} ({one.role}) was first mentioned on {day}: “{sentence}”"
                 sources = ((defined[one.id].kind, defined[one.id].owner_id),)

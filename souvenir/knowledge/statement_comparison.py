@@ -51,11 +51,12 @@ def has_old_value(one: Stated, before: Stated | None) -> bool:
 
 def without_replaced(found: Sequence[Stated], changes: Sequence[Stated]) -> list[Stated]:
     """Return those for which no later statement sets another day, or cancels them."""
+    moving = [change for change in changes if change.due is not None]
     cancelling = [change for change in changes if CANCELLED & _terms(change.terms)]
     return [
         one
         for one in found
-        if not any(is_moved_by(one, change) for change in changes)
+        if not any(is_moved_by(one, change) for change in moving)
         and not any(_cancels(change, one) for change in cancelling)
         and not any(_sets_another_day(other, one) for other in found)
     ]
@@ -63,11 +64,11 @@ def without_replaced(found: Sequence[Stated], changes: Sequence[Stated]) -> list
 
 def is_moved_by(one: Stated, change: Stated) -> bool:
     """Return whether a change sets another day for a statement whose day was still ahead, or just over."""
-    if change.at <= one.at or change.message_id == one.message_id or None in (change.due, one.due):
+    if change.due is None or one.due is None or change.at <= one.at or change.message_id == one.message_id:
         return False
     if change.replaced is not None:
         return change.replaced == one.due and _common(change, one) > 0
-    terms = min(len(_terms(change.terms)), len(_terms(one.terms))) / 4
+    terms = min(len(_terms(change.terms)), len(_terms(one.terms))) / 3
     return change.value in _terms(one.terms) and _sets_another_day(change, one, terms=terms)
 
 
@@ -137,8 +138,8 @@ def completed(said: Iterable[Stated], steps: Iterable[Stated], today: datetime) 
         common = Counter[int]()
         for term in by_term.keys() & step.terms.split():
             for one in by_term[term]:
-                is_past = one.due is not None and one.due < today
                 if one.at < step.at and one.message_id != step.message_id:
+                    is_past = one.due is not None and one.due < today
                     common[one.id] += 2 if term in reported else int(is_past)
         done |= {id_ for id_, count in common.items() if count > 1}
     return done

@@ -56,10 +56,10 @@ CLAUSE_END = re.compile(
     r"[;:]|, (?:and|but|so|because|since|und|aber|denn|weil|y|pero|porque|en|maar|want)\b", re.IGNORECASE
 )
 REPORTED = _any(
-    r"\b(?:says?|suggests?|suggested|thinks?|reckons?|believes?|claims?|wants?|hopes?|insists?|recommends?)\b",
+    r"\b(?:says?|suggests?|suggested|thinks?|reckons?|believes?|claims?|wants?|hopes?|insists?|recommends?|asks?|asked)\b",
     r"\b(?!(?:i|we)\b)[\w’']+ (?:said|thought|told)\b",
-    r"\b(?:sagt|sagte|meint|findet|glaubt|denkt|möchte|laut)\b|\b(?:dice|dijo|cree|piensa|quiere|según)\b",
-    r"\b(?:zegt|zei|vindt|volgens)\b",
+    r"\b(?:sagt|sagte|meint|findet|glaubt|denkt|möchte|fragte?|laut)\b|\b(?:dice|dijo|cree|piensa|quiere|pregunt[aó]|según)\b",
+    r"\b(?:zegt|zei|vindt|vraagt|vroeg|volgens)\b",
 )
 """The opinion or the wish of another person."""
 
@@ -84,6 +84,9 @@ NO_COMMITMENT = _any(
     r"\b(?:won['’]?t|(?:will|shall|do|does|did) not|not going to|(?:don|doesn|didn|needn)['’]?t|never)\b",
     r"\b(?:nicht|kein\w*|nie|no (?:ten|voy|deb|pued)\w*|niet|geen)\b",
 )
+CONSEQUENCE = re.compile(r"\b(?:or|otherwise|because|sonst|weil|porque|omdat)\b", re.IGNORECASE)
+"""A word after which a sentence says why something is due."""
+
 DEADLINE = re.compile(r"\b(?:by|until|before|due|bis|vor|para|antes de[l]?|voor|uiterlijk)\b[^,.;]*$", re.IGNORECASE)
 """The words before a day by which something is due."""
 
@@ -153,8 +156,8 @@ CHANGES = _any(
     r"|(?:given|gave) up (?!hope|trying|waiting|looking)|stopped using|mov(?:ed|ing) (?:to|in|out|house|away|back)\b"
     r"|switch(?:ed|ing) (?:to|from|jobs)|signed with|migrated (?:to|from)|replaced \w+|sold (?:my|our|the))\b",
     r"\b(?:is|are|['’]re|['’]m|am) moving (?:to|in|out|house|away|back)\b",
-    r"(?<!a )\bnew job\b(?! (?:would|might|offer|title|description|search|opportunit))|\bgot (?:a"
-    r"|the) (?:new )?job\b|\bstarted (?:a|at|my) new\b",
+    r"(?<!want a )(?<!need a )(?<!find a )\bnew job\b(?! (?:would|might|offer|title|search|opportunit))"
+    r"|\bgot (?:a|the) (?:new )?job\b|\bstarted (?:a|at|my) new\b",
     r"\b(?:is|are) on [\w ]+ since\b",
     r"\bstatt (?=\w).*\d|\d\S* (?:\w+ )?statt (?=\w)|\b(?:en vez|en lugar) de\b.*\d|\bin plaats van\b.*\d",
     r"\b(?:ich|wir|ist|sind|wurde|habe[n]?)\b.*\b(?:umgezogen|gewechselt|gekündigt|abgesagt|aufgehört)\b",
@@ -245,11 +248,12 @@ STEP = _any(
     r"\b(?:done|finished|sent|submitted|paid|delivered|handed in|handed over|given|gave|gone|went|got|told|signed"
     r"|wrote|written|posted|booked|called|rang|brought|bought|fixed|shipped|merged|published|completed|returned|already"
     r"|answered|confirmed|is out|out|was|were|sold|have it|has it|has one|cried|loved|liked|registered|cooked|baked"
-    r"|arrived|received|ready|dropped off|emailed|uploaded|launched|released|picked up|collected|passed|agreed)\b",
+    r"|arrived|received|ready|dropped off|emailed|uploaded|launched|released|picked up|collected|passed"
+    r"|agreed|says|said|replied)\b",
     r"\b(?:erledigt|geschickt|fertig|abgegeben|bezahlt|gebracht|geschafft|gesendet|gegeben|unterschrieben"
-    r"|war|bestellt)\b",
-    r"\b(?:hecho|enviado|entregado|mandé|envié|pagado|listo|terminado|tiene|firmado)\b",
-    r"\b(?:geregeld|gedaan|gestuurd|klaar|betaald|gebracht|geweest|besteld|af)\b",
+    r"|war|bestellt|sagt)\b",
+    r"\b(?:hecho|enviado|entregado|mandé|envié|pagado|listo|terminado|tiene|firmado|dice)\b",
+    r"\b(?:geregeld|gedaan|gestuurd|klaar|betaald|gebracht|geweest|besteld|af|zegt)\b",
 )
 """Words of a sentence that reports something as done or under way."""
 

@@ -231,10 +231,14 @@ def _without_periods(read: str, days: Sequence[NamedDay]) -> list[NamedDay]:
 
 def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said_on: date) -> Iterator[Statement]:
     read, shown = found[place].read, found[place].shown
-    is_committed = patterns.COMMITMENT.search(read) and not patterns.NO_COMMITMENT.search(read)
+    is_committed = patterns.COMMITMENT.search(read) and not patterns.NO_COMMITMENT.search(
+        patterns.CONSEQUENCE.split(read)[0]
+    )
     terms = content_terms(shown)
-    if len(terms) < FEW_TERMS or patterns.REFERS_BACK.search(read):
+    refers_back = patterns.REFERS_BACK.search(read) is not None
+    if refers_back or len(terms) < FEW_TERMS:
         shown = _with_previous(found, place)
+    if refers_back or not terms:
         terms = content_terms(" ".join(one.shown for one in found[max(0, place - 2) : place + 1]))
     if not terms:
         return
