@@ -156,10 +156,11 @@ CHANGES = _any(
     r"|(?:given|gave) up (?!hope|trying|waiting|looking)|stopped using|mov(?:ed|ing) (?:to|in|out|house|away|back)\b"
     r"|switch(?:ed|ing) (?:to|from|jobs)|signed with|migrated (?:to|from)|replaced \w+|sold (?:my|our|the))\b",
     r"\b(?:is|are|['’]re|['’]m|am) moving (?:to|in|out|house|away|back)\b",
-    r"(?<!want a )(?<!need a )(?<!find a )\bnew job\b(?! (?:would|might|offer|title|search|opportunit))"
+    r"\bnew job\b(?<!want a new job)(?<!need a new job)(?<!find a new job)"
+    r"(?! (?:would|might|offer|title|search|opportunit))"
     r"|\bgot (?:a|the) (?:new )?job\b|\bstarted (?:a|at|my) new\b",
     r"\b(?:is|are) on [\w ]+ since\b",
-    r"\bstatt (?=\w).*\d|\d\S* (?:\w+ )?statt (?=\w)|\b(?:en vez|en lugar) de\b.*\d|\bin plaats van\b.*\d",
+    r"^(?=.*\d).*\bstatt (?=\w)|\b(?:en vez|en lugar) de\b.*\d|\bin plaats van\b.*\d",
     r"\b(?:ich|wir|ist|sind|wurde|habe[n]?)\b.*\b(?:umgezogen|gewechselt|gekündigt|abgesagt|aufgehört)\b",
     rf"\b(?:ich|wir)\b(?!.*\bseit\b)(?!.*\b{_MENTAL}.*\bmehr\b).*\b(?:nicht mehr|kein\w* (?:\w+ )?mehr)\b",
     r"\b(?:se ha cambiado|(?:me he|nos hemos) mudado|he dejado|dejé de|cancelad[oa])\b",

@@ -300,11 +300,12 @@ def _classes(text: str) -> list[str]:
 
 def _mentioned(found: Sequence[_Sentence]) -> Iterator[Statement]:
     """Yield one statement with the terms of a message, and those of its sentences that report something as done."""
-    stated = [one.shown for one in found if one.is_statement]
-    terms = _terms(" ".join(stated))
+    stated = [one for one in found if one.is_statement]
+    terms = _terms(" ".join(one.shown for one in stated))
     if terms:
-        done = " ".join(one.shown for one in found if one.is_statement and patterns.STEP.search(one.read))
-        yield Statement(StatementKind.STEP, "", terms, value=_terms(done) or None)
+        done = [one for one in stated if patterns.STEP.search(one.read)]
+        value = terms if len(done) == len(stated) else _terms(" ".join(one.shown for one in done))
+        yield Statement(StatementKind.STEP, "", terms, value=value or None)
 
 
 def _terms(text: str) -> str:
