@@ -26,6 +26,12 @@ from itertools import pairwise
 
 _END = re.compile(r"(?<=[.!?])[\"'”’)\]]{0,3}+\s++|(?<=[。！？])|\n++")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|prof|st|no|approx)|\b[A-Za-z])\.\s*$", re.IGNORECASE)
+_ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.\s*$")
+_MONTH = re.compile(
+    r"(?:Jan(?:uar)?|Jänner|Feb(?:ruar)?|März|Apr(?:il)?|Mai|Juni?|Juli?|Aug(?:ust)?|Sept?(?:ember)?|Okt(?:ober)?"
+    r"|Nov(?:ember)?|Dez(?:ember)?)\b"
+)
+"""Months of German after an ordinal number, as in "am 3. Dezember"."""
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
@@ -34,6 +40,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
         end.end()
         for end in _END.finditer(text)
         if not _ABBREVIATION.search(text, max(0, end.start() - 12), end.start())
+        and not (_MONTH.match(text, end.end()) and _ORDINAL.search(text, max(0, end.start() - 3), end.start()))
     ]
     return [(start, end) for start, end in pairwise(sorted({0, *cuts, len(text)}))]
 

@@ -7,7 +7,8 @@ memory and time give the same insights.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -15,12 +16,24 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
-from souvenir.core.concept_kinds import NAMED_KINDS
 from souvenir.core.dates import MONTHS
 from souvenir.core.timestamps import from_us, to_us, utc_now
 from souvenir.core.types import ConceptKind, PassageKind, RecordKind, Scope
 from souvenir.core.types.statements import StatementKind
 from souvenir.knowledge.recognition.definitions import is_relation, may_be_new
+from souvenir.knowledge.statement_comparison import (
+    by_time,
+    completed,
+    differs,
+    has_old_value,
+    is_about_the_same,
+    is_moved_by,
+    may_be_overdue,
+    returns,
+    says_what_changed,
+    without_repeats,
+    without_replaced,
+)
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import activity, concepts, statements
 from souvenir.store.graph.concepts import Concept
@@ -46,14 +59,18 @@ QUIET = timedelta(days=14)
 MANY_SESSIONS = 3
 """Number of sessions that mention a subject before it can have gone quiet."""
 
-SESSIONS_WITHOUT = 2
+SESSIONS_WITHOUT = 3
 """Number of later sessions that do not."""
+
+CURRENT_SESSIONS = 2
+"""Number of the latest sessions, one of which mentions a person who matters now."""
 
 UNUSUAL = 1.5
 """Ratio of the silence to the longest one before it."""
 
-READ, READ_STEPS = 64, 128
-"""Maximum numbers of statements of a kind, and of reports of something done, that are compared: the newest ones."""
+READ, READ_STEPS, READ_FAR = 64, 128, 32
+"""Maximum numbers of statements of a kind, of messages that may complete a promise, and of statements of a day that is
+further ahead: the newest ones."""
 
 RANKED = 100
 """Number of the most mentioned concepts among which the quiet and the important ones are sought."""
@@ -73,11 +90,14 @@ PEOPLE = 8
 NAMED = 3
 """Maximum number of people in a sentence."""
 
-CANCELLED = frozenset(("cancel", "cancelled"))
-"""Terms of a change that cancels an appointment."""
+SAID_TO_BE_NEW = re.compile(r"\b(?:new|neu\w*|nuev[oa]|nieuwe?|hired|joined|starts|started|replaces)\b", re.IGNORECASE)
+"""Words by which a sentence says that a person is new."""
 
 NO_SUBJECTS = frozenset((ConceptKind.DATE, ConceptKind.QUANTITY))
 """Kinds of concepts that are neither people nor subjects."""
+
+GROUPS = frozenset((ConceptKind.ORGANISATION, ConceptKind.EVENT))
+"""Kinds of concepts that can go quiet; a person can if related to the author."""
 
 _MESSAGES = PassageKind.MESSAGE
 
@@ -224,27 +244,32 @@ class _Reading:
 
     def drafts(self) -> Iterator[_Draft]:
         changes = self._latest(StatementKind.CHANGE, self._at - 2 * RECENT)
-        yield from self._due(changes)
-        yield from self._changes(changes)
-        yield from self._contradictions()
-        yield from self._new()
+        near = self._dated(self._today - RECENT, self._today + AHEAD, limit=READ)
+        dated = [*near, *self._dated(self._today + AHEAD, self._today + LONGEST, limit=READ_FAR)]
+        contradicted = list(self._contradictions())
+        changed = self._changes(_not_shown(changes, contradicted), dated)
+        yield from self._due(near, changes, changed)
+        yield from changed
+        yield from contradicted
+        yield from self._new(dated)
         mentioned = activity.most_mentioned(self._connection, self._namespace_id, limit=RANKED)
-        yield from self._quiet(mentioned)
+        yield from self._quiet(mentioned, changes)
         yield from self._important(mentioned)
 
     def _latest(self, kind: StatementKind, since: datetime, *, limit: int = READ) -> list[Stated]:
         return statements.latest(self._connection, self._namespace_id, kind, since, self._at, limit=limit)
 
+    def _dated(self, since: datetime, until: datetime, *, limit: int) -> list[Stated]:
+        found = statements.due_between(self._connection, self._namespace_id, since, until, limit=limit)
+        return [one for one in found if one.at <= self._at]
+
     # --- promises and appointments -----------------------------------------------------------------------------
 
-    def _due(self, changes: Sequence[Stated]) -> Iterator[_Draft]:
-        found = statements.due_between(
-            self._connection, self._namespace_id, self._today - RECENT, self._today + AHEAD, limit=READ
-        )
-        said = [one for one in found if one.at <= self._at and one.kind is not StatementKind.CHANGE]
-        waiting = self._undone(_without_repeats(_without_replaced(said, changes)))
+    def _due(self, said: Sequence[Stated], changes: Sequence[Stated], shown: Sequence[_Draft]) -> Iterator[_Draft]:
+        """Yield what is due, without the sentences of other insights."""
+        waiting = _not_shown(self._undone(without_repeats(without_replaced(said, changes))), shown)
         for one in waiting:
-            if one.due is not None and one.due < self._today and one.kind is StatementKind.PROMISE:
+            if one.due is not None and one.due < self._today and may_be_overdue(one):
                 day = self._day(one.due)
                 text = f"Due since {day}, and nothing says that it was done: {self._quoted(one)}."
                 yield _Draft(text, InsightKind.OVERDUE, _messages(one.message_id), one.at, one.due.date())
@@ -254,56 +279,45 @@ class _Reading:
                 text = f"{start} {one.due:%A}, {self._day(one.due)}: {self._quoted(one)}."
                 yield _Draft(text, InsightKind.UPCOMING, _messages(one.message_id), one.at, one.due.date())
 
-    def _undone(self, promised: Sequence[Stated]) -> list[Stated]:
-        """Return those that no later message reports as done: by two common terms, or one in a sentence that does.
-
-        Those that are older than the reports that are read are left out, since they may have been done.
-        """
-        since = min((one.at for one in promised), default=self._at)
+    def _undone(self, said: Sequence[Stated]) -> list[Stated]:
+        """Return those but the promises that a message of the user may have completed, or that are too old to tell."""
+        since = min((one.at for one in said if one.kind is StatementKind.PROMISE), default=self._at)
         steps = self._latest(StatementKind.STEP, since, limit=READ_STEPS)
+        done = completed(said, steps, self._today)
         read_since = steps[-1].at if len(steps) == READ_STEPS else EARLIEST
-        by_term: defaultdict[str, list[Stated]] = defaultdict(list)
-        for one in promised:
-            for term in one.terms.split():
-                by_term[term].append(one)
-        done = {one.id for one in promised if one.at < read_since}
-        for step in steps:
-            reported = frozenset((step.value or "").split())
-            common = Counter[int]()
-            for term in by_term.keys() & step.terms.split():
-                for one in by_term[term]:
-                    if one.at < step.at and one.message_id != step.message_id:
-                        common[one.id] += 2 if term in reported else 1
-            done |= {id_ for id_, count in common.items() if count > 1}
-        return [one for one in promised if one.id not in done]
+        return [
+            one
+            for one in said
+            if one.id not in done and (one.kind is not StatementKind.PROMISE or one.at >= read_since)
+        ]
 
     # --- changes and contradictions ----------------------------------------------------------------------------
 
-    def _changes(self, changes: Sequence[Stated]) -> Iterator[_Draft]:
+    def _changes(self, changes: Sequence[Stated], dated: Sequence[Stated]) -> list[_Draft]:
+        """Return the changes, with the earlier statement where there is one.
+
+        One of a day needs the day that it replaces, in its sentence or in an earlier one, or a verb such as "moved".
+        """
         facts = self._latest(StatementKind.FACT, EARLIEST)
-        recent = [one for one in changes if one.at >= self._at - RECENT and (one.due is None or one.due >= self._today)]
-        known = [*recent, *(one for one in facts if one.at >= self._at - RECENT)]
-        drafts: list[tuple[bool, Stated, Stated | None]] = []
-        for one in known:
-            before = next((fact for fact in facts if _differs(fact, one)), None)
-            if one.kind is StatementKind.FACT and (before is None or _returns(facts, one)):
-                continue
-            drafts.append((before is not None or one.replaced is not None, one, before))
-        kept: list[Stated] = []
-        for _, one, before in sorted(drafts, key=lambda row: (row[0], row[1].at), reverse=True):
-            if len(kept) == MAX_INSIGHTS:
-                return
-            if any(_is_about_the_same(other, one) for other in kept):
-                continue
-            kept.append(one)
-            if before is None:
-                text = f"Changed: {self._quoted(one)}."
-                yield _Draft(text, InsightKind.CHANGE, _messages(one.message_id), one.at, _date(one.due))
-            else:
-                text = f"Changed: {self._quoted(one)}; before: {self._quoted(before)}."
-                yield _Draft(
-                    text, InsightKind.CHANGE, _messages(before.message_id, one.message_id), one.at, _date(one.due)
-                )
+        earlier = by_time(dated)
+        ahead = [one for one in changes if one.due is None or one.due >= self._today]
+        found: list[tuple[Stated, Stated | None]] = []
+        for one in by_time(one for one in (*ahead, *facts) if one.at >= self._at - RECENT):
+            before = next((fact for fact in facts if differs(fact, one)), None)
+            if before is None and one.due is not None:
+                before = next((other for other in earlier if is_moved_by(other, one)), None)
+            is_stated = one.kind is StatementKind.CHANGE and (one.replaced is not None or says_what_changed(one))
+            is_new = is_stated or (before is not None and not returns(facts, one))
+            if is_new and not any(is_about_the_same(other, one) or is_moved_by(one, other) for other, _ in found):
+                found.append((one, before))
+        found.sort(key=lambda row: has_old_value(*row), reverse=True)
+        return [self._change(one, before) for one, before in found[:MAX_INSIGHTS]]
+
+    def _change(self, one: Stated, before: Stated | None) -> _Draft:
+        old = "" if before is None else f"; before: {self._quoted(before)}"
+        sources = (one.message_id,) if before is None else (before.message_id, one.message_id)
+        text = f"Changed: {self._quoted(one)}{old}."
+        return _Draft(text, InsightKind.CHANGE, _messages(*sources), one.at, _date(one.due))
 
     def _contradictions(self) -> Iterator[_Draft]:
         habits = self._latest(StatementKind.HABIT, self._at - RECENT)
@@ -321,22 +335,29 @@ class _Reading:
 
     # --- people and subjects -----------------------------------------------------------------------------------
 
-    def _new(self) -> Iterator[_Draft]:
+    def _new(self, dated: Sequence[Stated]) -> Iterator[_Draft]:
+        """Yield people who are new, if that is said or if something with them is due."""
         since = self._at - NEW
         if not self._was_said_before(since):
             return
         ids = activity.recent_roles(self._connection, self._namespace_id, to_us(since), to_us(self._at), limit=RANKED)
         shown = [one for one in self._related(ids) if may_be_new(one.role or "")]
         defined = statements.best_definitions(self._connection, [one.id for one in shown])
+        plans = [one.sentence for one in dated if one.due is not None and one.due >= self._today]
         for one in shown[:NAMED]:
             if one.id in defined and one.first_at is not None:
                 day, sentence = self._day(one.first_at), defined[one.id].sentence
+                if not SAID_TO_BE_NEW.search(sentence) and not any(one.name in plan for plan in plans):
+                    continue
                 text = f"{one.name} ({one.role}) was first mentioned on {day}: “{sentence}”"
                 sources = ((defined[one.id].kind, defined[one.id].owner_id),)
                 yield _Draft(text, InsightKind.NEW, sources, one.first_at, concept_ids=(one.id,), quote=sentence)
 
-    def _quiet(self, mentioned: Sequence[activity.MentionSpan]) -> Iterator[_Draft]:
-        """Yield the subject of the most sessions that has gone quiet; concepts with a common word are one subject."""
+    def _quiet(self, mentioned: Sequence[activity.MentionSpan], changes: Sequence[Stated]) -> Iterator[_Draft]:
+        """Yield the named subject of the most sessions that has gone quiet; those with a common word are one subject.
+
+        One whose last mention is in a change is over.
+        """
         last = agents.last_message_at(self._connection, self._namespace_id, self._at)
         if last is None:
             return
@@ -352,10 +373,12 @@ class _Reading:
         }
         ranked = sorted(silent, key=lambda word: (-sum(one.owners for one in silent[word]), word))
         found: list[tuple[str, list[activity.MentioningSession]]] = []
+        over = {one.message_id for one in changes}
         for word in ranked[:QUIET_CANDIDATES]:
             ids = [one.concept_id for one in silent[word]]
             of_sessions = activity.sessions_mentioning(self._connection, ids, mentions=MENTIONS_READ)
-            if len(of_sessions) >= MANY_SESSIONS and self._is_unusual(of_sessions, last):
+            is_over = of_sessions != [] and of_sessions[0].message_id in over
+            if len(of_sessions) >= MANY_SESSIONS and not is_over and self._is_unusual(of_sessions, last):
                 found.append((word, of_sessions))
         ids = [one.concept_id for word, _ in found for one in silent[word]]
         shown = concepts.by_ids(self._connection, self._namespace_id, ids)
@@ -363,7 +386,8 @@ class _Reading:
             _Subject.of(word, [shown[one.concept_id] for one in silent[word] if one.concept_id in shown], of_sessions)
             for word, of_sessions in found
         ]
-        for subject in sorted(subjects, key=lambda one: (one.is_name, len(one.sessions)), reverse=True)[:1]:
+        named = [one for one in subjects if one.is_name]
+        for subject in sorted(named, key=lambda one: len(one.sessions), reverse=True)[:1]:
             until = from_us(subject.sessions[0].at)
             text = (
                 f"{subject.name} came up in {len(subject.sessions)} sessions until {self._day(until)}, and not since."
@@ -379,20 +403,25 @@ class _Reading:
         return silence >= UNUSUAL * max(gaps) and after >= SESSIONS_WITHOUT
 
     def _important(self, mentioned: Sequence[activity.MentionSpan]) -> Iterator[_Draft]:
-        related = self._related([one.concept_id for one in mentioned if one.owners > 1])
+        """Yield the people of many sessions who are still talked about."""
+        related = self._related([one.concept_id for one in mentioned if one.owners >= MANY_SESSIONS])
         sessions_of = {
-            one.id: len(activity.sessions_mentioning(self._connection, [one.id], mentions=MENTIONS_READ))
-            for one in related
+            one.id: activity.sessions_mentioning(self._connection, [one.id], mentions=MENTIONS_READ) for one in related
         }
-        people = sorted((one for one in related if sessions_of[one.id] > 1), key=lambda one: -sessions_of[one.id])
-        named = people[:NAMED]
-        if len(named) > 1:
+        current = [one for one in related if len(sessions_of[one.id]) >= MANY_SESSIONS]
+        current = [one for one in current if self._is_current(sessions_of[one.id][0])]
+        named = sorted(current, key=lambda one: -len(sessions_of[one.id]))[:NAMED]
+        if len(named) == NAMED:
             defined = statements.best_definitions(self._connection, [one.id for one in named])
             listed = ", ".join(f"{one.name} ({one.role})" for one in named)
             text = f"Who matters most in these conversations: {listed}."
             sources = tuple((defined[one.id].kind, defined[one.id].owner_id) for one in named if one.id in defined)
             last = max(one.last_at for one in named if one.last_at is not None)
             yield _Draft(text, InsightKind.IMPORTANT, sources, last, concept_ids=tuple(one.id for one in named))
+
+    def _is_current(self, session: activity.MentioningSession) -> bool:
+        after = activity.sessions_after(self._connection, self._namespace_id, session.at, limit=SESSIONS_WITHOUT)
+        return after < CURRENT_SESSIONS
 
     def _related(self, ids: Sequence[int]) -> list[Concept]:
         """Return the first ones of the concepts that a text relates to a person."""
@@ -432,7 +461,7 @@ class _Subject(NamedTuple):
         name = f"“{word if own is None else own.name}”"
         if own is not None and is_relation(role):
             name = f"{own.name} ({role})"
-        is_name = is_relation(role) or any(one.kind in NAMED_KINDS for one in of_word)
+        is_name = is_relation(role) or any(one.kind in GROUPS for one in of_word)
         return cls(name, is_name, tuple(one.id for one in of_word), sessions)
 
 
@@ -440,55 +469,6 @@ def _date(day: datetime | None) -> date | None:
     return None if day is None else day.date()
 
 
-def _common(one: Stated, other: Stated) -> int:
-    return len({*one.terms.split()} & {*other.terms.split()})
-
-
-def _without_replaced(found: Sequence[Stated], changes: Sequence[Stated]) -> list[Stated]:
-    """Return those for which no later change sets another day, or cancels them."""
-    relevant = [one for one in changes if one.replaced is not None or CANCELLED & {*one.terms.split()}]
-    return [one for one in found if not any(_replaces(change, one) for change in relevant)]
-
-
-def _replaces(change: Stated, one: Stated) -> bool:
-    if change.at < one.at or change.message_id == one.message_id or change.replaced not in (None, one.due):
-        return False
-    return _common(change, one) > 0
-
-
-def _without_repeats(found: Iterable[Stated]) -> list[Stated]:
-    """Return the newest of the statements with a common term on one day."""
-    kept: list[Stated] = []
-    seen: defaultdict[datetime | None, set[str]] = defaultdict(set)
-    for one in sorted(found, key=lambda one: (one.at, one.id), reverse=True):
-        terms = {*one.terms.split()}
-        if not terms & seen[one.due]:
-            kept.append(one)
-        seen[one.due] |= terms
-    return sorted(kept, key=lambda one: (one.due or one.at, one.id), reverse=True)
-
-
-def _differs(fact: Stated, one: Stated) -> bool:
-    """Return whether an earlier fact gives the attribute another value."""
-    if one.value is None or fact.value is None or fact.attribute != one.attribute or fact.at >= one.at:
-        return False
-    old, new = fact.value.casefold(), one.value.casefold()
-    return old not in new and new not in old
-
-
-def _returns(facts: Sequence[Stated], one: Stated) -> bool:
-    """Return whether a fact was said before with the same value, so that it is not new."""
-    return any(
-        fact.at < one.at
-        and fact.attribute == one.attribute
-        and fact.value
-        and one.value
-        and fact.value.casefold() == one.value.casefold()
-        for fact in facts
-    )
-
-
-def _is_about_the_same(one: Stated, other: Stated) -> bool:
-    return _common(one, other) > (0 if one.message_id == other.message_id else 1) or (
-        one.attribute is not None and one.attribute == other.attribute
-    )
+def _not_shown(found: Iterable[Stated], shown: Sequence[_Draft]) -> list[Stated]:
+    """Return those whose sentence no draft quotes."""
+    return [one for one in found if not any(f"“{one.sentence}”" in draft.text for draft in shown)]

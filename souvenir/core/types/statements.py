@@ -10,8 +10,8 @@ from enum import StrEnum
 class StatementKind(StrEnum):
     """The kinds of statements, as stored.
 
-    A denial rules something out ("I never eat fish"), and a habit may contradict it. A step reports something as done
-    or as under way, and may complete a promise.
+    A denial rules something out ("I never eat fish"), and a habit may contradict it. A step is what a message says as a
+    whole, and may complete a promise.
     """
 
     PROMISE = "promise"
@@ -30,7 +30,8 @@ class Statement:
     :param sentence: Verbatim, without line breaks.
     :param terms: The terms by which it is compared with others.
     :param attribute: The attribute that it states, such as `home`; None if it states none.
-    :param value: The value of the attribute, or the terms of the reported step.
+    :param value: The value of the attribute, the term of what was moved to another day, or the terms of what a step
+        reports as done or under way.
     :param due: The day of a promise or an appointment, or the new day of a change.
     :param replaced: The day that a change replaces.
     """

@@ -1,7 +1,7 @@
 """Days that a sentence names, relative to the day on which it was said.
 
 A day without a year is the next one, unless the last one is less than two months ago. A weekday, and a day of the month
-by itself, is the next one. English, with the months, weekdays and prepositions of German and Spanish.
+by itself, is the next one. English, with the months, weekdays and prepositions of German, Spanish and Dutch.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ PAST = timedelta(days=60)
 _OTHER_MONTHS = (
     "januar februar märz april mai juni juli august september oktober november dezember",
     "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "januari februari maart april mei juni juli augustus september oktober november december",
 )
 _MONTH_OF = {name: number for names in _OTHER_MONTHS for number, name in enumerate(names.split(), 1)} | dict(MONTHS)
 _WEEKDAY_NAMES = (
     "monday tuesday wednesday thursday friday saturday sunday",
     "montag dienstag mittwoch donnerstag freitag samstag sonntag",
     "lunes martes miércoles jueves viernes sábado domingo",
+    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag",
 )
 _WEEKDAY_OF = {name: number for names in _WEEKDAY_NAMES for number, name in enumerate(names.split())}
-_RELATIVE = {"today": 0, "tonight": 0, "heute": 0, "hoy": 0}
+_WEEKDAY_OF |= {"tues": 1, "weds": 2, "thurs": 3, "fri": 4}
+_RELATIVE = {"today": 0, "tonight": 0, "heute": 0, "hoy": 0, "vandaag": 0}
 _RELATIVE |= {"tomorrow": 1, "tmrw": 1, "tomorrow night": 1, "morgen": 1, "mañana": 1}
-_RELATIVE |= {"the day after tomorrow": 2, "übermorgen": 2}
+_RELATIVE |= {"the day after tomorrow": 2, "übermorgen": 2, "pasado mañana": 2, "overmorgen": 2}
 
 _MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
 _WEEKDAY = "|".join(sorted(_WEEKDAY_OF, key=len, reverse=True))
@@ -40,9 +43,10 @@ _PATTERNS = (
     r"(?P<iso>20\d\d-\d\d-\d\d)",
     rf"(?P<day>{_DAY})(?:st|nd|rd|th|\.)?(?:\s+(?:of|de))?\s+(?P<month>{_MONTH})\b\.?{_YEAR}",
     rf"(?P<month>{_MONTH})\b\.?\s+(?:the\s+)?(?P<day>{_DAY})(?:st|nd|rd|th)?(?!\d|[:.]\d|\s*(?:am|pm|%)\b){_YEAR}",
-    rf"end of (?P<end>{_MONTH})",
+    rf"(?:end of|ende|eind(?:e van)?|final(?:es)? de|fin de)\s+(?P<end>{_MONTH})\b",
     rf"(?:(?:{_WEEKDAY}),?\s*\(?\s*(?:the\s+)?|the\s+)(?P<nth>{_NTH})\b",
     rf"(?<!last )(?<!past )(?<!each )(?<!every )(?P<next>next )?(?P<weekday>{_WEEKDAY})\b(?!,?\s*\(?(?:the\s+)?\d)",
+    rf"(?<!guten )(?<!am )(?<!jeden )(?<!heute )(?<!la )(?<!esta )"
     rf"(?P<relative>{'|'.join(sorted(_RELATIVE, key=len, reverse=True))})\b",
 )
 _FROM_TO = re.compile(
@@ -53,12 +57,16 @@ _DATES = tuple(re.compile(rf"(?<![\w.,/-]){pattern}", re.IGNORECASE) for pattern
 
 
 class NamedDay(NamedTuple):
-    """A day, with its place in the sentence. :param is_exact: Whether its month is named."""
+    """A day, with its place in the sentence.
+
+    :param is_exact: Whether its month is named. :param is_numbered: Whether it is named by a number, as in "the 24th".
+    """
 
     start: int
     end: int
     day: date
     is_exact: bool
+    is_numbered: bool
 
 
 def named_days(sentence: str, said_on: date) -> list[NamedDay]:
@@ -79,13 +87,16 @@ def _all_days(sentence: str, said_on: date) -> Iterator[NamedDay]:
     for pattern in _DATES:
         for match in pattern.finditer(sentence):
             day = _day_of(match.groupdict(), said_on)
-            exact = not {"weekday", "relative", "nth"} & {name for name, text in match.groupdict().items() if text}
-            yield from _valid(match.start(), match.end(), day, is_exact=exact)
+            named = {name for name, text in match.groupdict().items() if text}
+            is_exact, is_numbered = not {"weekday", "relative", "nth"} & named, not {"weekday", "relative"} & named
+            yield from _valid(match.start(), match.end(), day, is_exact=is_exact, is_numbered=is_numbered)
 
 
-def _valid(start: int, end: int, day: date | None, *, is_exact: bool = True) -> Iterator[NamedDay]:
+def _valid(
+    start: int, end: int, day: date | None, *, is_exact: bool = True, is_numbered: bool = True
+) -> Iterator[NamedDay]:
     if day is not None:
-        yield NamedDay(start, end, day, is_exact)
+        yield NamedDay(start, end, day, is_exact, is_numbered)
 
 
 def _day_of(said: dict[str, str | None], said_on: date) -> date | None:

@@ -1,17 +1,17 @@
 """Find the statements of a person that an insight may report: promises, changes and the like.
 
-By rules on the words of a sentence, in English, with promises and appointments in German and Spanish too. A sentence
-that is a question or a condition states nothing. Only messages of people are read, not those of the assistant. The
-result is a function of the text and of the day on which it was said.
+By rules on the words of a sentence, in English, and in German, Spanish and Dutch in part. A question, a condition, a
+wish, a joke and quoted speech state nothing, and the opinions of others no change. Only messages of people are read,
+not those of the assistant. The result is a function of the text and of the day on which it was said.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import date, datetime
 from functools import cache
+from typing import NamedTuple
 
 import structlog
 
@@ -19,6 +19,7 @@ from souvenir.core.text import sentences
 from souvenir.core.types import Mentioned, MessageRole
 from souvenir.core.types.statements import Definition, Statement, StatementKind
 from souvenir.index.analyser import Analyser
+from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days
 from souvenir.knowledge.recognition.extraction import said
@@ -34,176 +35,25 @@ MAX_CHARS_READ = 8_000
 FEW_WORDS = 8
 """A change that is said in fewer words is shown with the sentence after it."""
 
+FEW_TERMS = 3
+"""A sentence with fewer terms is shown with the one before it, which has its subject."""
+
+MAX_CONTEXT_WORDS = 25
+"""A longer sentence is not shown with the one after it, which refers to it."""
+
 MAX_TERMS = 48
 """Maximum number of compared terms."""
 
 
-_VAGUE = re.compile(
-    r"\b(?:it|them|they)\b|\b(?:her|him)\b(?= (?:i['’]?d|i['’]?ll|that|it|a|by)\b|$|[.,!])", re.IGNORECASE
-)
-"""Pronouns by which a promise refers to a preceding sentence."""
+class _Sentence(NamedTuple):
+    """A sentence as it is shown, and as it is read: without quoted speech and without a question at its end."""
 
+    shown: str
+    read: str
 
-def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(rf"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
-
-
-_I = r"\b(?:i|we)"
-_ADVERBS = r"(?:\s+(?:also|still|just|really|now|finally|already|have|had|recently))*"
-_COMMITMENT = _any(
-    rf"{_I}(?:['’]?ll| will| shall)\b",
-    r"\bill (?:send|do|write|call|bring|give|get|ring|finish|pay|be)\b",
-    rf"{_I}{_ADVERBS}\s+(?:promised|agreed|committed|volunteered)\b|^(?:and |also )?promised\b",
-    r"\b(?:told|said|promised)(?: [\w.,]+){0,5}? (?:that )?(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would)\b",
-    rf"{_I}(?:['’]ve| have)? got to\b|{_I}{_ADVERBS} (?:(?:have|need|ought) to|must)\b",
-    rf"{_I}{_ADVERBS} owe\b|\bremind me\b",
-    r"^(?:have|need|must) to\b|^(?:also |and )?(?:have|need) to\b",
-    r"\b(?:ich|wir)\b.*\b(?:versprochen|muss|müssen|soll|werde|schicke|bringe|gebe|mache|liefere|sage)\b",
-    r"\b(?:muss|versprochen|zugesagt)\b.*\bbis\b",
-    r"\b(?:he prometido|prometí|tengo que|debo|voy a|quedé en)\b",
-)
-_IS_DUE = _any(r"\bdue\b", r"\bdeadline\b", r"\bfällig\b", r"\babgabe\b")
-_CONDITION = _any(
-    r"^(?:if|when|should|could|would|can|may|shall|what|how|which|who|where|why|do|does|is|are)\b",
-    r"\b(?:if i|if we|might|maybe|perhaps|vielleicht|quizás|i wish|hopefully|imagine|not sure)\b",
-)
-_UNDECIDED = _any(
-    _CONDITION.pattern,
-    r"\b(?:should|could(?! not)|would|says|wants?|thinking of|considering|i['’]ll|trying|wondering)\b",
-)
-_NEGATED = _any(r"\b(?:not|never|no longer|nothing|nobody|cannot|\w+n['’]t|dont|wont|cant|nicht|kein\w*)\b")
-
-_CHANGES = (
-    _any(
-        r"\b(?:moved?|postponed|put off|changed?|switched|extended|rescheduled|shifted|pushed|brought forward"
-        r"|migrated)"
-        r"\b.*\bfrom\b.+\bto\b",
-        r"\bis now\b.*\bnot\b|\bare now\b.*\bnot\b|\bwill now be\b",
-        rf"\bno longer\b|\b(?:i|we|they|he|she|it|['’]ve|['’]s)\b.*\binstead of\b|\binstead\b(?=\s*[,.;!]|$)"
-        rf"|{_I}\b.*(?:\bnot|n['’]t)\b.*\bany ?more\b",
-        r"\bis now (?:on |in )?(?:the )?(?:\d|january|february|march|april|may|june|july|august|september|october"
-        r"|november"
-        r"|december)",
-        r"\b(?:has|have|had|was|were|is|are|been|got)\s+(?:been\s+)?(?:moved|postponed|cancell?ed|called off"
-        r"|rescheduled"
-        r"|put off|brought forward|extended|replaced)\b",
-        r"\bnot going\b.*\b(?:agreed|until|but)\b",
-        r"\bfrom (?:now on|january|february|march|april|may|june|july|august|september|october|november|december"
-        r"|next \w+),?\s+(?:it|we|i|they|he|she|on)\b",
-    ),
-    _any(
-        rf"(?:^|: |, (?=moving)|{_I}{_ADVERBS}|{_I}['’](?:ve|m|re)(?: just| now| finally)?|\bim)\s*"
-        r"(?<!since i )(?<!when i )(?<!before i )(?<!after i )(?:quit|dropped (?-i:[A-Z])\w*|leaving (?:the|my)"
-        r"|gave up on|stopped using|given up|gave up|moved|moving|switched"
-        r"|signed with|migrated|replaced)\b",
-        r"\b(?:is|are|['’]re|['’]m|am) moving\b|\bnew job\b|\bgot (?:a|the) (?:new )?job\b|\bstarted (?:a|at"
-        r"|my) new\b",
-        r"\b(?:is|are) on [\w ]+ since\b",
-        r"\b(?:verschoben|umgezogen|gewechselt|gekündigt|abgesagt|statt)\b|\b(?:se ha cambiado|me he mudado"
-        r"|aplazad[oa])\b",
-    ),
-)
-"""Changes of plans, which replace something, and new circumstances."""
-
-_PLACE = r"(?P<value>[^\W\d_][\w'’-]+(?:(?: (?:de|da|do|la|of|the))? (?-i:[A-ZÀ-Ý])[\w'’-]+)*)"
-_FACTS = (
-    (
-        "home",
-        re.compile(
-            rf"(?:{_I}(?:['’]\w+)?(?: \w+)? |, |^)(?:live|living|based|moved?|moving) (?:in"
-            rf"|to) {_PLACE}",
-            re.IGNORECASE,
-        ),
-    ),
-    (
-        "home",
-        re.compile(
-            rf"\b(?:my|our|the) (?:new )?(?:flat|house|apartment|place|kitchen) (?:is )?in {_PLACE}", re.IGNORECASE
-        ),
-    ),
-    ("home", re.compile(rf"\b(?:our|my) [\w ]+ here in {_PLACE}", re.IGNORECASE)),
-    ("work", re.compile(r"\bsigned with (?:the )?(?P<value>[\w'’&-]+(?: (?-i:[A-ZÀ-Ý])[\w'’&-]+)*)", re.IGNORECASE)),
-    (
-        "work",
-        re.compile(
-            r"\b(?:i work|i teach(?: \w+)?|(?:i['’]?m|i am) an? [\w-]+(?: [\w-]+){0,2}|dev|developer|engineer|(?:a"
-            r"|my|the|staff) job)"
-            r" (?:at|for) (?:the )?(?P<value>[\w'’&-]+(?: (?-i:[A-ZÀ-Ý])[\w'’&-]+)*)",
-            re.IGNORECASE,
-        ),
-    ),
-)
-"""Attributes of the person, of which only the latest value holds."""
-
-_NEVER = _any(
-    rf"{_I}(?:['’]m|['’]ve| have| am)? never\b|{_I}\b.{{0,20}}\b(?:don['’]?t|do not|can['’]?t"
-    rf"|cannot)\b.*\b(?:any ?more|at all|ever)\b",
-    rf"{_I}(?:['’]ve| have)?(?: just)? (?:quit|stopped|given up|gave up)\b",
-    r"\b(?:i['’]?m|i am|been|became|went|turned)\b.{0,15}\b(?:vegetarian|vegan|teetotal|pescatarian)\b"
-    r"|\bzero caffeine\b|\bno \w+ at all\b|\b(?:no|keine?n?) \w+ (?:for|until|für|mehr)\b",
-    rf"{_I} (?:don['’]?t|do not) (?:eat|drink|smoke|drive|fly|use|watch|work|allow)\b|{_I} hate\b",
-    r"\b(?:allergic to|intolerant)\b",
-    r"\bich (?:esse|trinke|rauche|arbeite|fahre|benutze)\b.*\b(?:nie|niemals|kein\w*|nicht mehr)\b|\bnunca\b",
-)
-_HABIT_FREQUENCY = _any(
-    r"\b(?:every|each)\b|\balways\b|\b(?:a|per) (?:day|week)\b|\b(?:daily|weekly|usually|nowadays|these days"
-    r"|tradition|best thing ever)\b",
-    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days\b|\bnew normal\b|\bjede[nrs]?\b|\bcada\b|\bimmer\b",
-)
-_EVENT_PAST = _any(rf"{_I}\s+(?:had|ate|drank|drove|smoked|bought|ordered|watched|worked|ran|tried|enjoyed)\b")
-_PEOPLE_ONLY = _any(
-    rf"{_I}\b|\bmy\b|\bour\b|\bus\b|^(?:pork|sushi|writing|had|back|on)\b", r"\b(?:ich|wir|mein\w*|yo|mi)\b"
-)
-
-_STEP = _any(
-    r"\b(?:done|finished|sent|submitted|paid|delivered|handed in|handed over|given|gave|gone|went|got|told|signed"
-    r"|wrote"
-    r"|written|posted|booked|called|rang|brought|bought|fixed|shipped|merged|published|completed|returned|already"
-    r"|answered"
-    r"|confirmed|is out|out|was|were|sold|have it|has it|has one|cried|loved|liked|registered|cooked|baked|arrived"
-    r"|received|ready"
-    r"|dropped off|emailed|uploaded|launched|released|picked up|collected)\b",
-    r"\b(?:erledigt|geschickt|fertig|abgegeben|bezahlt|gebracht|geschafft|gesendet|gegeben|war|hecho|enviado"
-    r"|entregado"
-    r"|mandé|envié|pagado|listo|terminado)\b",
-)
-_CLASSES = {
-    "fish": "sushi salmon tuna cod prawns prawn shrimp seafood mackerel sardines anchovies sashimi trout fisch lachs "
-    "thunfisch pescado salmón",
-    "meat": "pork beef chicken bacon ham steak burger sausage sausages lamb turkey kebab salami schnitzel fleisch "
-    "wurst "
-    "carne vegetarian vegan",
-    "coffee": "espresso espressos latte cappuccino caffeine americano kaffee café",
-    "alcohol": "beer wine whisky gin cocktail cocktails champagne bier wein cerveza vino teetotal pint pints",
-    "smoke": "cigarette cigarettes smoking smoked rauche",
-    "sugar": "cake chocolate sweets dessert candy zucker schokolade kuchen",
-    "screen": "screens tv telly television youtube netflix bluey ipad tablet cartoon cartoons peppa",
-    "weekend": "weekends saturday saturdays sunday sundays wochenende samstag sonntag",
-    "dark": "night nights midnight dunkel nachts",
-    "drive": "drove driving driven fahre gefahren",
-    "milk": "cheese yoghurt yogurt cream dairy lactose milch käse",
-    "gluten": "bread pasta pizza bun brot",
-    "fly": "flying flight flights flew plane planes fliege geflogen volar",
-    "gym": "gyms treadmill",
-    "meeting": "meetings call calls",
-}
-"""Classes of things that people rule out, with words that name a member of the class."""
-
-_CLASS_OF = {word: name for name, words in _CLASSES.items() for word in (name, *words.split())}
-_CONSUMED = frozenset("fish meat coffee alcohol sugar screen milk gluten smoke".split())
-"""Classes that are compared without the verb: "has sushi" contradicts "eats no fish"."""
-
-_GENERIC = frozenset(
-    "i'm i'll i've i'd also again all any anyth about after before by down get give go good great have just know "
-    "let lol made make much my new next now ok one our out over please pleas quick realli say said so some someth "
-    "still sure take tell than thank thanks that then there thing think time told too two up us very want way "
-    "week well while work year yes you your day month morn night today tomorrow her him them it he she they we me "
-    "not no never ani more becaus but can could do done due first last friday monday tuesday wednesday thursday "
-    "saturday sunday january february march april may june july august september october november december jan "
-    "feb mar apr jun jul aug sept oct nov dec promis need must owe remind send sent bring write call put moved "
-    "move will would should into if only ever im ill id septemb octob novemb decemb januari februari instead is's "
-    "don't didn't won't can't isn't am pm use big both right left littl lot th st nd rd".split()
-)
+    @property
+    def is_statement(self) -> bool:
+        return len(self.shown) <= MAX_SENTENCE_CHARS and self.read != "" and self.read[-1] not in "?:"
 
 
 @cache
@@ -211,10 +61,17 @@ def _analyser() -> Analyser:
     return Analyser()
 
 
+@cache
+def _generic_terms() -> frozenset[str]:
+    words = patterns.GENERIC.split()
+    return frozenset(term for word in words for term in (word, *_analyser().terms(word)))
+
+
 def content_terms(text: str) -> list[str]:
     """Return the distinct index terms of a text, without generic words and numbers, in order."""
+    generic = _generic_terms()
     found = dict.fromkeys(_analyser().terms(text))
-    return [term for term in found if term not in _GENERIC and not term[0].isdigit() and len(term) > 1][:MAX_TERMS]
+    return [term for term in found if term not in generic and not term[0].isdigit() and len(term) > 1][:MAX_TERMS]
 
 
 def definitions_and_statements(
@@ -238,152 +95,194 @@ def statements_in(text: str, said_on: date) -> tuple[Statement, ...]:
 
     :param text: Without recalled text. :param said_on: The day to which relative dates refer.
     """
-    found = [" ".join(text[start:end].split()) for start, end in _sentences(text[:MAX_CHARS_READ])]
+    found = _sentences(text[:MAX_CHARS_READ])
     stated: list[Statement] = []
     for place, sentence in enumerate(found):
-        if 0 < len(sentence) <= MAX_SENTENCE_CHARS and not sentence.endswith("?"):
-            after = next((one for one in found[place + 1 :] if not one.endswith("?")), "")
-            stated += _stated(sentence, found[:place], after, said_on)
-    return (*stated, *_step(found))
+        if sentence.is_statement:
+            stated += _stated(found, place, said_on)
+    return (*stated, *_mentioned(found))
 
 
-_REFERS_BACK = re.compile(r"(?:he|she|it|they|we|that|this)\b", re.IGNORECASE)
-"""A sentence that says of whom it is only together with the one before."""
-
-_ORDINAL = re.compile(r"\b(?:am|bis|vom|zum|der|den|dem|ab) \d{1,2}\.$", re.IGNORECASE)
-"""The end of a part of a German sentence, before the name of a month."""
-
-
-def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield sentences outside of blocks of code."""
+def _sentences(text: str) -> list[_Sentence]:
+    """Return the sentences outside of blocks of code."""
     fenced = [match.span() for match in re.finditer(r"```.*?(?:```|\Z)", text, re.DOTALL)]
-    begin: int | None = None
-    for start, end in sentences(text):
-        if any(first <= start < last for first, last in fenced):
-            continue
-        begin = start if begin is None else begin
-        if not _ORDINAL.search(text[begin:end].rstrip()):
-            yield begin, end
-            begin = None
-    if begin is not None:
-        yield begin, len(text)
+    unquoted = patterns.QUOTED.sub(lambda quote: " " * len(quote[0]), text)
+    return [
+        _Sentence(
+            " ".join(text[start:end].split()), patterns.QUESTION_AT_END.sub("", " ".join(unquoted[start:end].split()))
+        )
+        for start, end in sentences(text)
+        if not any(first <= start < last for first, last in fenced)
+    ]
 
 
-def _stated(sentence: str, before: Sequence[str], after: str, said_on: date) -> Iterator[Statement]:
-    days = named_days(sentence, said_on)
-    denied = _denied(sentence)
-    change = None if denied else _change(sentence, days, said_on)
-    fact = _fact(sentence)
+def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[Statement]:
+    read, shown = found[place].read, found[place].shown
+    if patterns.HYPOTHETICAL.search(read):
+        return
+    days = named_days(read, said_on)
+    change, fact, denied = _change(read, days, said_on), _fact(found[place]), _denied(read)
     if change is not None:
-        attribute, value = (fact.attribute, fact.value) if fact else (None, None)
         due, replaced = change
-        shown = sentence
-        if _REFERS_BACK.match(sentence) and before and _names_matter(before[-1]):
-            shown = f"{before[-1]} {sentence}"
-        elif len(sentence.split()) < FEW_WORDS and len(after) < MAX_SENTENCE_CHARS // 2:
-            shown = f"{sentence} {after}"
-        yield Statement(StatementKind.CHANGE, shown, _terms(shown), attribute, value, due, replaced)
+        attribute, value = (fact.attribute, fact.value) if fact else (None, _subject(read, days) if due else None)
+        text = _with_next(found, place)
+        yield Statement(StatementKind.CHANGE, text, _terms(text), attribute, value, due, replaced)
     elif fact is not None:
         yield fact
     ahead = [one for one in days if one.day >= said_on]
-    if (
-        ahead
-        and change is None
-        and not _CONDITION.search(sentence)
-        and not re.search(r"\bevery\b", sentence, re.IGNORECASE)
-    ):
-        yield from _due(sentence, before, ahead, said_on)
+    if ahead and change is None and not re.search(r"\bevery\b", read, re.IGNORECASE):
+        yield from _due(found, place, ahead, said_on)
     if denied:
-        yield Statement(StatementKind.DENIAL, sentence, " ".join(denied))
-    elif not _NEGATED.search(sentence) and _PEOPLE_ONLY.search(sentence):
-        terms = _classes(sentence)
-        past = _EVENT_PAST.search(sentence) and any(term in _CLASSES for term in terms)
-        if past or _HABIT_FREQUENCY.search(sentence):
-            yield Statement(StatementKind.HABIT, sentence, " ".join(terms))
+        yield Statement(StatementKind.DENIAL, shown, " ".join(denied))
+    elif _is_habit(read):
+        yield Statement(StatementKind.HABIT, shown, " ".join(_classes(read)))
 
 
-def _change(sentence: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | None, date | None] | None:
+def _is_habit(read: str) -> bool:
+    """Return whether a sentence says what the author does often, or did with a member of a class."""
+    if not patterns.HABIT_FREQUENCY.search(read):
+        past = patterns.EVENT_PAST.search(read)
+        if past is None or not any(one in patterns.CLASS_OF for one in _classes(read)):
+            return False
+    not_of_the_author = (patterns.NEGATED, patterns.OF_ANOTHER, patterns.REPORTED)
+    return patterns.PEOPLE_ONLY.search(read) is not None and not any(one.search(read) for one in not_of_the_author)
+
+
+def _with_previous(found: Sequence[_Sentence], place: int) -> str:
+    """Return a sentence with the one before it, if that can be shown."""
+    before = found[place - 1] if place else None
+    if before is None or not before.is_statement or not 2 < len(before.shown.split()) <= MAX_CONTEXT_WORDS:
+        return found[place].shown
+    return f"{before.shown} {found[place].shown}"
+
+
+def _with_next(found: Sequence[_Sentence], place: int) -> str:
+    """Return the sentence of a change, with the one before it to which it refers, or the one after a short one."""
+    shown = found[place].shown
+    if patterns.CONTINUES.search(found[place].read):
+        return _with_previous(found, place)
+    if len(shown.split()) < FEW_WORDS and len(found) > place + 1 and found[place + 1].is_statement:
+        return f"{shown} {found[place + 1].shown}"
+    return shown
+
+
+def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | None, date | None] | None:
     """Return the new and the replaced day of a change; None if the sentence states no change."""
-    plan, circumstance = (pattern.search(sentence) for pattern in _CHANGES)
-    if not (plan or circumstance) or _UNDECIDED.search(sentence) or len(sentence.split()) < 3:
+    if len(read.split()) < 3:
         return None
-    exact = [one for one in days if one.is_exact]
-    ordinals = [one for one in days if not one.is_exact and sentence[one.start : one.end].strip("the )")[:1].isdigit()]
-    if plan and len(exact) == 1 and ordinals:
-        with suppress(ValueError):
-            return exact[0].day, exact[0].day.replace(day=ordinals[0].day.day)
-    if plan and len(exact) > 1:
-        negated = re.compile(r"\b(?:not|from|couldn['’]t|could not|instead of)\b[^,.;]*$", re.IGNORECASE)
-        is_now = re.search(r"\bis now [^,.;]*$", sentence[: exact[0].start], re.IGNORECASE)
-        usual = exact[1] if is_now else exact[0]
-        old = next((one for one in exact if negated.search(sentence[: one.start])), usual)
-        new = next(one for one in exact if one is not old)
-        return new.day, old.day
-    ahead = [one.day for one in exact if one.day >= said_on]
-    return (ahead[0] if plan and ahead else None), None
+    numbered = _without_periods(read, [one for one in days if one.is_numbered])
+    if numbered and _signs_of_move(read) and _is_decided(read, numbered[-1].start):
+        moved = _moved_day(read, numbered, said_on)
+        if moved is not None:
+            return moved
+    found = patterns.CHANGES.search(read)
+    is_change = found and _is_decided(read, found.start()) and not patterns.REPORTED.search(read)
+    return (None, None) if is_change else None
 
 
-def _due(sentence: str, before: Sequence[str], ahead: Sequence[NamedDay], said_on: date) -> Iterator[Statement]:
-    committed = _COMMITMENT.search(sentence) or _IS_DUE.search(sentence)
-    if committed:
-        due = max(ahead, key=lambda one: (_is_deadline(sentence, one), one.is_exact, -one.start))
-        is_vague = _VAGUE.search(sentence) is not None
-        context = before[-2:] if is_vague else ()
-        shown = f"{before[-1]} {sentence}" if is_vague and before and _names_matter(before[-1]) else sentence
-        terms = content_terms(" ".join([*context, sentence]))
-        if len(terms) > 1 or not is_vague:
-            yield Statement(StatementKind.PROMISE, shown[-MAX_SENTENCE_CHARS:], " ".join(terms), due=due.day)
-    elif _is_appointment(sentence):
-        later = next((one.day for one in ahead if one.is_exact and one.day > said_on), None)
-        if later is not None:
-            yield Statement(StatementKind.APPOINTMENT, sentence, _terms(sentence), due=later)
+def _is_decided(read: str, place: int) -> bool:
+    """Return whether the clause at a place in a sentence is no mere intention."""
+    begin = max((end.end() for end in patterns.CLAUSE_END.finditer(read, 0, place)), default=0)
+    end = patterns.CLAUSE_END.search(read, place)
+    return not patterns.UNDECIDED.search(read[begin : end.start() if end else len(read)])
 
 
-def _is_appointment(sentence: str) -> bool:
-    is_past = re.search(
-        r"\b(?:yesterday|last|ago|since|done|got|went|was|did|used|figure out)\b", sentence, re.IGNORECASE
+def _signs_of_move(read: str) -> list[re.Match[str]]:
+    return [*patterns.MOVED.finditer(read), *patterns.NOW.finditer(read)]
+
+
+def _subject(read: str, days: Sequence[NamedDay]) -> str | None:
+    """Return the term of what was moved: the last one before the word that says so, else the first one after it.
+
+    Of several such words it is the last one before a day.
+    """
+    signs = sorted(_signs_of_move(read), key=lambda sign: (sign.start() < days[-1].start, sign.start()))
+    if not signs:
+        return None
+    before = content_terms(patterns.CIRCUMSTANCE.sub(" ", read[: signs[-1].start()]))
+    after = content_terms(read[signs[-1].end() :])
+    return before[-1] if before else next(iter(after), None)
+
+
+def _moved_day(read: str, numbered: Sequence[NamedDay], said_on: date) -> tuple[date, date | None] | None:
+    if len(numbered) == 1:
+        return (numbered[0].day, None) if numbered[0].day >= said_on else None
+    first, second = numbered[:2]
+    old = next((one for one in (first, second) if patterns.OLD_DAY.search(read[: one.start])), first)
+    if patterns.NEW_DAY.search(read[: first.start]):
+        old = second
+    new = second if old is first else first
+    replaced = old.day
+    if not old.is_exact and new.is_exact and old.day.day <= 28:
+        replaced = new.day.replace(day=old.day.day)
+    return (new.day, replaced) if new.day >= said_on else None
+
+
+def _without_periods(read: str, days: Sequence[NamedDay]) -> list[NamedDay]:
+    """Return the days without those that end a period: "24 August to 4 September"."""
+    kept: list[NamedDay] = []
+    for one in days:
+        between = read[kept[-1].end : one.start].strip().casefold() if kept else ""
+        is_end = kept and between in ("to", "-", "–", "until", "till", "bis", "al", "hasta", "tot", "and", "und")
+        if not is_end or re.search(r"\b(?:from|vom|von|van|del?)\b[^,.;]*$", read[: kept[-1].start], re.IGNORECASE):
+            kept.append(one)
+    return kept
+
+
+def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said_on: date) -> Iterator[Statement]:
+    read, shown = found[place].read, found[place].shown
+    is_committed = patterns.COMMITMENT.search(read) and not patterns.NO_COMMITMENT.search(
+        patterns.CONSEQUENCE.split(read)[0]
     )
-    is_told = len(content_terms(sentence)) > 1 or re.search(rf"{_I}\b", sentence, re.IGNORECASE)
-    return bool(is_told) and not is_past and len(sentence.split()) > 3
-
-
-def _names_matter(sentence: str) -> bool:
-    """Return whether a preceding sentence may be shown with one that refers to it."""
-    return 2 < len(sentence.split()) <= 20 and not sentence.endswith("?")
-
-
-def _is_deadline(sentence: str, day: NamedDay) -> bool:
-    return (
-        re.search(
-            r"\b(?:by|until|before|due|bis|para"
-            r"|antes de)\b[^,.;]*$",
-            sentence[: day.start],
-            re.IGNORECASE,
-        )
-        is not None
-    )
-
-
-def _fact(sentence: str) -> Statement | None:
-    """Return the statement of an attribute that changes rarely: home or work."""
-    if (
-        _NEGATED.search(sentence)
-        or _CONDITION.search(sentence)
-        or re.search(r"\b(?:lost|may|used to)\b", sentence, re.IGNORECASE)
+    terms = content_terms(shown)
+    refers_back = patterns.REFERS_BACK.search(read) is not None
+    if refers_back or len(terms) < FEW_TERMS:
+        shown = _with_previous(found, place)
+    if refers_back or not terms:
+        terms = content_terms(" ".join(one.shown for one in found[max(0, place - 2) : place + 1]))
+    if not terms:
+        return
+    if is_committed or patterns.IS_DUE.search(read):
+        due = max(ahead, key=lambda one: (_is_deadline(read, one), one.is_exact, -one.start))
+        yield Statement(StatementKind.PROMISE, shown, " ".join(terms), due=due.day)
+    elif len(read.split()) > 3 and not any(
+        pattern.search(read)
+        for pattern in (patterns.PAST, patterns.NEGATED, patterns.NO_COMMITMENT, patterns.NOT_PLANNED)
     ):
-        return None
-    for attribute, pattern in _FACTS:
-        match = pattern.search(sentence)
+        later = next((one for one in ahead if _is_dated(read, one) and one.day > said_on), None)
+        if later is not None and _is_decided(read, later.start):
+            yield Statement(StatementKind.APPOINTMENT, shown, " ".join(terms), due=later.day)
+
+
+def _is_deadline(read: str, day: NamedDay) -> bool:
+    return patterns.DEADLINE.search(read[: day.start]) is not None
+
+
+def _is_dated(read: str, day: NamedDay) -> bool:
+    return day.is_exact or read[day.start : day.end].casefold().startswith("next ")
+
+
+def _fact(sentence: _Sentence) -> Statement | None:
+    """Return the statement of an attribute that changes rarely: home or work."""
+    shown, read = sentence
+    for attribute, pattern in patterns.FACTS:
+        match = pattern.search(read)
         if match is not None:
-            return Statement(StatementKind.FACT, sentence, _terms(sentence), attribute=attribute, value=match["value"])
+            if any(one.search(read) for one in (patterns.NEGATED, patterns.NOT_A_FACT)):
+                return None
+            if patterns.REPORTED.search(read[: match.start()]):
+                return None
+            return Statement(StatementKind.FACT, shown, _terms(shown), attribute=attribute, value=match["value"])
     return None
 
 
-def _denied(sentence: str) -> list[str]:
+def _denied(read: str) -> list[str]:
     """Return the terms of the clause that rules something out, if it names a known class."""
-    for clause in re.split(r"[,;:]|\b(?:and|but|und|aber)\b", sentence):
-        known = [term for term in _classes(clause) if term in _CLASSES] if _NEVER.search(clause) else []
-        consumed = [term for term in known if term in _CONSUMED]
+    if not patterns.NEVER.search(read) or patterns.REPORTED.search(read):
+        return []
+    for clause in re.split(r"[,;:]|\b(?:and|but|und|aber)\b", read):
+        known = [one for one in _classes(clause) if one in patterns.CLASS_OF] if patterns.NEVER.search(clause) else []
+        consumed = [term for term in known if term in patterns.CONSUMED]
         if consumed:
             return consumed[:1]
         if known:
@@ -392,20 +291,21 @@ def _denied(sentence: str) -> list[str]:
     return []
 
 
-def _classes(sentence: str) -> list[str]:
-    """Return the terms of a sentence, with members of a class as that class."""
-    words = re.findall(r"[^\W\d_]+", sentence.casefold())
-    found = [_CLASS_OF[word] if word in _CLASS_OF else next(iter(_analyser().terms(word)), word) for word in words]
+def _classes(text: str) -> list[str]:
+    """Return the terms of a text, with members of a class as that class."""
+    words = re.findall(r"[^\W\d_]+", patterns.SUBSTITUTE.sub(" ", text).casefold())
+    found = [patterns.CLASS_OF.get(word) or next(iter(_analyser().terms(word)), word) for word in words]
     return list(dict.fromkeys(found))[:MAX_TERMS]
 
 
-def _step(found: Sequence[str]) -> Iterator[Statement]:
-    """Yield one statement with the terms of a message that reports something as done."""
-    short = [one for one in found if len(one) <= MAX_SENTENCE_CHARS and not one.endswith("?")]
-    done = [one for one in short if _STEP.search(one)]
-    if done:
-        value = " ".join(term for one in done for term in content_terms(one))
-        yield Statement(StatementKind.STEP, "", _terms(" ".join(found)), value=value)
+def _mentioned(found: Sequence[_Sentence]) -> Iterator[Statement]:
+    """Yield one statement with the terms of a message, and those of its sentences that report something as done."""
+    stated = [one for one in found if one.is_statement]
+    terms = _terms(" ".join(one.shown for one in stated))
+    if terms:
+        done = [one for one in stated if patterns.STEP.search(one.read)]
+        value = terms if len(done) == len(stated) else _terms(" ".join(one.shown for one in done))
+        yield Statement(StatementKind.STEP, "", terms, value=value or None)
 
 
 def _terms(text: str) -> str:

@@ -34,6 +34,10 @@ def found(text: str, kind: StatementKind, said_on: date = SUNDAY) -> list[Statem
         ("at the end of May", ["2026-05-31"]),
         ("signed on feb 19", ["2026-02-19"]),
         ("the wedding is on 7 November", ["2026-11-07"]),
+        ("bis Ende Mai", ["2026-05-31"]),
+        ("voor vrijdag 8 mei", ["2026-05-08"]),
+        ("mañana por la mañana", ["2026-03-09"]),
+        ("Guten Morgen, es ist heute Morgen kalt", ["2026-03-08"]),
         ("last Monday and on Tuesdays", []),
         ("from 8 to 2, on 31 June", []),
     ],
@@ -54,6 +58,11 @@ def test_days_are_resolved_against_the_day_on_which_they_were_said(text: str, da
         ("Remind me to call the vet tomorrow.", date(2026, 3, 9)),
         ("Ich muss den Bericht bis Freitag abgeben.", date(2026, 3, 13)),
         ("Tengo que enviar el informe el 14 de abril.", date(2026, 4, 14)),
+        ("Ich muss am 3. April den Bericht abgeben.", date(2026, 4, 3)),
+        ("Ik moet voor 20 maart de verzekering regelen.", date(2026, 3, 20)),
+        ("told her she gets twenty pictures by thursday", date(2026, 3, 12)),
+        ("I'll send Priya the draft by Friday, can you help me with it?", date(2026, 3, 13)),
+        ("need to hand in the papers by 20 march or i dont get the money", date(2026, 3, 20)),
     ],
 )
 def test_a_promise_has_its_day(text: str, due: date) -> None:
@@ -70,6 +79,15 @@ def test_a_promise_has_its_day(text: str, due: date) -> None:
         "I sent Priya the draft on 3 March.",
         "We have sushi every Thursday.",
         "```\nI'll send it by Friday.\n```",
+        "The talk went off well on Wednesday.",
+        "Well done on Friday, everyone.",
+        "My cousin said he'll pay by Friday.",
+        "I won't be able to send the draft by Friday.",
+        "I don't have to pay the rent until 1 April.",
+        "She told us “I will send the draft by Friday 13 March”.",
+        "I had to decline Laura's invitation for 13 March.",
+        "Ich muss den Bericht nicht bis Freitag abgeben.",
+        "Wir fahren vielleicht am 20. März nach Rom.",
     ],
 )
 def test_questions_conditions_and_sentences_without_a_coming_day_promise_nothing(text: str) -> None:
@@ -103,6 +121,16 @@ def test_an_appointment_has_a_day_without_a_promise() -> None:
             date(2026, 11, 7),
             date(2026, 10, 17),
         ),
+        ("june 9 doesn't work for them, now 16 june", date(2026, 6, 16), date(2026, 6, 9)),
+        ("Wir öffnen jetzt am 1. September statt am 1. Juli.", date(2026, 9, 1), date(2026, 7, 1)),
+        ("La cita se ha cambiado del 12 al 19 de mayo.", date(2026, 5, 19), None),
+        ("De afspraak is verplaatst van 12 mei naar 19 mei.", date(2026, 5, 19), date(2026, 5, 12)),
+        ("My leave is now 31 August to 11 September.", date(2026, 8, 31), None),
+        ("We're moving CI from GitLab to GitHub Actions.", None, None),
+        ("Die Bank gibt mir nur 40.000 statt 60.000 Euro.", None, None),
+        ("Ya no abrimos los jueves por la tarde.", None, None),
+        ("Ik drink geen koffie meer.", None, None),
+        ("I switched from Word to Scrivener, and I'm wondering if it helps.", None, None),
         ("I quit my job at the bubble tea shop.", None, None),
         ("The meeting with Tom was cancelled.", None, None),
     ],
@@ -119,6 +147,14 @@ def test_a_change_has_the_new_and_the_replaced_day(text: str, due: date | None, 
         "We slept from 8 to 2.",
         "I'm thinking of moving to Porto instead of Lisbon.",
         "I've known them since I moved here.",
+        "Hallam suggests Abena Osei from Bangor instead.",
+        "If he takes the job, we are moving to Cork.",
+        "Quite a week, and something awesome happened.",
+        "Rauchen darf ich auch nicht mehr, sagt der Arzt.",
+        "Ich weiß nicht mehr, wo das ist.",
+        "Das Konzert findet am 19. März statt.",
+        "He wrote “I quit my job”.",
+        "Lena asked whether we can start at 11 instead of 1.",
     ],
 )
 def test_accidents_wishes_and_the_distant_past_are_no_changes(text: str) -> None:
@@ -166,6 +202,29 @@ def test_a_habit_has_the_terms_of_the_denial_that_it_contradicts(denial: str, ha
 )
 def test_a_negation_of_something_else_denies_nothing(text: str) -> None:
     assert not found(text, StatementKind.DENIAL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["My daughter eats fish every Friday.", "I made a dairy-free cake every day.", "I have decaf every morning."],
+)
+def test_the_habits_of_others_and_substitutes_contradict_nothing(text: str) -> None:
+    assert not {"fish", "milk", "coffee"} & {
+        term for one in found(text, StatementKind.HABIT) for term in one.terms.split()
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I live in fear of Mondays.", "My house is in a mess.", "I'm a bit lost at Ikea.", "My boss works at Acme."],
+)
+def test_other_sentences_state_no_home_and_no_work(text: str) -> None:
+    assert not found(text, StatementKind.FACT)
+
+
+def test_a_promise_without_a_subject_is_shown_with_the_sentence_before_it() -> None:
+    [one] = found("The loan is approved. I have to sign by 30 April.", StatementKind.PROMISE)
+    assert one.sentence == "The loan is approved. I have to sign by 30 April."
 
 
 def test_a_report_has_the_terms_of_its_message_and_of_the_sentence_that_reports() -> None:

@@ -1,0 +1,314 @@
+"""The words by which statements are recognised, in English, German, Spanish and Dutch.
+
+Each pattern is searched in one sentence without its quoted speech, in any case.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(rf"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+
+
+I = r"\b(?:i|we)"  # noqa: E741 - the pronoun
+_ADVERBS = r"(?:\s+(?:also|still|just|really|now|finally|already|have|had|recently))*"
+_NUMBER = r"(?:\d[\d.,:]*|one|two|three|four|five|six|seven|eight|nine|ten)"
+_MENTAL = (
+    r"(?:know|care|remember|understand|stand|think|feel|see|wait|take|wei[ßs]s?|verstehe|erinnere|sehe|finde|mag|kann"
+    r"|acuerd|sé|puedo|entiend|recuerd|idee|zin|weet|snap|kan)"
+)
+"""Beginnings of verbs by which "any more" is no change: "I don't know any more"."""
+
+_MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+
+QUOTED = re.compile(r"“[^”]{0,300}”|„[^“”]{0,300}[“”]|«[^»]{0,300}»|\"[^\"\n]{0,300}\"")
+"""Quoted speech, which states nothing."""
+
+QUESTION_AT_END = re.compile(
+    r", (?:(?:and|but|so|now|also|y|und|en) )*(?:(?:i['’]?m|i am) (?:now )?(?:wondering|not sure|unsure"
+    r"|curious)|can you"
+    r"|could you|would you|do you|should i|can i|what|how|which|why|will th(?:is|at)|is (?:that|this|it)"
+    r"|any (?:idea|tips)"
+    r"|oder|kannst du|können sie|soll ich|was meinst|¿|kun je|wat)\b.*$",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A question after the statement in a sentence."""
+
+HYPOTHETICAL = _any(
+    r"^(?:(?:so|and|but|or) )?(?:if|when|should|could|would|can|may(?! \d)|shall|what|how|which|who|where"
+    r"|why|do|does|is"
+    r"|are|ob|wenn|als|si)\b",
+    r"\b(?:if(?! you remember)|unless|might|maybe|perhaps|i wish|hopefully|imagine|suppose|not sure|in case|wondering"
+    r"|kidding|joking)\b",
+    r"\b(?:wenn|falls|vielleicht|eventuell|würden?|könnten?|wäre|hätten?|scherz)\b",
+    r"\b(?:quizás?|tal vez|a lo mejor|si (?:me|se|no|el|la|todo|sigue)|ojalá|podría|broma)\b",
+    r"\b(?:misschien|stel dat|als (?:ik|we|wij|hij|ze|het)|zou(?:den)?|grapje)\b",
+)
+"""A condition, a wish, a question without its sign or a joke."""
+
+UNDECIDED = _any(
+    r"\b(?:should|could(?! not|n['’]t)|would|thinking of|thinking about|considering|looking for|i['’]ll|trying|tried"
+    r"|hoping|tempted|about to|offered|soll(?:te)?n?|überlege|debería|pensando|overweeg)\b",
+)
+CLAUSE_END = re.compile(
+    r"[;:]|, (?:and|but|so|because|since|und|aber|denn|weil|y|pero|porque|en|maar|want)\b", re.IGNORECASE
+)
+REPORTED = _any(
+    r"\b(?:says?|suggests?|suggested|thinks?|reckons?|believes?|claims?|wants?|hopes?|insists?|recommends?|asks?|asked)\b",
+    r"\b(?!(?:i|we)\b)[\w’']+ (?:said|thought|told)\b",
+    r"\b(?:sagt|sagte|meint|findet|glaubt|denkt|möchte|fragte?|laut)\b|\b(?:dice|dijo|cree|piensa|quiere|pregunt[aó]|según)\b",
+    r"\b(?:zegt|zei|vindt|vraagt|vroeg|volgens)\b",
+)
+"""The opinion or the wish of another person."""
+
+COMMITMENT = _any(
+    rf"{I}(?:['’]ll| will| shall)\b",
+    r"\bill (?:send|do|write|call|bring|give|get|ring|finish|pay|be)\b",
+    rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:promised|agreed to|committed|volunteered)\b",
+    rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:told|said)(?: [\w.,]+){{0,5}}? (?:that )?"
+    r"(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would|\b gets?)\b",
+    rf"{I}(?:['’]ve| have)? got to\b|{I}{_ADVERBS} (?:(?:have|need|ought) to|must|gotta)\b",
+    rf"{I}{_ADVERBS} owe\b|\bremind me\b|{I}['’]?m gonna\b",
+    r"^(?:also |and |but |so )*(?:(?:have|need) to|must|gotta|gonna)\b",
+    r"^(?=.*\b(?:ich|wir)\b).*\b(?:versprochen|zugesagt|muss|müssen|soll|sollen|werden?|schicken?|bringen?|gebe|geben"
+    r"|machen?|liefern?|liefere|sagen?|rufen?)\b",
+    r"^muss\b|\b(?:bekommt|kriegt)\b.*\bbis\b",
+    r"\b(?:he prometido|prometí|ten(?:go|emos) que|deb(?:o|emos)|v(?:oy|amos) a|qued(?:é|amos) en"
+    r"|(?:les?|l[oa]s?) (?:llevo|mando|envío|doy|entrego))\b",
+    r"^(?=.*\b(?:ik|wij|we)\b).*\b(?:moet(?:en)?|beloofd|zal|zullen|stuur|breng|geef|bel|lever|regel)\b",
+)
+IS_DUE = _any(r"\bdue\b", r"\bdeadline\b", r"\bfällig\b", r"\babgabe\b")
+NO_COMMITMENT = _any(
+    r"\b(?:won['’]?t|(?:will|shall|do|does|did) not|not going to|(?:don|doesn|didn|needn)['’]?t|never)\b",
+    r"\b(?:nicht|kein\w*|nie|no (?:ten|voy|deb|pued)\w*|niet|geen)\b",
+)
+CONSEQUENCE = re.compile(r"\b(?:or|otherwise|because|sonst|weil|porque|omdat)\b", re.IGNORECASE)
+"""A word after which a sentence says why something is due."""
+
+DEADLINE = re.compile(r"\b(?:by|until|before|due|bis|vor|para|antes de[l]?|voor|uiterlijk)\b[^,.;]*$", re.IGNORECASE)
+"""The words before a day by which something is due."""
+
+NOT_PLANNED = _any(
+    r"\b(?:declin\w+|cancel\w*|skip\w*|miss(?:ed|ing)|turn(?:ed|ing) down|except|absag\w*|abgesagt|entfällt|außer"
+    r"|anul\w+|salvo|excepto|afgezegd|behalve)\b",
+)
+PAST = _any(
+    r"\b(?:yesterday|last|ago|since|done|went|was|did|used|attended|figure out)\b|(?<!['’]ve )(?<!have )\bgot\b",
+    r"\b(?:gestern|letzte\w*|vorige\w*|seit|war|waren|hatte|ayer|pasad[oa]|fue|estuvo|gisteren|sinds|geweest)\b",
+)
+"""A sentence about something past, which is no appointment."""
+
+CONTINUES = _any(
+    r"^(?:(?:and|but|so|also|oh|ok),? )*(?:he|she|it|its|it['’]s|they|that|this)\b|\binstead\b(?! of)",
+    r"^(?:er|es|das|dem|dies\w*)\b|^(?:él|ella|ellos|eso|esto)\b|^(?:hij|dat|dit)\b",
+)
+"""A sentence whose subject is in the one before."""
+
+REFERS_BACK = _any(
+    CONTINUES.pattern,
+    r"\b(?:it|them|they)\b(?!['’]s\b)|\b(?:her|him)\b(?= (?:i['’]?d|i['’]?ll|that|it|a|by)\b|$|[.,!])",
+    r"\b(?:er|ihm|ihn)\b|\bse l[oa]s?\b|\bhem\b",
+)
+"""A promise or an appointment that is understood only together with the sentence before."""
+
+MOVED = _any(
+    r"\b(?:mov(?:ed?|es|ing)|postponed|put off|pushed|shifted|rescheduled|extended|extension|brought forward"
+    r"|bring .{1,40} forward|changed?|delayed)\b",
+    r"\b(?:verschoben|verlegt|verschiebt|vorverlegt|verzögert|verlängert|aplazad[oa]|cambiad[oa]|adelantad[oa]"
+    r"|retrasad[oa]|verschoven|verplaatst|uitgesteld)\b",
+)
+NOW = _any(
+    r"\b(?:now|instead|not (?:on )?(?:the )?\d|new date)\b",
+    r"\b(?:jetzt|nun|erst (?:am|im)|statt(?= \w)|und nicht|sondern|ahora|en vez de|en lugar de|ya no|nu|pas (?:op )?\d"
+    r"|in plaats van)\b",
+)
+"""Words by which a day may replace another one, as verbs and as weaker signs."""
+
+CIRCUMSTANCE = re.compile(
+    r"\b(?:with|for|by|at|in|of|to|mit|bei|für|con|para|met|voor|bij) "
+    r"(?:(?:the|my|our|der|dem|den|die|das|el|la|los|de|het) )?[\w'’]+",
+    re.IGNORECASE,
+)
+"""Words before what was moved that do not name it: "the meeting with Greg"."""
+
+OLD_DAY = re.compile(
+    r"\b(?:not|from|couldn['’]?t|could not|can['’]?t|instead of|rather than|nicht|statt|vom|von|en vez de[l]?"
+    r"|no (?:vino )?el|niet|van|in plaats van)\b[^,.;]*$",
+    re.IGNORECASE,
+)
+"""The words before a day that no longer holds."""
+
+NEW_DAY = re.compile(r"\b(?:now|jetzt|nun|ahora|nu)\b[^,.;]*$", re.IGNORECASE)
+
+CHANGES = _any(
+    r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|extended|shifted|migrated|migrating|went|gone)\b"
+    r".*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
+    rf"\binstead of\b(?=.*\b(?:{_NUMBER}|\w+days?)\b)|\bnow\b.*\binstead of\b",
+    r"\bno longer\b(?! sure)|\binstead\b(?=\s*[,.;!]|$)",
+    rf"^(?=.*(?:\bnot|n['’]t)\b.*\bany ?more\b)(?!.*\b{_MENTAL}.*\bany ?more).*{I}\b",
+    r"\b(?:has|have|had|was|were|is|are|been|got)\s+(?:been\s+)?(?:postponed|cancell?ed|called off|rescheduled|put off"
+    r"|brought forward|extended|replaced)\b",
+    rf"\bfrom (?:now on|{_MONTH}|next \w+),?\s+(?:it|we|i|they|he|she|on)\b",
+    rf"(?:^|: |, (?=moving)|{I}{_ADVERBS}|{I}['’](?:ve|m|re)(?: just| now| finally)?|\bim)\s*"
+    r"(?<!since i )(?<!when i )(?<!before i )(?<!after i )(?:quit|dropped (?-i:[A-Z])\w*|leaving (?:the|my)"
+    r"|(?:given|gave) up (?!hope|trying|waiting|looking)|stopped using|mov(?:ed|ing) (?:to|in|out|house|away|back)\b"
+    r"|switch(?:ed|ing) (?:to|from|jobs)|signed with|migrated (?:to|from)|replaced \w+|sold (?:my|our|the))\b",
+    r"\b(?:is|are|['’]re|['’]m|am) moving (?:to|in|out|house|away|back)\b",
+    r"\bnew job\b(?<!want a new job)(?<!need a new job)(?<!find a new job)"
+    r"(?! (?:would|might|offer|title|search|opportunit))"
+    r"|\bgot (?:a|the) (?:new )?job\b|\bstarted (?:a|at|my) new\b",
+    r"\b(?:is|are) on [\w ]+ since\b",
+    r"^(?=.*\d).*\bstatt (?=\w)|\b(?:en vez|en lugar) de\b.*\d|\bin plaats van\b.*\d",
+    r"\b(?:ich|wir|ist|sind|wurde|habe[n]?)\b.*\b(?:umgezogen|gewechselt|gekündigt|abgesagt|aufgehört)\b",
+    rf"\b(?:ich|wir)\b(?!.*\bseit\b)(?!.*\b{_MENTAL}.*\bmehr\b).*\b(?:nicht mehr|kein\w* (?:\w+ )?mehr)\b",
+    r"\b(?:se ha cambiado|(?:me he|nos hemos) mudado|he dejado|dejé de|cancelad[oa])\b",
+    rf"(?:^|[.,;] )ya no (?:(?:me|lo|la|se) )?+(?!{_MENTAL})",
+    rf"\b(?:ik|we|wij)\b(?!.*\b{_MENTAL}.*\bmeer\b).*\b(?:niet meer|geen (?:\w+ )?meer|opgezegd|verhuisd|gestopt)\b",
+)
+"""Something replaced by something else, and ends and beginnings in the life of the author."""
+
+_PLACE = r"(?P<value>[^\W\d_][\w'’-]+(?:(?: (?:de|da|do|la|of|the))? (?-i:[A-ZÀ-Ý])[\w'’-]+)*)"
+_COMPANY = r"(?P<value>(?-i:[A-ZÀ-Ý0-9])[\w'’&-]*(?: (?-i:[A-ZÀ-Ý])[\w'’&-]+)*)"
+_CAPITAL_PLACE = _PLACE.replace(r"[^\W\d_]", r"(?-i:[A-ZÀ-Ý])", 1)
+FACTS = (
+    (
+        "home",
+        re.compile(
+            rf"(?:{I}(?:['’]\w+)?(?: \w+)? |, |^)(?:live|living|based) (?:in|at) {_CAPITAL_PLACE}", re.IGNORECASE
+        ),
+    ),
+    (
+        "home",
+        re.compile(
+            rf"^(?=.*\b(?:flat|house|apartment|lease|home|sharehouse)\b).*\bmov(?:ed|ing) to (?!the\b|an?\b){_PLACE}",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "home",
+        re.compile(
+            rf"\b(?:my|our|the) (?:new )?(?:flat|house|apartment|place) (?:is )?in {_CAPITAL_PLACE}", re.IGNORECASE
+        ),
+    ),
+    ("home", re.compile(rf"\b(?:our|my) [\w ]+ here in {_CAPITAL_PLACE}", re.IGNORECASE)),
+    (
+        "work",
+        re.compile(
+            r"\bsigned with (?!the|my|our|an?\b)(?P<value>[\w'’&-]+(?: (?-i:[A-ZÀ-Ý])[\w'’&-]+)*)", re.IGNORECASE
+        ),
+    ),
+    (
+        "work",
+        re.compile(
+            r"\b(?:i work (?:at|for)|got a job at) (?:the )?(?P<value>[\w'’&-]{3,}(?: (?-i:[A-ZÀ-Ý])[\w'’&-]+)*)",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "work",
+        re.compile(
+            r"\b(?:i teach(?: \w+)?|(?:i['’]?m|i am) an? (?!bit|little|lot|big"
+            r"|huge)[\w-]+(?: [\w-]+){0,2}(?= at)|dev|developer|engineer"
+            rf"|(?:a|my|the|staff) job) (?:at|for) (?:the )?{_COMPANY}",
+            re.IGNORECASE,
+        ),
+    ),
+)
+"""Attributes of the person, of which only the latest value holds."""
+
+NOT_A_FACT = re.compile(r"\b(?:lost|may|used to|back then|from)\b", re.IGNORECASE)
+NEGATED = _any(r"\b(?:not|never|no longer|nothing|nobody|cannot|\w+n['’]t|dont|wont|cant|nicht|kein\w*|niet|geen)\b")
+
+NEVER = _any(
+    rf"{I}(?:['’]m|['’]ve| have| am)? never\b|{I}\b.{{0,20}}\b(?:don['’]?t|do not|can['’]?t"
+    rf"|cannot)\b.*\b(?:any ?more|at all|ever)\b",
+    rf"{I}(?:['’]ve| have)?(?: just)? (?:quit|stopped|given up|gave up|swore off|sworn off)\b",
+    r"\b(?:i['’]?m|i am|been|became|went|turned)\b.{0,15}\b(?:vegetarian|vegan|teetotal|pescatarian)\b"
+    r"|\bzero caffeine\b|\bno \w+ at all\b|\b(?:no|keine?n?) \w+ (?:for|until|für|mehr)\b",
+    rf"{I} (?:don['’]?t|do not) (?:eat|drink|smoke|drive|fly|use|watch|work|allow)\b|{I} hate\b",
+    r"\b(?:allergic to|intolerant)\b",
+    r"\bich (?:esse|trinke|rauche|arbeite|fahre|benutze)\b.*\b(?:nie|niemals|kein\w*|nicht mehr)\b|\bnunca\b",
+    r"\bik (?:eet|drink|rook|rijd|vlieg)\b.*\b(?:nooit|geen|niet)\b",
+)
+HABIT_FREQUENCY = _any(
+    r"\b(?:every|each)\b|\balways\b|\b(?:a|per) (?:day|week)\b|\b(?:daily|weekly|usually|nowadays|these days"
+    r"|tradition|best thing ever)\b",
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days\b|\bnew normal\b|\bjede[nrs]?\b|\bcada\b|\bimmer\b",
+)
+EVENT_PAST = _any(rf"{I}\s+(?:had|ate|drank|drove|smoked|bought|ordered|watched|worked|ran|tried|enjoyed)\b")
+OF_ANOTHER = re.compile(r"^(?:my|our|mein\w*|unser\w*|mi)\b(?!.*\b(?:i|we|ich|wir)\b)", re.IGNORECASE)
+"""A sentence about a person of the author: "my daughter eats fish every Friday"."""
+
+PEOPLE_ONLY = _any(
+    rf"{I}\b|\bmy\b|\bour\b|\bus\b|^(?:pork|sushi|writing|had|back|on)\b", r"\b(?:ich|wir|mein\w*|yo|mi)\b"
+)
+
+STEP = _any(
+    r"\b(?:done|finished|sent|submitted|paid|delivered|handed in|handed over|given|gave|gone|went|got|told|signed"
+    r"|wrote|written|posted|booked|called|rang|brought|bought|fixed|shipped|merged|published|completed|returned|already"
+    r"|answered|confirmed|is out|out|was|were|sold|have it|has it|has one|cried|loved|liked|registered|cooked|baked"
+    r"|arrived|received|ready|dropped off|emailed|uploaded|launched|released|picked up|collected|passed"
+    r"|agreed|says|said|replied)\b",
+    r"\b(?:erledigt|geschickt|fertig|abgegeben|bezahlt|gebracht|geschafft|gesendet|gegeben|unterschrieben"
+    r"|war|bestellt|sagt)\b",
+    r"\b(?:hecho|enviado|entregado|mandé|envié|pagado|listo|terminado|tiene|firmado|dice)\b",
+    r"\b(?:geregeld|gedaan|gestuurd|klaar|betaald|gebracht|geweest|besteld|af|zegt)\b",
+)
+"""Words of a sentence that reports something as done or under way."""
+
+_MEMBERS = {
+    "fish": "sushi salmon tuna cod prawns prawn shrimp seafood mackerel sardines anchovies sashimi trout fisch lachs "
+    "thunfisch pescado salmón vis zalm",
+    "meat": "pork beef chicken bacon ham steak burger sausage sausages lamb turkey kebab salami schnitzel fleisch wurst"
+    " "
+    "carne vegetarian vegan vlees",
+    "coffee": "coffees espresso espressos latte cappuccino caffeine americano kaffee café koffie",
+    "alcohol": "beer wine whisky gin cocktail cocktails champagne bier wein cerveza vino teetotal pint pints wijn",
+    "smoke": "cigarette cigarettes smoking smoked rauche rook",
+    "sugar": "cake chocolate sweets dessert candy zucker schokolade kuchen suiker",
+    "screen": "screens tv telly television youtube netflix bluey ipad tablet cartoon cartoons peppa",
+    "weekend": "weekends saturday saturdays sunday sundays wochenende samstag sonntag",
+    "dark": "night nights midnight dunkel nachts",
+    "drive": "drove driving driven fahre gefahren",
+    "milk": "cheese yoghurt yogurt cream dairy lactose milch käse",
+    "gluten": "bread pasta pizza bun brot",
+    "fly": "flying flight flights flew plane planes fliege geflogen volar",
+    "gym": "gyms treadmill",
+    "meeting": "meetings call calls",
+}
+CLASS_OF = {word: name for name, words in _MEMBERS.items() for word in (name, *words.split())}
+"""The class of a thing that people rule out, by the words that name a member of it."""
+
+SUBSTITUTE = _any(
+    r"\b\w+-free\b(?: \w+)?|\b(?:almond|oat|soy|coconut|rice|vegan|veggie|plant-based|decaf\w*|non-?alcoholic) \w+"
+    r"|\bdecaf\b|\b\w+frei\w*|\bsin (?:alcohol|gluten|lactosa|azúcar)\b"
+)
+"""Things that replace a member of a class, and do not belong to it."""
+
+CONSUMED = frozenset("fish meat coffee alcohol sugar screen milk gluten smoke".split())
+"""Classes that are compared without the verb: "has sushi" contradicts "eats no fish"."""
+
+GENERIC = (
+    "i'm i'll i've i'd also again all any anything about after ago been before by down get give gave given go gone "
+    "good got great have just know let lol made make much my new next now ok one our out off over please quick really "
+    "say said so some something still sure take taken tell than thank thanks that then there thing things think time "
+    "told too two up us very want way week weeks weekend well while work year years yes you your day days month "
+    "morning night today tomorrow her him them it he she they we me not no never ani more because but can could do "
+    "done due first last promise promised need must owe remind send sent bring brought write wrote call put moved "
+    "move will would should into if only ever im ill id instead don't didn't won't can't isn't am pm use big both "
+    "right left little lot th st nd rd end going gonna went come came back asked ask monday tuesday wednesday "
+    "thursday friday saturday sunday january february march april may june july august september october november "
+    "december jan feb mar apr jun jul aug sept oct nov dec ich du er sie es wir ihr mir mich ihm ihn der die das dem "
+    "den des ein eine einen einem einer und oder aber nicht auch noch schon bis zum zur von vom für mit auf aus bei "
+    "nach vor ist sind war hat habe haben wird werde soll muss wurde worden findet jetzt erst dann wie was dass da "
+    "doch ja nein versprochen statt kommt januar februar märz mai juni juli oktober dezember montag dienstag mittwoch "
+    "donnerstag freitag samstag sonntag ende woche tag uhr el la los las un una y o pero de del al en con por para "
+    "que se lo le les te nos mi su son está ha antes ahora ya muy más tengo prometí viene voy daría enero febrero "
+    "marzo abril mayo junio julio agosto lunes martes miércoles jueves viernes sábado domingo septiembre octubre "
+    "noviembre diciembre semana día ik jij hij zij wij het een of maar niet geen ook nog tot op van voor met aan uit "
+    "bij naar is zijn heeft heb hebben wordt moet nu pas dan dat dit beloofd gaat gaan komt maart mei augustus "
+    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag dag"
+)
+"""Words that are no subject of a sentence."""

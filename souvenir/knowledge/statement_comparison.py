@@ -1,0 +1,145 @@
+"""Comparison of statements: which one moves, completes, repeats or changes another.
+
+Two statements are about the same matter by the terms that they have in common. Nothing is read; pure functions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from souvenir.core.types.statements import StatementKind
+from souvenir.knowledge.recognition.statement_patterns import CHANGES, MOVED
+from souvenir.store.graph.statements import Stated
+
+MIN_LEAD = timedelta(days=1)
+"""Minimum time until the day of a promise that is overdue: errands of the next day are mostly done without a word."""
+
+JUST_OVER = timedelta(days=4)
+"""Time after its day in which an appointment may be given a new one."""
+
+CANCELLED = frozenset("cancel cancelled abgesagt cancelado cancelada afgezegd".split())
+"""Terms of a change that cancels an appointment."""
+
+
+def may_be_overdue(one: Stated) -> bool:
+    return one.kind is StatementKind.PROMISE and one.due is not None and one.due - one.at >= MIN_LEAD
+
+
+@lru_cache(maxsize=2_048)
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _common(one: Stated, other: Stated) -> int:
+    return len(_terms(one.terms) & _terms(other.terms))
+
+
+def by_time(found: Iterable[Stated]) -> list[Stated]:
+    return sorted(found, key=lambda one: (one.at, one.id), reverse=True)
+
+
+def says_what_changed(one: Stated) -> bool:
+    return one.due is None or any(pattern.search(one.sentence) for pattern in (MOVED, CHANGES))
+
+
+def has_old_value(one: Stated, before: Stated | None) -> bool:
+    return before is not None or one.replaced is not None
+
+
+def without_replaced(found: Sequence[Stated], changes: Sequence[Stated]) -> list[Stated]:
+    """Return those for which no later statement sets another day, or cancels them."""
+    moving = [change for change in changes if change.due is not None]
+    cancelling = [change for change in changes if CANCELLED & _terms(change.terms)]
+    return [
+        one
+        for one in found
+        if not any(is_moved_by(one, change) for change in moving)
+        and not any(_cancels(change, one) for change in cancelling)
+        and not any(_sets_another_day(other, one) for other in found)
+    ]
+
+
+def is_moved_by(one: Stated, change: Stated) -> bool:
+    """Return whether a change sets another day for a statement whose day was still ahead, or just over."""
+    if change.due is None or one.due is None or change.at <= one.at or change.message_id == one.message_id:
+        return False
+    if change.replaced is not None:
+        return change.replaced == one.due and _common(change, one) > 0
+    terms = min(len(_terms(change.terms)), len(_terms(one.terms))) / 3
+    return change.value in _terms(one.terms) and _sets_another_day(change, one, terms=terms)
+
+
+def _sets_another_day(other: Stated, one: Stated, *, terms: float = 3) -> bool:
+    """Return whether a later statement with so many common terms has another day than one that was not over."""
+    if other.at <= one.at or other.due is None or one.due is None:
+        return False
+    return other.due != one.due and one.due >= other.at - JUST_OVER and _common(other, one) >= terms
+
+
+def _cancels(change: Stated, one: Stated) -> bool:
+    return change.at >= one.at and change.message_id != one.message_id and _common(change, one) > 0
+
+
+def without_repeats(found: Iterable[Stated]) -> list[Stated]:
+    """Return the newest of the statements with a common term on one day."""
+    kept: list[Stated] = []
+    seen: defaultdict[datetime | None, set[str]] = defaultdict(set)
+    for one in sorted(found, key=lambda one: (one.at, one.id), reverse=True):
+        terms = _terms(one.terms)
+        if not terms & seen[one.due]:
+            kept.append(one)
+        seen[one.due] |= terms
+    return sorted(kept, key=lambda one: (one.due or one.at, one.id), reverse=True)
+
+
+def differs(fact: Stated, one: Stated) -> bool:
+    """Return whether an earlier fact gives the attribute another value."""
+    if one.value is None or fact.value is None or fact.attribute != one.attribute or fact.at >= one.at:
+        return False
+    old, new = fact.value.casefold(), one.value.casefold()
+    return old not in new and new not in old
+
+
+def returns(facts: Sequence[Stated], one: Stated) -> bool:
+    """Return whether a fact was said before with the same value, so that it is not new."""
+    return any(
+        fact.at < one.at
+        and fact.attribute == one.attribute
+        and fact.value
+        and one.value
+        and fact.value.casefold() == one.value.casefold()
+        for fact in facts
+    )
+
+
+def is_about_the_same(one: Stated, other: Stated) -> bool:
+    return _common(one, other) > (0 if one.message_id == other.message_id else 1) or (
+        one.attribute is not None and one.attribute == other.attribute
+    )
+
+
+def completed(said: Iterable[Stated], steps: Iterable[Stated], today: datetime) -> set[int]:
+    """Return the ids of the promises that a later message may have completed.
+
+    One common term completes a promise if it is in a sentence that reports something as done. Two common terms in any
+    of its sentences complete one that is past its day, since "nothing says that it was done" would not be certain.
+    """
+    by_term: defaultdict[str, list[Stated]] = defaultdict(list)
+    for one in said:
+        if one.kind is StatementKind.PROMISE:
+            for term in one.terms.split():
+                by_term[term].append(one)
+    done = set[int]()
+    for step in steps:
+        reported = frozenset((step.value or "").split())
+        common = Counter[int]()
+        for term in by_term.keys() & step.terms.split():
+            for one in by_term[term]:
+                if one.at < step.at and one.message_id != step.message_id:
+                    is_past = one.due is not None and one.due < today
+                    common[one.id] += 2 if term in reported else int(is_past)
+        done |= {id_ for id_, count in common.items() if count > 1}
+    return done

@@ -1,0 +1,22 @@
+"""Boundaries of sentences."""
+
+from __future__ import annotations
+
+import pytest
+
+from souvenir.core.text import sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Am 3. Dezember komme ich. Am 4. gehe ich.", ["Am 3. Dezember komme ich. ", "Am 4. ", "gehe ich."]),
+        ("Bis 15. März, nicht 1. Apr. oder später.", ["Bis 15. März, nicht 1. Apr. ", "oder später."]),
+        ("We came 3. Dezember is late.", ["We came 3. Dezember is late."]),
+        ("It was 2024. August came.", ["It was 2024. ", "August came."]),
+        ("Page 3. Marzipan is sweet.", ["Page 3. ", "Marzipan is sweet."]),
+        ("Das 3. Mal war gut.", ["Das 3. ", "Mal war gut."]),
+    ],
+)
+def test_an_ordinal_before_a_german_month_ends_no_sentence(text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end in sentences(text)] == expected
