@@ -1,7 +1,8 @@
 """Recognise noun phrases of an English sentence, by the words around them.
 
 A phrase is a noun with the preceding nouns and classifying adjectives ("support group", "mental health"); descriptive
-adjectives are omitted ("new car" is "car"). A word that may be a verb counts as a noun only where a noun is required.
+adjectives are omitted ("new car" is "car"). Only specific phrases and those that stand for someone or something
+particular are kept. A word that may be a verb counts as a noun only where a noun is required.
 The rules run from left to right with one word of lookahead.
 """
 
@@ -14,6 +15,7 @@ from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.exact import Token
 from souvenir.knowledge.recognition.gazetteer import ANIMALS, COMMON_WORDS, PHRASE_HEADS, RELATIVES, ROLES
 from souvenir.knowledge.recognition.kinds import POSSESSIVES
+from souvenir.knowledge.recognition.specificity import is_specific
 from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.recognition.vocabulary import EMPTY, GENERIC, MORE_NOUNS, WEAK, WordClass, class_of
 
@@ -22,6 +24,9 @@ MAX_SLIP_CHARS = 4
 
 MAX_WORDS = 3
 """Maximum length of a phrase; of more nouns in a row the last ones are kept, which carry the meaning."""
+
+WORDS_BEFORE = 3
+"""Number of words before a phrase that may tell whether it is specific."""
 
 _NOUN_FOLLOWS = (WordClass.DETERMINER, WordClass.PREPOSITION, WordClass.ADJECTIVE, WordClass.RELATIONAL)
 _ALONE = (
@@ -176,17 +181,25 @@ def phrases(
     """
     for run in _PhraseReader(words, alone=alone).read():
         place = next(place for place, word in enumerate(words) if word is run[0])
-        before = words[place - 1] if place else None
-        kind = _kind_of([fold(token.word) for token in run], "" if before is None else before.word)
-        if kind in (ConceptKind.PERSON, ConceptKind.ANIMAL) and place + len(run) in named:
+        end = place + len(run)
+        before = ["" if word is None else word.word for word in words[max(0, place - WORDS_BEFORE) : place]][::-1]
+        kind = _kind_of([fold(token.word) for token in run], before[0] if before else "")
+        if kind in (ConceptKind.PERSON, ConceptKind.ANIMAL) and end in named:
             # It says who the name is: "my sister Ines".
             continue
+        if kind is None:
+            ahead = words[end] if end < len(words) else None
+            is_whole_text = alone and len(run) == len(words)
+            if not is_whole_text and not is_specific([token.word for token in run], before, ahead.word if ahead else ""):
+                continue
+            kind = ConceptKind.PHRASE
         found = _mention(run, kind)
         if found:
             yield run[0].start, found
 
 
-def _kind_of(words: Sequence[str], before: str) -> ConceptKind:
+def _kind_of(words: Sequence[str], before: str) -> ConceptKind | None:
+    """Return the kind of a phrase that stands for someone or something particular; None for others."""
     last = words[-1]
     if last in RELATIVES:
         return ConceptKind.PERSON
@@ -195,8 +208,10 @@ def _kind_of(words: Sequence[str], before: str) -> ConceptKind:
     if last in ANIMALS and before in POSSESSIVES:
         return ConceptKind.ANIMAL
     if last in PHRASE_HEADS and (before in POSSESSIVES or len(words) > 1):
-        return PHRASE_HEADS[last]
-    return ConceptKind.PHRASE
+        # A general noun for an organisation or a place, such as "the gym", names none.
+        of = PHRASE_HEADS[last]
+        return of if len(words) > 1 or of is ConceptKind.EVENT else ConceptKind.PHRASE
+    return None
 
 
 def _mention(run: list[Token], kind: ConceptKind) -> Mentioned | None:
