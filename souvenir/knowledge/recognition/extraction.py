@@ -126,15 +126,19 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
         if token and has_capital(token)
     }
     language, alone = _language_of(cut), len(sentences) == 1
-    for sentence, heading in zip(sentences, headings, strict=True):
+    named = [
+        [] if heading else names(sentence.words, seen, language, lower=lower)
+        for sentence, heading in zip(sentences, headings, strict=True)
+    ]
+    defined = {name.mention.key: name.mention.kind for found in named for name in found if name.is_defined}
+    for sentence, found in zip(sentences, named, strict=True):
         words = list(sentence.words)
-        found = [] if heading else names(sentence.words, seen, language, lower=lower)
         for name in found:
-            yield name.start, name.mention
+            yield name.start, replace(name.mention, kind=defined.get(name.mention.key, name.mention.kind))
             words[name.first : name.end] = [None] * (name.end - name.first)
         words = [None if word is not None and not word.word[:1].isalpha() else word for word in words]
         if language == ENGLISH:
-            yield from phrases(words, alone=alone, named={name.first for name in found})
+            yield from phrases(words, alone=alone, named=found)
         elif language in SMALL_WORDS:
             yield from typed_words(words, language)
 

@@ -16,12 +16,12 @@ from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import DETERMINERS, GENERIC, WEAK, WordClass, class_of
 
-MIN_LONG_CHARS = 8
+MIN_LONG_CHARS = 7
 """Long words have narrow meanings (Zipf's law of abbreviation), so a noun of this length counts as a rare one does."""
 
 _LEANINGS = frozenset(
-    "love loves loved enjoy enjoys enjoyed hate hates hated prefer prefers into allergic do does play plays learn learns "
-    "learning study studies studying teach teaches grow grows collect collects own owns as".split()
+    "love loves loved enjoy enjoys enjoyed hate hates hated prefer prefers into allergic do does play plays learn "
+    "learns learning study studies studying teach teaches grow grows collect collects own owns as".split()
 )
 """Words whose object says what someone likes, does or is."""
 _BETWEEN = frozenset(("a", "an", "to", "of", "my"))
@@ -43,33 +43,42 @@ def is_specific(words: Sequence[str], before: Sequence[str], after: str) -> bool
     if len(words) == 1:
         return _is_specific_noun(words[0], before, after)
     vague = sum(map(_is_vague, words))
+    is_described = bool(before and before[0]) and class_of(before[0]) is WordClass.ADJECTIVE
+    first, head = words[0], words[-1]
+    if len(words) == 2 and class_of(first) is WordClass.RELATIONAL:
+        return vague == 0 and not is_described and singular(head) == head
     if vague == 0:
         return True
     if vague > 1 or any(singular(word) != word for word in words[:-1]):
         return False
-    first, head = words[0], words[-1]
     if len(words) > 2:
         return True
     is_weak = _is_vague(head) and head not in GENERIC and singular(head) == head
-    return is_weak and "-" not in first and class_of(first) in _NOUNS
+    return is_weak and not is_described and "-" not in first and class_of(first) in _NOUNS
 
 
 def _is_specific_noun(noun: str, before: Sequence[str], after: str) -> bool:
     nearest = before[0] if before else ""
-    if "-" in noun or noun.endswith(_QUALITIES) or class_of(noun) not in _NOUNS:
+    if "-" in noun or class_of(noun) not in _NOUNS:
         return False
     if (after and class_of(after) in _OBJECT_STARTS) or (nearest and class_of(nearest) in _DESCRIBES):
         # A verb, or a part of a phrase.
         return False
     if next((word for word in before if word not in _BETWEEN), "") in _LEANINGS:
         return True
+    if nearest in _OWN:
+        return class_of(noun) is WordClass.NOUN
     if singular(noun) != noun:
         return False
-    if not before or nearest in _OWN:
+    if nearest == "the" and after == "of":
+        return True
+    if noun.endswith(_QUALITIES):
+        return False
+    if not before:
         return class_of(noun) is WordClass.NOUN
     if nearest in DETERMINERS - _ARTICLES:
         return False
-    return len(noun) >= MIN_LONG_CHARS or noun not in COMMON_WORDS
+    return len(noun) >= MIN_LONG_CHARS and noun not in COMMON_WORDS
 
 
 def _is_vague(word: str) -> bool:
