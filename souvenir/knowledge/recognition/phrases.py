@@ -24,7 +24,10 @@ MAX_SLIP_CHARS = 4
 """Unknown words of at most this length are abbreviations or slips."""
 
 MAX_WORDS = 3
-"""Maximum length of a phrase; of more nouns in a row the last ones are kept, which carry the meaning."""
+"""Maximum length of a phrase."""
+
+WORDS_OF_LONGER = 2
+"""Number of words that are kept of more nouns in a row: the last ones, which carry the meaning."""
 
 WORDS_BEFORE = 3
 """Number of words before a phrase that may tell whether it is specific."""
@@ -48,6 +51,7 @@ _GROUPS = frozenset("kid kids child children baby family parent parents siblings
 _DEFINITE = DETERMINERS - {"a", "any", "no"} | {"and"}
 _CLASSES = ANIMALS | ROLES | frozenset(PHRASE_HEADS)
 """Nouns for what a person has to do with: a tutor, the gym, interviews."""
+_RECURRING = frozenset(("birthday", "anniversary"))
 _PARTICIPLES = frozenset(
     "using including being having going rolling making getting doing working looking trying feeling coming "
     "taking giving waiting sitting standing running living starting thinking talking saying".split()
@@ -175,16 +179,18 @@ class _PhraseReader:
         while run and run[-1][1] is WordClass.RELATIONAL:
             run.pop()
         if run:
-            self.phrases.append([token for token, _ in run][-MAX_WORDS:])
+            kept = len(run) if len(run) <= MAX_WORDS else WORDS_OF_LONGER
+            self.phrases.append([token for token, _ in run][-kept:])
 
 
 def phrases(
-    words: Sequence[Token | None], *, alone: bool, named: Sequence[Name] = ()
+    words: Sequence[Token | None], *, alone: bool, named: Sequence[Name] = (), repeated: Collection[str] = ()
 ) -> Iterator[tuple[int, Mentioned]]:
     """Yield the offset and the mention of each phrase.
 
     :param words: A sentence; None where a phrase cannot continue (a mark, a name, a number).
     :param alone: True if the text consists of this sentence only. :param named: Its names.
+    :param repeated: Lower-case words that the text contains more than once.
     """
     begins, ends = {name.first for name in named}, {name.end for name in named if name.is_defined}
     for run in _PhraseReader(words, alone=alone).read():
@@ -199,7 +205,7 @@ def phrases(
             ahead = words[end] if end < len(words) else None
             is_whole_text = alone and len(run) == len(words)
             texts = [token.word for token in run]
-            if not is_whole_text and not is_specific(texts, before, ahead.word if ahead is not None else ""):
+            if not is_whole_text and not is_specific(texts, before, ahead.word if ahead is not None else "", repeated):
                 continue
             kind = ConceptKind.PHRASE
         found = _mention(run, kind)
@@ -230,7 +236,8 @@ def _kind_of(words: Sequence[str], before: str) -> ConceptKind | None:
     head = PHRASE_HEADS.get(" ".join(words[-2:])) or PHRASE_HEADS.get(last)
     if head is not None and (len(words) > 1 or (before in POSSESSIVES and head is ConceptKind.EVENT)):
         return head
-    if singular(last) in _CLASSES:
+    is_one = last in _CLASSES or PHRASE_HEADS.get(singular(last)) is ConceptKind.EVENT
+    if is_one and last not in _RECURRING and not (before and class_of(before) is WordClass.ADJECTIVE):
         # A general noun for an organisation, such as "the gym", names none.
         return ConceptKind.PHRASE
     return None

@@ -1,23 +1,23 @@
 """Decide whether a noun phrase of an English sentence is specific enough to be a concept of its own.
 
 A compound is specific if its words are ("sourdough starter"); one vague word among them is allowed where the others
-outweigh it ("birthday paradox", "social media channels"). A single noun is specific only with further evidence: it is
-the author's own ("my essay"), opens a sentence without an article, is long or rare, or the object of a verb of
-preference or practice ("allergic to peanuts"). After "the" it refers to something that the text has named before. On
-texts outside the labels such compounds were right in 95 % of the cases and
-such nouns in 85 %, compared with 79 % and 49 % of all of them.
+outweigh it ("birthday paradox", "freelance video project"). A single noun is specific only with further evidence: it is
+the author's own ("my essay"), opens a sentence without an article, is long and rare, or is the object of a verb of
+preference or practice ("allergic to peanuts"). After an article it mostly refers to something that the text has named
+before, or that is part of the scene, unless the text repeats it with a complement ("the probability of"). On 240 texts
+outside the labels compounds of specific words were right in 95 % of the cases, and all phrases in 61 %.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import DETERMINERS, GENERIC, WEAK, WordClass, class_of
 
 MIN_LONG_CHARS = 7
-"""Long words have narrow meanings (Zipf's law of abbreviation), so a noun of this length counts as a rare one does."""
+"""Length from which a noun counts as long: short words that no list contains are mostly slips and abbreviations."""
 
 _LEANINGS = frozenset(
     "love loves loved enjoy enjoys enjoyed hate hates hated prefer prefers into allergic do does play plays learn "
@@ -26,26 +26,24 @@ _LEANINGS = frozenset(
 """Words whose object says what someone likes, does or is."""
 _BETWEEN = frozenset(("a", "an", "to", "of", "my"))
 _OWN = frozenset(("my", "our"))
-_ARTICLES = frozenset(("a", "an", "no"))
-"""Determiners before a noun that is not named in the text yet."""
-_QUALITIES = ("ness", "ity")
 _NOUNS = (WordClass.NOUN, WordClass.ACTIVITY)
 _DESCRIBES = (WordClass.ADJECTIVE, WordClass.RELATIONAL, WordClass.ACTIVITY)
-_OBJECT_STARTS = (WordClass.DETERMINER, WordClass.ADJECTIVE)
+_CONTINUES = (WordClass.DETERMINER, WordClass.ADJECTIVE, WordClass.NOUN, WordClass.NOUN_OR_VERB)
 
 
-def is_specific(words: Sequence[str], before: Sequence[str], after: str) -> bool:
+def is_specific(words: Sequence[str], before: Sequence[str], after: str, repeated: Collection[str]) -> bool:
     """Return True if a phrase is specific.
 
     :param words: Its words in lower case. :param before: The words before it in the sentence, nearest first, with an
         empty text for a mark or a name. :param after: The word after it; empty for a mark, a name or the end.
+    :param repeated: The words that the text contains more than once.
     """
     if len(words) == 1:
-        return _is_specific_noun(words[0], before, after)
+        return _is_specific_noun(words[0], before, after, words[0] in repeated)
     vague = sum(map(_is_vague, words))
     is_described = bool(before and before[0]) and class_of(before[0]) is WordClass.ADJECTIVE
     first, head = words[0], words[-1]
-    if len(words) == 2 and class_of(first) is WordClass.RELATIONAL:
+    if class_of(first) is WordClass.RELATIONAL and (vague or len(words) == 2):
         return vague == 0 and not is_described and singular(head) == head
     if vague == 0:
         return True
@@ -57,26 +55,24 @@ def is_specific(words: Sequence[str], before: Sequence[str], after: str) -> bool
     return is_weak and not is_described and "-" not in first and class_of(first) in _NOUNS
 
 
-def _is_specific_noun(noun: str, before: Sequence[str], after: str) -> bool:
+def _is_specific_noun(noun: str, before: Sequence[str], after: str, is_repeated: bool) -> bool:
     nearest = before[0] if before else ""
-    if "-" in noun or class_of(noun) not in _NOUNS:
+    if "-" in noun or noun.endswith("ness") or class_of(noun) not in _NOUNS:
         return False
-    if (after and class_of(after) in _OBJECT_STARTS) or (nearest and class_of(nearest) in _DESCRIBES):
+    if (after and class_of(after) in _CONTINUES) or (nearest and class_of(nearest) in _DESCRIBES):
         # A verb, or a part of a phrase.
         return False
     if next((word for word in before if word not in _BETWEEN), "") in _LEANINGS:
         return True
-    if nearest in _OWN:
-        return class_of(noun) is WordClass.NOUN
     if singular(noun) != noun:
         return False
     if nearest == "the" and after == "of":
-        return True
-    if noun.endswith(_QUALITIES):
+        return is_repeated
+    if noun.endswith("ity"):
         return False
-    if not before:
+    if not before or nearest in _OWN:
         return class_of(noun) is WordClass.NOUN
-    if nearest in DETERMINERS - _ARTICLES:
+    if nearest in DETERMINERS or nearest == "to":
         return False
     return len(noun) >= MIN_LONG_CHARS and noun not in COMMON_WORDS
 
