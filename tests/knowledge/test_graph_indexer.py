@@ -270,7 +270,9 @@ def test_two_spellings_are_one_concept_while_both_are_mentioned(settings: Settin
         assert list(engine.check()) == []
         with engine.namespace(ANN) as (connection, namespace):
             assert namespace is not None
-            [shown] = concepts.by_ids(connection, namespace.id, [concepts_named(connection)["pottery colour palette"]]).values()
+            [shown] = concepts.by_ids(
+                connection, namespace.id, [concepts_named(connection)["pottery colour palette"]]
+            ).values()
         assert (shown.key, shown.owners) == ("pottery color palette", 2)
         conversations.edit(ANN, uid, content="I like it")
         graph.indexer.catch_up()
