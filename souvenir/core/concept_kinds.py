@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from souvenir.core.types import ConceptKind
 
 CONFIDENCE: Mapping[ConceptKind, float] = {
-    ConceptKind.PERSON: 0.94,
-    ConceptKind.ANIMAL: 0.95,
-    ConceptKind.PLACE: 0.8,
-    ConceptKind.ORGANISATION: 0.9,
-    ConceptKind.PRODUCT: 0.84,
-    ConceptKind.EVENT: 0.95,
-    ConceptKind.WORK: 0.8,
-    ConceptKind.NAME: 0.63,
-    ConceptKind.PHRASE: 0.75,
+    ConceptKind.PERSON: 0.97,
+    ConceptKind.ANIMAL: 0.92,
+    ConceptKind.PLACE: 0.88,
+    ConceptKind.ORGANISATION: 0.88,
+    ConceptKind.PRODUCT: 0.9,
+    ConceptKind.EVENT: 0.98,
+    ConceptKind.WORK: 0.79,
+    ConceptKind.NAME: 0.72,
+    ConceptKind.PHRASE: 0.77,
 }
 """The probability that a mention of a kind is a concept of that kind; 1 for the other kinds, which have a fixed form.
 It is their share in the labels of benchmarks/labels/concepts, as `python -m benchmarks.concepts` prints it."""
@@ -27,12 +27,18 @@ UNTYPED = frozenset((ConceptKind.NAME, ConceptKind.PHRASE))
 """Kinds of mentions without evidence for a more particular kind."""
 
 
+EVIDENCE: Mapping[ConceptKind, int] = {ConceptKind.ANIMAL: 5}
+"""How many mentions of other kinds one of this kind outweighs. A text must say that a name is an animal's ("Newton is
+our tortoise"), whereas lists of names and places give the other kinds to any mention."""
+
+
 def kind_of(mentions: Mapping[ConceptKind, int]) -> tuple[ConceptKind, float]:
     """Return the kind of a concept, and the probability that it is a concept of that kind.
 
     :param mentions: The number of its mentions by kind. Those without evidence count only if there are no others.
     """
     telling = {kind: count for kind, count in mentions.items() if kind not in UNTYPED} or mentions
-    kind = min(telling, key=lambda one: (-telling[one], -CONFIDENCE.get(one, 1.0), one), default=ConceptKind.PHRASE)
-    share = telling.get(kind, 0) / max(1, sum(telling.values()))
+    weighed = {kind: count * EVIDENCE.get(kind, 1) for kind, count in telling.items()}
+    kind = min(weighed, key=lambda one: (-weighed[one], -CONFIDENCE.get(one, 1.0), one), default=ConceptKind.PHRASE)
+    share = weighed.get(kind, 0) / max(1, sum(weighed.values()))
     return kind, share * CONFIDENCE.get(kind, 1.0)

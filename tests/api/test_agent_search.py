@@ -57,23 +57,23 @@ def service(start: Start) -> TestClient:
 @pytest.fixture
 def colours(service: TestClient) -> TestClient:
     """One text that answers well of each kind, and one that hardly does."""
-    say(service, "the boat is blue", session_id="s1", user="ann", created_at="2023-05-08")
-    say(service, "one harbour, seven gulls and a boat", role="assistant", session_id="s2", created_at="2023-06-08")
-    note(service, "a blue boat", metadata={"document_at": "2023-05-09"})
-    note(service, "eight gulls, nine crabs and a boat", metadata={"document_at": "2023-06-09"})
+    say(service, "the choir is blue", session_id="s1", user="ann", created_at="2023-05-08")
+    say(service, "one harbour, seven hens and a choir", role="assistant", session_id="s2", created_at="2023-06-08")
+    note(service, "blue: a choir", metadata={"document_at": "2023-05-09"})
+    note(service, "eight hens, nine crabs and a choir", metadata={"document_at": "2023-06-09"})
     return service
 
 
 def test_all_kinds_are_in_one_ranking_with_record_and_score(colours: TestClient):
-    found = items(colours, "blue boat")
-    assert set(texts(found)[:2]) == {"the boat is blue", "a blue boat"}
+    found = items(colours, "blue choir")
+    assert set(texts(found)[:2]) == {"the choir is blue", "blue: a choir"}
     scores = [one["score"] for one in found]
     assert scores == sorted(scores, reverse=True)
-    assert sorted(texts(found)[2:]) == ["eight gulls, nine crabs and a boat", "one harbour, seven gulls and a boat"]
-    messages = colours.post("/messages/search", json={"agent_name": AGENT, "query": "blue boat"}, headers=ENV).json()
+    assert sorted(texts(found)[2:]) == ["eight hens, nine crabs and a choir", "one harbour, seven hens and a choir"]
+    messages = colours.post("/messages/search", json={"agent_name": AGENT, "query": "blue choir"}, headers=ENV).json()
     assert [one["message"] for one in found if one["kind"] == "message"] == messages
     assert [one["score"] for one in found if one["kind"] == "message"] == [one["score"] for one in messages]
-    memories = colours.post("/search", json={"query": "blue boat"}, headers={"X-Namespace": AGENT, **ENV}).json()
+    memories = colours.post("/search", json={"query": "blue choir"}, headers={"X-Namespace": AGENT, **ENV}).json()
     ours = [one for one in found if one["kind"] == "memory"]
     assert [(one["memory"]["id"], one["score"]) for one in ours] == [
         (one["id"], one["score"]) for one in memories["results"]
@@ -83,50 +83,53 @@ def test_all_kinds_are_in_one_ranking_with_record_and_score(colours: TestClient)
 
 def test_weak_results_of_one_kind_do_not_displace_strong_ones_of_another(service: TestClient):
     for number in range(4):
-        say(service, f"the blue boat of harbour {number}")
+        say(service, f"the blue choir of harbour {number}")
     for number in range(4):
-        note(service, f"nine crabs, eight gulls and some boat number {number} among many other things")
-    assert [one["kind"] for one in items(service, "blue boat of the harbour", limit=4)] == ["message"] * 4
+        note(service, f"nine crabs, eight hens and some choir number {number} among many other things")
+    assert [one["kind"] for one in items(service, "blue choir of the harbour", limit=4)] == ["message"] * 4
 
 
 def test_kinds_can_be_chosen_and_the_limit_counts_them_together(colours: TestClient):
-    assert {one["kind"] for one in items(colours, "boat", kinds=["memory"])} == {"memory"}
-    assert {one["kind"] for one in items(colours, "boat", kinds=["message"])} == {"message"}
-    assert set(texts(items(colours, "blue boat", limit=2))) == {"the boat is blue", "a blue boat"}
-    refused = answer(colours, "boat", limit=21)
+    assert {one["kind"] for one in items(colours, "choir", kinds=["memory"])} == {"memory"}
+    assert {one["kind"] for one in items(colours, "choir", kinds=["message"])} == {"message"}
+    assert set(texts(items(colours, "blue choir", limit=2))) == {"the choir is blue", "blue: a choir"}
+    refused = answer(colours, "choir", limit=21)
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request")
-    assert answer(colours, "boat", kinds=[]).status_code == 422
-    assert answer(colours, "boat", kinds=["block"]).status_code == 422
+    assert answer(colours, "choir", kinds=[]).status_code == 422
+    assert answer(colours, "choir", kinds=["block"]).status_code == 422
 
 
 def test_times_narrow_both_kinds_and_who_and_where_the_messages_only(colours: TestClient):
-    both_of_june = {"one harbour, seven gulls and a boat", "eight gulls, nine crabs and a boat"}
-    memories = {"a blue boat", "eight gulls, nine crabs and a boat"}
-    assert set(texts(items(colours, "boat", since="2023-06-01"))) == both_of_june
-    assert set(texts(items(colours, "boat", until="2023-05-09"))) == {"the boat is blue", "a blue boat"}
-    ours = {"the boat is blue", *memories}
+    both_of_june = {"one harbour, seven hens and a choir", "eight hens, nine crabs and a choir"}
+    memories = {"blue: a choir", "eight hens, nine crabs and a choir"}
+    assert set(texts(items(colours, "choir", since="2023-06-01"))) == both_of_june
+    assert set(texts(items(colours, "choir", until="2023-05-09"))) == {"the choir is blue", "blue: a choir"}
+    ours = {"the choir is blue", *memories}
     for narrowed in ({"user": "ann"}, {"role": "user"}, {"session_id": "s1"}, {"exclude_session_id": "s2"}):
-        assert set(texts(items(colours, "boat", **narrowed))) == ours
+        assert set(texts(items(colours, "choir", **narrowed))) == ours
     for nobody in ({"user": "ben"}, {"session_id": "s3"}):
-        assert set(texts(items(colours, "boat", **nobody))) == memories
+        assert set(texts(items(colours, "choir", **nobody))) == memories
 
 
 def test_a_time_in_the_question_counts_for_both_kinds_unless_it_is_not_to_be_read(colours: TestClient):
-    question, asked = "which boat did I tell you of last week", {"reference_date": "2023-06-13T12:00:00Z"}
-    of_that_week = {"one harbour, seven gulls and a boat", "eight gulls, nine crabs and a boat"}
+    question, asked = "which choir did I tell you of last week", {"reference_date": "2023-06-13T12:00:00Z"}
+    of_that_week = {"one harbour, seven hens and a choir", "eight hens, nine crabs and a choir"}
     assert set(texts(items(colours, question, **asked))) == of_that_week
     assert len(items(colours, question, auto_intent=False, **asked)) == 4
 
 
 def test_data_of_other_agents_is_never_found(colours: TestClient):
-    say(colours, "the blue boat of another", agent="other")
-    note(colours, "another blue boat", agent="other")
-    assert len(items(colours, "blue boat", limit=20)) == 4
-    assert set(texts(items(colours, "blue boat", agent="other"))) == {"the blue boat of another", "another blue boat"}
+    say(colours, "the blue choir of another", agent="other")
+    note(colours, "another choir", agent="other")
+    assert len(items(colours, "blue choir", limit=20)) == 4
+    assert set(texts(items(colours, "blue choir", agent="other"))) == {
+        "the blue choir of another",
+        "another choir",
+    }
 
 
 def test_a_key_of_another_namespace_or_of_some_sources_may_not_search_an_agent(colours: TestClient):
-    path, body = f"/agents/{AGENT}/search", {"query": "boat"}
+    path, body = f"/agents/{AGENT}/search", {"query": "choir"}
     for fields in ({"namespace": "other"}, {"namespace": AGENT, "prefixes": ["notes"]}):
         refused = colours.post(path, json=body, headers=key_for(colours, **fields))
         assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
@@ -135,25 +138,25 @@ def test_a_key_of_another_namespace_or_of_some_sources_may_not_search_an_agent(c
 
 
 def test_a_namespace_that_is_no_agent_is_404(service: TestClient):
-    note(service, "a blue boat", agent="plain")
+    note(service, "blue: a choir", agent="plain")
     for name in ("nobody", "plain"):
         for kinds in (["message"], ["memory"]):
-            missing = answer(service, "boat", name, kinds=kinds)
+            missing = answer(service, "choir", name, kinds=kinds)
             assert (missing.status_code, missing.json()["code"]) == (404, "agent_not_found")
 
 
 def test_deleted_and_archived_memories_are_not_found(colours: TestClient):
-    best = {one["kind"]: one for one in items(colours, "blue boat")[:2]}
+    best = {one["kind"]: one for one in items(colours, "blue choir")[:2]}
     message, memory = best["message"]["message"]["id"], best["memory"]["memory"]["id"]
     assert colours.delete(f"/messages/{AGENT}/{message}", headers=ENV).status_code == 200
     archived = {"ids": [memory]}
     assert (
         colours.post("/memory/archive-batch", json=archived, headers={"X-Namespace": AGENT, **ENV}).status_code == 200
     )
-    left = {"one harbour, seven gulls and a boat", "eight gulls, nine crabs and a boat"}
-    assert set(texts(items(colours, "blue boat"))) == left
+    left = {"one harbour, seven hens and a choir", "eight hens, nine crabs and a choir"}
+    assert set(texts(items(colours, "blue choir"))) == left
     assert colours.delete(f"/agents/{AGENT}", headers=ENV).status_code == 200
-    assert answer(colours, "boat").status_code == 404
+    assert answer(colours, "choir").status_code == 404
 
 
 def test_a_search_without_one_arm_says_so_once_and_finds_both_kinds(colours: TestClient):
@@ -163,43 +166,43 @@ def test_a_search_without_one_arm_says_so_once_and_finds_both_kinds(colours: Tes
 
     running = loaded(colours).app.state.service  # type: ignore[attr-defined]
     assert running.engine.models.reload(NoQueries())
-    body = answer(colours, "blue boat").json()
+    body = answer(colours, "blue choir").json()
     assert body["degraded"] == ["vector"]
-    assert set(texts(body["results"])[:2]) == {"the boat is blue", "a blue boat"}
+    assert set(texts(body["results"])[:2]) == {"the choir is blue", "blue: a choir"}
     assert [(one["message"] or one["memory"])["similarity"] for one in body["results"]] == [None] * 4
 
 
 def test_the_relevance_is_the_higher_one_of_both_kinds(colours: TestClient):
-    found = answer(colours, "blue boat").json()
-    alone = [answer(colours, "blue boat", kinds=[kind]).json()["relevance"] for kind in ("message", "memory")]
+    found = answer(colours, "blue choir").json()
+    alone = [answer(colours, "blue choir", kinds=[kind]).json()["relevance"] for kind in ("message", "memory")]
     assert (found["relevance"], found["evidence"]) == (max(alone), "strong")
-    nothing = answer(colours, "blue boat", kinds=["message"], session_id="s3").json()
+    nothing = answer(colours, "blue choir", kinds=["message"], session_id="s3").json()
     assert (nothing["relevance"], nothing["evidence"], nothing["results"]) == (0.0, "none", [])
 
 
 def test_the_answer_names_strategies_and_concepts(colours: TestClient):
     colours.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
-    usual = answer(colours, "the blue boat").json()
+    usual = answer(colours, "the blue choir").json()
     assert (usual["strategy"], usual["searched_by"]) == ("auto", ["semantic", "keyword"])
-    assert "boat" in usual["concepts"]
-    assert all("boat" in one["concepts"] for one in usual["results"])
-    gulls = answer(colours, "gulls", strategy="concept", limit=20).json()
-    assert set(texts(gulls["results"])) == {
-        "one harbour, seven gulls and a boat",
-        "eight gulls, nine crabs and a boat",
+    assert "choir" in usual["concepts"]
+    assert all("choir" in one["concepts"] for one in usual["results"])
+    hens = answer(colours, "hens", strategy="concept", limit=20).json()
+    assert set(texts(hens["results"])) == {
+        "one harbour, seven hens and a choir",
+        "eight hens, nine crabs and a choir",
     }
     words = answer(colours, "crabs", strategy="keyword").json()
-    assert texts(words["results"]) == ["eight gulls, nine crabs and a boat"]
+    assert texts(words["results"]) == ["eight hens, nine crabs and a choir"]
     assert words["results"][0]["memory"]["similarity"] is None
     may = answer(colours, "what was said in May 2023?", strategy="time").json()
-    assert texts(may["results"]) == ["a blue boat", "the boat is blue"]
-    assert answer(colours, "boats", strategy="time").status_code == 422
+    assert texts(may["results"]) == ["blue: a choir", "the choir is blue"]
+    assert answer(colours, "choirs", strategy="time").status_code == 422
 
 
 @pytest.mark.parametrize("strategy", ["auto", "semantic", "concept", "time"])
 def test_a_minimum_score_bounds_every_strategy(colours: TestClient, strategy: str):
     colours.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
-    query = "what was said on 8 May 2023" if strategy == "time" else "the blue boat"
+    query = "what was said on 8 May 2023" if strategy == "time" else "the blue choir"
     every = items(colours, query, strategy=strategy)
     least = every[0]["score"]
     assert items(colours, query, strategy=strategy, min_score=least) == [one for one in every if one["score"] >= least]

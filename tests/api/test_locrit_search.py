@@ -24,7 +24,13 @@ def pixie(start: Start) -> TestClient:
     )
     say(client, "so Alice flew to Lisbon", PIXIE, session_id="s2", user="ben", created_at="2023-05-09T12:00:00Z")
     say(client, "seven gulls", PIXIE, session_id="s2", user="ben", created_at="2023-05-10T12:00:00Z")
-    note(client, "the camera of Alice", PIXIE, metadata={"document_at": "2023-05-11", "importance": 0.9}, tags=["gear"])
+    note(
+        client,
+        "the pinhole camera of Alice",
+        PIXIE,
+        metadata={"document_at": "2023-05-11", "importance": 0.9},
+        tags=["gear"],
+    )
     client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
     return client
 
@@ -52,7 +58,7 @@ def test_the_documented_name_example_is_found_with_its_concepts(pixie: TestClien
     assert 0 < first["similarity_score"] <= 1
     who = found(pixie, "who is Alice?", strategy="concept")
     assert who["concepts"] == ["Alice"]
-    assert set(contents(who)) == {"My name is Alice", "so Alice flew to Lisbon", "the camera of Alice"}
+    assert set(contents(who)) == {"My name is Alice", "so Alice flew to Lisbon", "the pinhole camera of Alice"}
     assert all(one["concepts"] == ["Alice"] for one in who["results"])
 
 
@@ -60,7 +66,7 @@ def test_every_strategy_returns_its_results(pixie: TestClient):
     assert contents(found(pixie, "gulls", strategy="keyword")) == ["seven gulls"]
     assert len(contents(found(pixie, "gulls", strategy="semantic"))) == 4
     of_may = found(pixie, "what was said in May 2023?", strategy="time", limit=2)
-    assert contents(of_may) == ["the camera of Alice", "seven gulls"]
+    assert contents(of_may) == ["the pinhole camera of Alice", "seven gulls"]
     assert [one["similarity_score"] for one in of_may["results"]] == [None, None]
     nameless = pixie.get(f"/api/locrits/{PIXIE}/memory/search", params={"q": "gulls", "strategy": "time"}, headers=ENV)
     assert (nameless.status_code, nameless.json()["code"]) == (422, "invalid_request")
@@ -73,18 +79,20 @@ def test_time_user_and_session_narrow_before_the_choice(pixie: TestClient):
         assert contents(found(pixie, "Alice", strategy=strategy, user="alice")) == ["My name is Alice"]
         assert contents(found(pixie, "Alice", strategy=strategy, session="s2", limit=1)) == ["so Alice flew to Lisbon"]
         late = found(pixie, "Alice", strategy=strategy, since="2023-05-11")
-        assert contents(late) == ["the camera of Alice"]
+        assert contents(late) == ["the pinhole camera of Alice"]
         assert contents(found(pixie, "Alice", strategy=strategy, until="2023-05-08")) == ["My name is Alice"]
 
 
 def test_the_first_version_of_the_wire_says_how_it_was_found(pixie: TestClient):
     path = f"/api/v1/locrits/{PIXIE}/memory/ai-search"
-    body = pixie.get(path, params={"q": "the camera of Alice", "strategy": "concept", "limit": 1}, headers=ENV).json()
-    assert (body["query"], body["strategy"], body["total"]) == ("the camera of Alice", "concept", 1)
+    body = pixie.get(
+        path, params={"q": "the pinhole camera of Alice", "strategy": "concept", "limit": 1}, headers=ENV
+    ).json()
+    assert (body["query"], body["strategy"], body["total"]) == ("the pinhole camera of Alice", "concept", 1)
     [one] = body["results"]
-    assert (one["content"], one["storage_type"], one["tags"]) == ("the camera of Alice", "memory", ["gear"])
+    assert (one["content"], one["storage_type"], one["tags"]) == ("the pinhole camera of Alice", "memory", ["gear"])
     assert one["importance"] == 0.9
-    assert one["reasoning"] == "Found by concept and semantic and keyword; mentions camera, Alice"
+    assert one["reasoning"] == "Found by concept and semantic and keyword; mentions pinhole camera, Alice"
     assert 0 < one["similarity_score"] <= 1
     assert pixie.get(path, params={"q": "x", "limit": 51}, headers=ENV).status_code == 422
     assert pixie.get(path, headers=ENV).status_code == 422

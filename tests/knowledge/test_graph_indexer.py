@@ -263,18 +263,20 @@ def test_claims_survive_an_edit_that_still_mentions_the_concept(engine: MemoryEn
 def test_two_spellings_are_one_concept_while_both_are_mentioned(settings: Settings) -> None:
     with closing(MemoryEngine.open(settings, SpellingEmbedder())) as engine:
         graph, conversations = KnowledgeServices.open(engine), Conversations(engine)
-        uid = say(engine, "I like the colour palette")
-        say(engine, "We chose another color palette")
+        uid = say(engine, "I like the pottery colour palette")
+        say(engine, "We chose another pottery color palette")
         graph.indexer.catch_up()
-        assert ("colour palette", 1, "color palette") in whole(engine)["concepts"]
+        assert ("pottery colour palette", 1, "pottery color palette") in whole(engine)["concepts"]
         assert list(engine.check()) == []
         with engine.namespace(ANN) as (connection, namespace):
             assert namespace is not None
-            [shown] = concepts.by_ids(connection, namespace.id, [concepts_named(connection)["colour palette"]]).values()
-        assert (shown.key, shown.owners) == ("color palette", 2)
+            [shown] = concepts.by_ids(
+                connection, namespace.id, [concepts_named(connection)["pottery colour palette"]]
+            ).values()
+        assert (shown.key, shown.owners) == ("pottery color palette", 2)
         conversations.edit(ANN, uid, content="I like it")
         graph.indexer.catch_up()
-        assert whole(engine)["concepts"] == [("color palette", 1, None)]
+        assert whole(engine)["concepts"] == [("pottery color palette", 1, None)]
 
 
 def test_memories_are_indexed_when_their_namespace_becomes_an_agent(

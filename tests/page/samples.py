@@ -22,7 +22,7 @@ MEMORIES = (
 MESSAGES = (
     ("user", "My sister Mira moved from Porto to Lisbon last week."),
     ("assistant", "How does she like Lisbon so far?"),
-    ("user", "She loves it. She starts at the new school on Monday."),
+    ("user", "She loves it. She starts at her school on Monday."),
 )
 
 

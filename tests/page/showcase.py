@@ -27,7 +27,7 @@ SESSIONS = {
     "spring-plans": (
         ("2026-04-06T18:02:00Z", "user", "My sister Mira moved from Porto to Lisbon last week."),
         ("2026-04-06T18:02:20Z", "assistant", "How does she like Lisbon so far?"),
-        ("2026-04-06T18:03:00Z", "user", "She loves it. She starts at the new school in Alfama on Monday."),
+        ("2026-04-06T18:03:00Z", "user", "She loves it. She starts at her school in Alfama on Monday."),
         ("2026-04-06T18:04:00Z", "user", "I want to visit her in July. Biscuit stays with Ana then."),
         ("2026-04-06T18:04:30Z", "assistant", "July it is. Ana has looked after Biscuit before, in August."),
     ),

@@ -243,7 +243,7 @@ def test_a_concept_is_merged_with_undo_and_another_is_removed_for_good(page, ori
 
 def test_two_concepts_of_one_name_are_merged_from_either_side(page, origin, api, watch):
     watch.expect("status of 404")
-    texts = ("Tomás is my colleague.", "Mira and Tomás hiked.", "my tomás called", "The tomás arrived")
+    texts = ("Tomás is my colleague.", "Mira and Tomás hiked.", "I love tomás", "We love tomás")
     messages = [{"role": "user", "content": text} for text in texts]
     api("POST", "/messages/batch", {"agent_name": "namesakes", "messages": messages})
 

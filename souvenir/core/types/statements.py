@@ -45,11 +45,15 @@ class Statement:
     replaced: date | None = None
 
 
+DESCRIBING_QUALITY = 3
+"""Quality from which the sentence of a definition describes the concept; below, it only names a role in passing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """A sentence that defines a concept.
 
-    :param quality: Higher is better.
+    :param quality: Higher is better; see `DESCRIBING_QUALITY`.
     :param role: What it says that the concept is, such as "my boss"; None if it has no such phrase.
     """
 

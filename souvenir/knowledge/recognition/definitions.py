@@ -7,7 +7,9 @@ A definition has one of these forms, from the best to the weakest:
 - a copula with the concept at the end, or the person in relation to it: "the ship was the Hercules", "I work at Acme"
 - a verb that states a purpose: "Trados stores every sentence"
 
-A greeting, a bare negation and a judgement ("Pico is a pain") define nothing, and a question only by an apposition. The
+A greeting, a bare negation, a judgement ("Pico is a pain") and a copula that holds for one day only ("Pico is the boss
+today") define nothing, and a question only by an apposition. A sentence that tells something else and names a role in
+passing ("My sister Ines phoned") is kept for the role, with a quality that says that it describes nothing. The
 result is a function of the text and its mentions.
 """
 
@@ -66,7 +68,7 @@ _FORMS = (
     ),
     (6, rf"{_LEAD}{_NAME} (?:has|have) been (?P<role>{_POSSESSIVE} .{{2,60}}?){_STOP}"),
     (5, rf"{_NAME}, (?P<role>(?:{_POSSESSIVE}|one of {_POSSESSIVE}) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)"),
-    (5, rf"(?P<role>{_RELATION}),? {_NAME}"),
+    (5, rf"\b(?P<role>{_RELATION}),? {_NAME}"),
     (5, rf"\b(?P<role>(?:an? (?:new |old |good |dear )?|new ){_PERSON}),? (?:called |named )?{_NAME}"),
     (4, rf"{_NAME}, (?P<role>(?:an?|the) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)"),
     (
@@ -112,6 +114,30 @@ _APPOSITIONS = frozenset(pattern for _, pattern in _COMPILED if pattern.pattern.
 
 _NAMES_ANOTHER = re.compile(rf"\b{_PERSON} (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
 """A role that belongs to the next name: "in April, my sister Paola"."""
+
+_IN_PASSING = 1
+"""Weight of a sentence that names a role and tells something else."""
+
+_ONE_DAY = re.compile(
+    r"\b(?:today|tomorrow|tonight|yesterday|right now|at the moment|(?:this|last|next) (?:morning|afternoon|evening"
+    r"|night|week|weekend|month)|(?:on|next|last|this) (?:mon|tues|wednes|thurs|fri|satur|sun)day|heute|morgen"
+    r"|gestern|hoy|ayer)\b",
+    re.IGNORECASE,
+)
+
+_END_OF_CLAUSE = re.compile(r"[,.;:!?()]| (?:and|but|so|und|y)\b")
+
+_LASTING = re.compile(
+    rf"{_N}[^.;:]{{0,40}}?[ ,](?:is|are|was|['’]s|ist|es|has been|works?|worked|lives?|teaches|studies|runs|comes from"
+    rf"|arbeitet|wohnt|vive|trabaja)\b"
+    rf"|^(?:[^,.;:]{{0,25}}[,:] )?(?:i|we)(?:['’]ve| have)? (?:have|got|live|work|sing|play|report|share)\b"
+    rf"|^(?:this|that|it|there|meet|here)\b",
+    re.IGNORECASE,
+)
+"""Sentences with a relation that say something lasting: "My sister Ines is a dentist", "I live with my husband Rui"."""
+
+_MAX_CHARS_BEFORE = 25
+"""An apposition describes only a name that comes so early: later ones are buried in another statement."""
 
 SELF = "you"
 """The role of the name by which the author of a message introduces themselves."""
@@ -210,12 +236,29 @@ def _definition(sentence: str, form: str, author: MessageRole | None) -> Definit
         role = match.groupdict().get("role") if match else None
         if match is None or (role is not None and _JUDGEMENT.search(role)):
             continue
+        if weight in (4, 6) and _ONE_DAY.search(_clause(marked, match)):
+            continue
         if pattern in _APPOSITIONS and (not form[:1].isupper() or _NAMES_ANOTHER.search(role or "")):
             continue
         # A person defines what is theirs better than the assistant does.
-        quality = 2 * weight - (author is MessageRole.ASSISTANT)
+        weighed = weight if _describes(marked, pattern) else _IN_PASSING
+        quality = 2 * weighed - (author is MessageRole.ASSISTANT)
         if author is MessageRole.USER and match.groupdict().get("self"):
             role = SELF
         shown = role and _SECOND_PERSON.sub("your", role.replace(_N, form).strip())
         return Definition(sentence, quality, shown)
     return None
+
+
+def _clause(marked: str, match: re.Match[str]) -> str:
+    end = _END_OF_CLAUSE.search(marked, match.end())
+    return marked[match.start() : end.start() if end else len(marked)]
+
+
+def _describes(marked: str, pattern: re.Pattern[str]) -> bool:
+    """Return True unless a sentence with a relation or an apposition tells something else."""
+    if pattern in _APPOSITIONS:
+        return marked.index(_N) <= _MAX_CHARS_BEFORE and _ONE_DAY.search(marked) is None
+    if any(pattern is relation for _, relation in _RELATIONS):
+        return _LASTING.search(marked) is not None and _ONE_DAY.search(marked) is None
+    return True

@@ -10,6 +10,7 @@ up to three words that could be a key; the caller looks up which of them exist.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,7 +22,7 @@ from souvenir.index.analyser import fold, normalised
 from souvenir.knowledge.recognition.chinese import chinese_mentions, is_chinese
 from souvenir.knowledge.recognition.exact import Sort, Token, tokens
 from souvenir.knowledge.recognition.foreign import typed_words
-from souvenir.knowledge.recognition.gazetteer import SMALL_WORDS
+from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, KNOWN, SMALL_WORDS
 from souvenir.knowledge.recognition.names import ENGLISH, has_capital, is_heading, names
 from souvenir.knowledge.recognition.phrases import phrases
 from souvenir.knowledge.recognition.spelling import key_of, singular
@@ -126,15 +127,26 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
         if token and has_capital(token)
     }
     language, alone = _language_of(cut), len(sentences) == 1
-    for sentence, heading in zip(sentences, headings, strict=True):
+    counts = Counter(token.word for token in cut if token.sort is Sort.WORD)
+    repeated = {word for word, count in counts.items() if count > 1}
+    named = [
+        # In a heading, only well-known names are told from other words.
+        [
+            name
+            for name in names(sentence.words, seen, language, lower=lower)
+            if not heading or (name.mention.key in KNOWN and name.mention.key not in COMMON_WORDS)
+        ]
+        for sentence, heading in zip(sentences, headings, strict=True)
+    ]
+    defined = {name.mention.key: name.mention.kind for found in named for name in found if name.is_defined}
+    for sentence, found in zip(sentences, named, strict=True):
         words = list(sentence.words)
-        found = [] if heading else names(sentence.words, seen, language, lower=lower)
         for name in found:
-            yield name.start, name.mention
+            yield name.start, replace(name.mention, kind=defined.get(name.mention.key, name.mention.kind))
             words[name.first : name.end] = [None] * (name.end - name.first)
         words = [None if word is not None and not word.word[:1].isalpha() else word for word in words]
         if language == ENGLISH:
-            yield from phrases(words, alone=alone, named={name.first for name in found})
+            yield from phrases(words, alone=alone, named=found, repeated=repeated)
         elif language in SMALL_WORDS:
             yield from typed_words(words, language)
 

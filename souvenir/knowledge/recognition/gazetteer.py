@@ -41,6 +41,9 @@ WORK_WORDS = _KINDS["works"]
 TIME_WORDS = _KINDS["months and days"]
 """Months, weekdays and units of time in other languages than English."""
 
+INTERJECTIONS = _KINDS["interjections"]
+"""Interjections of other languages than English, which are no names in a text of any language."""
+
 SMALL_WORDS: Mapping[str, frozenset[str]] = {
     "de": _KINDS["german small words"],
     "es": _KINDS["spanish small words"],
@@ -71,6 +74,22 @@ PHRASE_HEADS: Mapping[str, ConceptKind] = {
     for word in _entries(_KINDS[section])
 }
 """The kind of a phrase that ends with the word: charity race."""
+
+CLASSES: Mapping[str, ConceptKind] = {
+    **{
+        word: kind
+        for section, kind in (
+            ("organisation classes", ConceptKind.ORGANISATION),
+            ("place classes", ConceptKind.PLACE),
+            ("product classes", ConceptKind.PRODUCT),
+            ("work classes", ConceptKind.WORK),
+        )
+        for word in _KINDS[section]
+    },
+    **dict.fromkeys(RELATIVES | ROLES, ConceptKind.PERSON),
+    **dict.fromkeys(ANIMALS, ConceptKind.ANIMAL),
+}
+"""The kind of a name that a text says to be one of these: "the airline Kestrel", "Newton is our tortoise"."""
 
 KNOWN: Mapping[str, ConceptKind] = {
     **dict.fromkeys(_entries(_NAMES["places"]), ConceptKind.PLACE),

@@ -1,7 +1,8 @@
 """Determine the kind of a name or a phrase: person, animal, place, organisation, product, event or work.
 
-The rules are tried in order: titles and known names, heads ("St Brigid's School"), relations next to it ("my boss
-Priya"), given names, then prepositions ("she works at Medistar").
+The rules are tried in order: what the text says that it is ("X is our tortoise", "the airline X"), titles and known
+names, heads ("St Brigid's School"), relations next to it ("my boss Priya"), given names, then prepositions ("she works
+at Medistar").
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from souvenir.core.types import ConceptKind
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
+    CLASSES,
     COMMON_WORDS,
     GIVEN_NAMES,
     HEADS,
@@ -68,12 +70,14 @@ _USED_WITH = frozenset("to from with on in via the a an my our auf mit zu von na
 _PLACE_PREPOSITIONS = frozenset(
     "in to near around across outside through nach aus in naar uit en desde hacia te bij".split()
 )
-_PROGRAMS = frozenset("program programme app tool software website service library framework device".split())
 _MOVES = frozenset(
     "live lives lived living move moves moved moving based born grew stay stayed staying fly flew flying flight travel "
     "travelled traveled trip drive drove train go goes going went visit wohne wohnt wohnen ziehe zieht gezogen fahre "
     "vivo vive vivimos vivir mudamos voy vamos viaje woon woont wonen verhuisd reis".split()
 )
+_AFTER_CLASSES = frozenset(("", *"from in at of since who that which with and und y en von de van".split()))
+"""Words after the noun that says what a name stands for: "Kestrel, an airline from Oslo"."""
+_AND = frozenset("and und y en".split())
 _NO_PERSON = frozenset("of and for the".split())
 """Words that no person's name contains."""
 _WINDOW = 6
@@ -84,7 +88,29 @@ def kind_of_name(words: Sequence[str], around: Surroundings) -> ConceptKind | No
 
     :param words: Its words, folded.
     """
-    return _by_itself(words, around) or _by_relation(around) or _by_given_name(words, around)
+    return defined_kind(around) or _by_itself(words, around) or _by_relation(around) or _by_given_name(words, around)
+
+
+def defined_kind(around: Surroundings) -> ConceptKind | None:
+    """Return the kind that the text itself gives a name, by a noun before it, a copula or an apposition."""
+    before, after = around
+    if len(before) > 1 and before[0] in CLASSES and not _ARTICLES.isdisjoint(before[1:3]):
+        return CLASSES[before[0]]
+    if len(after) < 3 or after[1] not in _ARTICLES:
+        return None
+    is_apposition = after[0] == ""
+    if not is_apposition and after[0] not in _COPULAS:
+        return None
+    for place in range(2, min(len(after), _WINDOW)):
+        if after[place] in _AFTER_CLASSES:
+            return None
+        ahead = after[place + 1] if place + 1 < len(after) else ""
+        found = CLASSES.get(after[place])
+        if found is not None and ahead in _AFTER_CLASSES:
+            # "In Berlin, my sister and I" and "in Berlin, our dog" say nothing of Berlin.
+            is_other = is_apposition and (ahead in _AND or (before[:1] and before[0] in _PLACE_PREPOSITIONS))
+            return None if is_other and found in (ConceptKind.PERSON, ConceptKind.ANIMAL) else found
+    return None
 
 
 def _by_itself(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
@@ -135,7 +161,7 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
     if before[:1]:
         found = _person_or_animal(before[0])
         if found is None and before[0] in _CALLED:
-            found = next((kind for word in before[1:4] if (kind := _kind_of_noun(word))), None)
+            found = next((CLASSES[word] for word in before[1:4] if word in CLASSES), None)
         if found is not None:
             return found
     if len(after) > 1 and (after[0] in _COPULAS or (after[0] == "" and (after[1] in _ARTICLES or len(after) > 2))):
@@ -152,10 +178,6 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
     if before[:1] and before[0] == "" and len(before) > 2 and before[2] in POSSESSIVES:
         return _person_or_animal(before[1])
     return None
-
-
-def _kind_of_noun(word: str) -> ConceptKind | None:
-    return _person_or_animal(word) or (ConceptKind.PRODUCT if word in _PROGRAMS else None)
 
 
 def has_apposition(after: Sequence[str]) -> bool:

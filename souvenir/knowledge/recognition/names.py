@@ -19,6 +19,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     COMMON_WORDS,
     GIVEN_NAMES,
     HEADS,
+    INTERJECTIONS,
     KNOWN,
     NAMES_AND_WORDS,
     PHRASE_HEADS,
@@ -28,9 +29,16 @@ from souvenir.knowledge.recognition.gazetteer import (
     TIME_WORDS,
     TITLES,
 )
-from souvenir.knowledge.recognition.kinds import Surroundings, has_apposition, kind_by_preposition, kind_of_name
+from souvenir.knowledge.recognition.kinds import (
+    Surroundings,
+    defined_kind,
+    has_apposition,
+    kind_by_preposition,
+    kind_of_name,
+)
 from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.recognition.vocabulary import (
+    FOREIGN,
     GENERIC,
     PLACE_OPENERS,
     SENTENCE_OPENERS,
@@ -55,23 +63,41 @@ _ARTICLES = frozenset(("the", "la", "le", "al"))
 _HEADING_WORDS = 3
 """From this many words on, capitals on all of them indicate a heading."""
 
+_NOUNS = (WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS, WordClass.RELATIONAL)
 _NO_NAME = (
     *(WordClass.FUNCTION, WordClass.BE, WordClass.SUBJECT, WordClass.MODAL, WordClass.TO),
     *(WordClass.DETERMINER, WordClass.PREPOSITION),
 )
 _SAINT = "st"
 _BEFORE_HEADS = frozenset(("de", "del", "of"))
+_FOREIGN_WORDS = (
+    frozenset(
+        word
+        for word in FOREIGN.union(*SMALL_WORDS.values())
+        if word not in GIVEN_NAMES and word not in KNOWN and word not in NAMES_AND_WORDS and len(word) < 4
+    )
+    | INTERJECTIONS
+)
+"""Words that are no names by themselves in a text of any language: Sí, ER."""
+
+_ORIGINS = ("ian", "ean", "ese", "ish")
+"""Endings of adjectives of origin: the Canadian market."""
+
 _VERBS_OF_PEOPLE = frozenset("is was has will says said wants lives works".split())
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name from word `first` to, excluding, word `end` of a sentence; `start` is its offset in the text."""
+    """A name from word `first` to, excluding, word `end` of a sentence; `start` is its offset in the text.
+
+    :ivar is_defined: True if the sentence itself says what it is.
+    """
 
     first: int
     end: int
     start: int
     mention: Mentioned
+    is_defined: bool
 
 
 def has_capital(token: Token) -> bool:
@@ -138,7 +164,10 @@ class NameReader:
             self._folded[max(0, first - CONTEXT_WORDS) : first][::-1], self._folded[end : end + CONTEXT_WORDS]
         )
         kind = self._kind(self._folded[first:end], around)
-        return Name(first, end, run[0].start, Mentioned(key, form, kind))
+        if kind in (ConceptKind.PERSON, ConceptKind.NAME) and _is_acronym(form):
+            # Most abbreviations stand for things, and none for a person.
+            kind = ConceptKind.PHRASE
+        return Name(first, end, run[0].start, Mentioned(key, form, kind), defined_kind(around) is not None)
 
     def _kind(self, folded: Sequence[str], around: Surroundings) -> ConceptKind:
         kind = _kind_alone(folded[0], self._language) if len(folded) == 1 else None
@@ -190,7 +219,7 @@ class NameReader:
             return False
         if has_capital(token):
             return True
-        if folded in COMMON_WORDS:
+        if folded in COMMON_WORDS or singular(folded) in COMMON_WORDS:
             return False
         return KNOWN.get(folded) is ConceptKind.PRODUCT or (self._lower and (folded in GIVEN_NAMES or folded in KNOWN))
 
@@ -237,7 +266,11 @@ class NameReader:
             return goes_on
         if is_known(word):
             return goes_on and word in PLACE_OPENERS
-        return goes_on or (singular(word) not in COMMON_WORDS and word not in COMMON_WORDS)
+        if goes_on:
+            return True
+        ahead = self._words[1] if len(self._words) > 1 else None
+        is_verb = ahead is not None and class_of(ahead.word) in (WordClass.NOUN, WordClass.PREPOSITION)
+        return not is_verb and singular(word) not in COMMON_WORDS and word not in COMMON_WORDS
 
     def _is_shorthand(self, place: int) -> bool:
         """Return True for an acronym, unless all is in capitals, and for "Guy's" in "Guy's Hospital"."""
@@ -286,6 +319,12 @@ class NameReader:
         token = self._words[place]
         if token is None:
             return False
+        is_emphasis = token.text.isupper() and token.word in COMMON_WORDS and self._folded[place] not in KNOWN
+        if is_emphasis or self._folded[place] in _FOREIGN_WORDS:
+            return False
+        ahead = self._words[place + 1] if place + 1 < len(self._words) else None
+        if token.word.endswith(_ORIGINS) and self._folded[place] not in GIVEN_NAMES and ahead is not None:
+            return not (ahead.text.islower() and class_of(ahead.word) in _NOUNS)
         return len(token.text.removesuffix("'s")) > 1 and class_of(token.word) is not WordClass.ADJECTIVE
 
     def _extended(self, first: int, end: int) -> tuple[int, int]:

@@ -1,7 +1,8 @@
 """Recognise noun phrases of an English sentence, by the words around them.
 
 A phrase is a noun with the preceding nouns and classifying adjectives ("support group", "mental health"); descriptive
-adjectives are omitted ("new car" is "car"). A word that may be a verb counts as a noun only where a noun is required.
+adjectives are omitted ("new car" is "car"). Only specific phrases and those that stand for someone or something
+particular are kept. A word that may be a verb counts as a noun only where a noun is required.
 The rules run from left to right with one word of lookahead.
 """
 
@@ -14,14 +15,22 @@ from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.exact import Token
 from souvenir.knowledge.recognition.gazetteer import ANIMALS, COMMON_WORDS, PHRASE_HEADS, RELATIVES, ROLES
 from souvenir.knowledge.recognition.kinds import POSSESSIVES
+from souvenir.knowledge.recognition.names import Name
+from souvenir.knowledge.recognition.specificity import is_specific
 from souvenir.knowledge.recognition.spelling import key_of, singular
-from souvenir.knowledge.recognition.vocabulary import EMPTY, GENERIC, MORE_NOUNS, WEAK, WordClass, class_of
+from souvenir.knowledge.recognition.vocabulary import DETERMINERS, EMPTY, GENERIC, MORE_NOUNS, WEAK, WordClass, class_of
 
 MAX_SLIP_CHARS = 4
 """Unknown words of at most this length are abbreviations or slips."""
 
 MAX_WORDS = 3
-"""Maximum length of a phrase; of more nouns in a row the last ones are kept, which carry the meaning."""
+"""Maximum length of a phrase."""
+
+WORDS_OF_LONGER = 2
+"""Number of words that are kept of more nouns in a row: the last ones, which carry the meaning."""
+
+WORDS_BEFORE = 3
+"""Number of words before a phrase that may tell whether it is specific."""
 
 _NOUN_FOLLOWS = (WordClass.DETERMINER, WordClass.PREPOSITION, WordClass.ADJECTIVE, WordClass.RELATIONAL)
 _ALONE = (
@@ -33,9 +42,16 @@ _ALONE = (
     WordClass.ACTIVITY,
 )
 """A text of a few of these and nothing else is a phrase, such as the key of one."""
+_DESCRIPTIONS = (WordClass.DETERMINER, WordClass.ADJECTIVE, WordClass.RELATIONAL)
 _NOUNS = (WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS)
 _NO_MODIFIERS = RELATIVES - frozenset("family baby kid kids child children partner mother".split())
 """A noun after one of these is no part of the phrase: "mum turns 60"."""
+_GROUPS = frozenset("kid kids child children baby family parent parents siblings twins".split())
+"""Relatives who are particular ones only after a definite determiner: "our kids", but not "kids in need"."""
+_DEFINITE = DETERMINERS - {"a", "any", "no"} | {"and"}
+_CLASSES = ANIMALS | ROLES | frozenset(PHRASE_HEADS)
+"""Nouns for what a person has to do with: a tutor, the gym, interviews."""
+_RECURRING = frozenset(("birthday", "anniversary"))
 _PARTICIPLES = frozenset(
     "using including being having going rolling making getting doing working looking trying feeling coming "
     "taking giving waiting sitting standing running living starting thinking talking saying".split()
@@ -163,40 +179,68 @@ class _PhraseReader:
         while run and run[-1][1] is WordClass.RELATIONAL:
             run.pop()
         if run:
-            self.phrases.append([token for token, _ in run][-MAX_WORDS:])
+            kept = len(run) if len(run) <= MAX_WORDS else WORDS_OF_LONGER
+            self.phrases.append([token for token, _ in run][-kept:])
 
 
 def phrases(
-    words: Sequence[Token | None], *, alone: bool, named: Collection[int] = ()
+    words: Sequence[Token | None], *, alone: bool, named: Sequence[Name] = (), repeated: Collection[str] = ()
 ) -> Iterator[tuple[int, Mentioned]]:
     """Yield the offset and the mention of each phrase.
 
     :param words: A sentence; None where a phrase cannot continue (a mark, a name, a number).
-    :param alone: True if the text consists of this sentence only. :param named: The places where names begin.
+    :param alone: True if the text consists of this sentence only. :param named: Its names.
+    :param repeated: Lower-case words that the text contains more than once.
     """
+    begins, ends = {name.first for name in named}, {name.end for name in named if name.is_defined}
     for run in _PhraseReader(words, alone=alone).read():
         place = next(place for place, word in enumerate(words) if word is run[0])
-        before = words[place - 1] if place else None
-        kind = _kind_of([fold(token.word) for token in run], "" if before is None else before.word)
-        if kind in (ConceptKind.PERSON, ConceptKind.ANIMAL) and place + len(run) in named:
-            # It says who the name is: "my sister Ines".
+        end = place + len(run)
+        before = ["" if word is None else word.word for word in words[max(0, place - WORDS_BEFORE) : place]][::-1]
+        kind = _kind_of([fold(token.word) for token in run], before[0] if before else "")
+        if kind in (ConceptKind.PERSON, ConceptKind.ANIMAL) and (end in begins or _defines(words, place, ends)):
+            # It says who the name is: "my sister Ines", "Ines is my sister".
             continue
+        if kind is None:
+            ahead = words[end] if end < len(words) else None
+            is_whole_text = alone and len(run) == len(words)
+            texts = [token.word for token in run]
+            if not is_whole_text and not is_specific(texts, before, ahead.word if ahead is not None else "", repeated):
+                continue
+            kind = ConceptKind.PHRASE
         found = _mention(run, kind)
         if found:
             yield run[0].start, found
 
 
-def _kind_of(words: Sequence[str], before: str) -> ConceptKind:
+def _defines(words: Sequence[Token | None], place: int, ends: Collection[int]) -> bool:
+    """Return True if the phrase at a place is in apposition to a name that ends there, or joined to it by a copula."""
+    before = place - 1
+    while before >= 0 and (word := words[before]) is not None and class_of(word.word) in _DESCRIPTIONS:
+        before -= 1
+    if before not in ends or before == place - 1:
+        return False
+    joint = words[before]
+    return joint is None or class_of(joint.word) is WordClass.BE
+
+
+def _kind_of(words: Sequence[str], before: str) -> ConceptKind | None:
+    """Return the kind of a phrase that stands for someone or something particular; None for others."""
     last = words[-1]
-    if last in RELATIVES:
+    if last in RELATIVES and (last not in _GROUPS or before in _DEFINITE):
         return ConceptKind.PERSON
     if last in ROLES and before in POSSESSIVES:
         return ConceptKind.PERSON
     if last in ANIMALS and before in POSSESSIVES:
         return ConceptKind.ANIMAL
-    if last in PHRASE_HEADS and (before in POSSESSIVES or len(words) > 1):
-        return PHRASE_HEADS[last]
-    return ConceptKind.PHRASE
+    head = PHRASE_HEADS.get(" ".join(words[-2:])) or PHRASE_HEADS.get(last)
+    if head is not None and (len(words) > 1 or (before in POSSESSIVES and head is ConceptKind.EVENT)):
+        return head
+    is_one = last in _CLASSES or PHRASE_HEADS.get(singular(last)) is ConceptKind.EVENT
+    if is_one and last not in _RECURRING and not (before and class_of(before) is WordClass.ADJECTIVE):
+        # A general noun for an organisation, such as "the gym", names none.
+        return ConceptKind.PHRASE
+    return None
 
 
 def _mention(run: list[Token], kind: ConceptKind) -> Mentioned | None:

@@ -40,6 +40,8 @@ def is_short_for(short: str, long: str) -> bool:
         return True
     if theirs[:-1] == ours and (theirs[-1] in LEGAL_FORMS or _is_shortened(ours, theirs[-1])):
         return True
+    if len(ours) == 1 and _is_model(theirs) and theirs[0] == short and short not in COMMON_WORDS:
+        return True
     ours, title = _without_title(ours)
     theirs, _ = _without_title(theirs)
     if not ours or not theirs or len(ours) > len(theirs):
@@ -93,6 +95,11 @@ def _is_initials(short: str, words: Sequence[str]) -> bool:
 def _is_shortened(words: Sequence[str], head: str) -> bool:
     """Return True for a name of several words without its last one, such as School."""
     return len(words) > 1 and HEADS.get(head) is ConceptKind.ORGANISATION and " ".join(words) not in KNOWN
+
+
+def _is_model(words: Sequence[str]) -> bool:
+    """Return True for the name of a product that ends with a model number: Yamaha F70."""
+    return len(words) > 1 and any(char.isdigit() for char in words[-1]) and not words[-1][0].isdigit()
 
 
 def _is_given(word: str) -> bool:

@@ -177,11 +177,14 @@ def class_of(word: str) -> WordClass:  # noqa: C901 - a list of cases, in the or
 
 
 def _is_comparative(word: str) -> bool:
-    """Return True for forms like `faster` and `easiest`."""
+    """Return True for forms like `faster`, `bigger` and `easiest`."""
     for ending in ("est", "er"):
         stem = word.removesuffix(ending)
         if stem != word and len(stem) > 2:
-            return not ADJECTIVES.isdisjoint((stem, stem + "e", stem[:-1] + "y" if stem.endswith("i") else stem))
+            single = stem[:-1] if stem[-1] == stem[-2] else stem
+            return not ADJECTIVES.isdisjoint(
+                (stem, single, stem + "e", stem[:-1] + "y" if stem.endswith("i") else stem)
+            )
     return False
 
 
@@ -197,7 +200,7 @@ def _class_by_ending(word: str) -> WordClass:
     if word.startswith("un") and (word[2:] in ADJECTIVES):
         return WordClass.ADJECTIVE
     head, _, tail = word.rpartition("-")
-    if head and (tail in _COMPOUND_ENDINGS or not _SMALL_WORDS.isdisjoint(word.split("-"))):
+    if head and (tail in _COMPOUND_ENDINGS or head in DETERMINERS or not _SMALL_WORDS.isdisjoint(word.split("-"))):
         return WordClass.ADJECTIVE
     if len(word) > 5 and word.endswith(_ADJECTIVE_ENDINGS):
         return WordClass.ADJECTIVE

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from souvenir.core.concept_kinds import kind_of
 from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import ClaimKind, ConceptKind, RecordKind
+from souvenir.core.types.statements import DESCRIBING_QUALITY
 from souvenir.store.graph.statements import StoredDefinition, best_definitions
 from souvenir.store.rows import first, ids_parameter, readable, select
 from souvenir.store.sql import Connection
@@ -190,6 +191,7 @@ class _Known:
         times = [self.times[one.id] for one in of_root if one.id in self.times]
         defined = [self.defined[one.id] for one in of_root if one.id in self.defined]
         definition = max(defined, key=lambda one: (one.quality, one.at), default=None)
+        describes = definition is not None and definition.quality >= DESCRIBING_QUALITY
         return Concept(
             id=root.id,
             key=root.key,
@@ -198,7 +200,7 @@ class _Known:
             confidence=1.0 if said.get("kind") else confidence,
             owners=sum(one.owners for one in of_root),
             aliases=tuple(others.values())[:MAX_ALIASES],
-            description=said.get("description") or (definition and definition.sentence),
+            description=said.get("description") or (definition.sentence if definition and describes else None),
             role=definition and definition.role,
             first_at=from_us(min(first for first, _ in times)) if times else None,
             last_at=from_us(max(last for _, last in times)) if times else None,

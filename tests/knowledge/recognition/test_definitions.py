@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
-from souvenir.core.types.statements import Definition
+from souvenir.core.types.statements import DESCRIBING_QUALITY, Definition
 from souvenir.knowledge.recognition.definitions import definitions_in, is_relation, may_be_new
 
 
@@ -58,6 +58,30 @@ def test_a_copula_an_apposition_or_a_role_defines(text: str, form: str, role: st
 )
 def test_mentions_questions_greetings_and_judgements_define_nothing(text: str, form: str) -> None:
     assert defined(text, form) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "role", "describes"),
+    [
+        ("My charge nurse Yolanda cried.", "Yolanda", "your charge nurse", False),
+        ("My sister Ines called yesterday.", "Ines", "your sister", False),
+        ("My sister Ines is a dentist in Porto.", "Ines", "your sister", True),
+        ("I live with my husband Rui in Faro.", "Rui", "your husband", True),
+        ("This is my boss Priya.", "Priya", "your boss", True),
+        ("Rui, my husband, can work from anywhere.", "Rui", "your husband", True),
+        ("After the meeting with the team I told Priya, my boss, that I quit.", "Priya", "your boss", False),
+        ("Pip is our beagle and turns five tomorrow.", "Pip", "your beagle", True),
+    ],
+)
+def test_a_role_in_passing_is_kept_and_describes_nothing(text: str, form: str, role: str, describes: bool) -> None:
+    one = defined(text, form)
+    assert one is not None
+    assert one.role == role
+    assert (one.quality >= DESCRIBING_QUALITY) is describes
+
+
+def test_a_copula_that_holds_for_one_day_defines_nothing() -> None:
+    assert defined("Pip is a five months old puppy tomorrow.", "Pip") is None
 
 
 def test_the_best_form_is_chosen_and_a_person_precedes_the_assistant() -> None:

@@ -45,7 +45,6 @@ def test_a_given_name_is_found():
         ("I moved here with José García.", "jose garcia"),
         ("That is Melanie's dog.", "melanie"),
         ("I work with NASA.", "nasa"),
-        ("LGBTQ groups are great.", "lgbtq"),
         ("I watched it on YouTube.", "youtube"),
         ("Ask @alice_w for it.", "alice_w"),
         ("I saw Dr. Smith.", "dr smith"),
@@ -123,7 +122,7 @@ def test_names_and_relatives_have_a_kind(text, key, kind):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("Skip the lecture.", ["lecture"]),
+        ("Skip the interview.", ["interview"]),
         ("Bake sourdough bread on Sunday.", ["sourdough bread"]),
         ("My sister Ines is a dentist.", ["ines", "dentist"]),
         ("A pragmatic approach needs dedication and courage.", []),
@@ -135,18 +134,17 @@ def test_verbs_abstract_nouns_and_roles_next_to_a_name_are_no_concepts(text, fou
 
 
 def test_capitals_of_a_heading_make_no_names():
-    assert {*kinds("How To Plan Your Weekly Garden Work").values()} == {PHRASE}
+    assert {*kinds("How To Plan Your Sourdough Starter").values()} == {PHRASE}
     assert NAME not in kinds("I LOVE MY DOG AND MY GARDEN").values()
 
 
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("I went to a support group yesterday.", "support group"),
         ("She cares about mental health.", "mental health"),
-        ("We bought a new car.", "car"),
+        ("We tidied a new budget tracker.", "budget tracker"),
         ("My kids love video games!", "video game"),
-        ("The two women took the tents to the beach.", "tent"),
+        ("The two women took the camping stove to Rome.", "camping stove"),
         ("He does pottery.", "pottery"),
         ("I started a job as a nurse.", "nurse"),
         ("They are into camping.", "camping"),
@@ -157,6 +155,67 @@ def test_capitals_of_a_heading_make_no_names():
 )
 def test_a_noun_phrase_is_found_by_its_singular_without_descriptive_adjectives(text, key):
     assert kinds(text)[key] is PHRASE
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("I wrote a short letter about the sea.", []),
+        ("She cried on the blue carpet and held a mirror.", []),
+        ("We need a better approach and swap ideas on construction challenges.", []),
+        ("It has visual diagrams and external libraries.", []),
+        ("There was usability and cleanliness.", []),
+        ("My essay needs a title.", ["essay"]),
+        ("The essay needs a title.", []),
+        ("The birthday paradox is a nice step.", ["birthday paradox"]),
+        ("I train my ankle for trampolining and a kettlebell.", ["ankle"]),
+        ("The probability of rain is the probability of two sixes.", ["probability"]),
+        ("Kids in need have no family.", []),
+        ("A tutor told me about the gym.", ["tutor", "gym"]),
+    ],
+)
+def test_a_phrase_is_a_concept_only_if_it_is_specific(text, found):
+    assert keys(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("Balder, our dog, ate the cake.", "balder", ANIMAL),
+        ("Newton is our tortoise.", "newton", ANIMAL),
+        ("We walked to Newton. Newton is our tortoise.", "newton", ANIMAL),
+        ("Our dog Paris is ill. Paris loves cheese.", "paris", ANIMAL),
+        ("The airline Kestrel lost my bag.", "kestrel", ORGANISATION),
+        ("I wrote to DSB, a Danish authority.", "dsb", ORGANISATION),
+        ("DSB says that the train is late.", "dsb", PHRASE),
+        ("We flew with Wizz Air to Porto.", "wizz air", ORGANISATION),
+        ("My colleagues use Kestrel, a tool for logs.", "kestrel", PRODUCT),
+        ("In Berlin, my sister and I met Anna.", "berlin", PLACE),
+        ("Lisbon, my sister said, is great.", "lisbon", PLACE),
+        ("Berlin is my sister's favourite city.", "berlin", PLACE),
+        ("I joined the gym.", "gym", PHRASE),
+        ("I went to a support group yesterday.", "support group", ORGANISATION),
+        ("LGBTQ groups are great.", "lgbtq", PHRASE),
+    ],
+)
+def test_the_kind_that_a_text_gives_a_name_precedes_that_of_the_lists(text, key, kind):
+    assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Sí, claro. Sí!", []),
+        ("She spent the night in the ER.", []),
+        ("Use the POST method.", []),
+        ("It fits the Canadian market.", ["canadian market"]),
+        ("I like Le Guin a lot.", ["le guin"]),
+        ("Balder, our dog, sleeps.", ["balder"]),
+        ("Newton is our tortoise.", ["newton"]),
+    ],
+)
+def test_interjections_emphasis_and_adjectives_of_origin_are_no_names_and_a_named_thing_counts_once(text, found):
+    assert keys(text) == found
 
 
 @pytest.mark.parametrize(
@@ -239,9 +298,9 @@ def test_identifiers_are_code(text, key):
 
 
 def test_only_identifiers_of_a_code_block_count():
-    assert keys("Here:\n```python\nThe house = load_user(name)\nprint('my Dog')\n```\nThe garden works.") == [
+    assert keys("Here:\n```python\nThe house = load_user(name)\nprint('my Dog')\n```\nMy kitchen works.") == [
         "load_user",
-        "garden",
+        "kitchen",
     ]
 
 
@@ -257,11 +316,11 @@ def test_another_language_gives_names_and_numbers_but_no_phrases():
 
 
 def test_mentions_come_in_order_and_each_once():
-    assert keys("The garden and the dog. The garden of Anna, and the dogs.") == ["garden", "dog", "anna"]
+    assert keys("My kitchen and the dog. My kitchen of Anna, and the dogs.") == ["kitchen", "dog", "anna"]
 
 
 def test_the_most_frequent_mentions_are_kept_in_order():
-    text = " ".join(f"The noun{chr(97 + n)}x is here." for n in range(20)) + " The nountx again, the nountx again."
+    text = " ".join(f"My noun{chr(97 + n)}x is here." for n in range(20)) + " My nountx again, my nountx again."
     found = keys(text)
     assert len(found) == MAX_MENTIONS
     assert found[0] == "nounax"
