@@ -32,7 +32,7 @@ CONCEPT_SHARE = 0.35
 CONCEPT_SHARE_ALONE = 2.0
 """... or this times the latter if there are no vectors: concepts alone join from a cosine of 0.07, or of 0.2."""
 
-MEAN_PRIOR = 10
+MEAN_PRIOR = 20
 """The agent's mean counts as if so many more messages of full weight had no direction: a short history has less of a
 mean, since it may have one subject only."""
 

@@ -41,9 +41,6 @@ LEAST_UNIT = 0.5
 """Length of the vector of a unit that begins with an empty message; it grows to 1 at `FULL_BYTES`. A short opening
 ("and in winter?") usually continues the subject, so that such a unit alone seldom pays the cost of a segment."""
 
-OF_USER = 2
-"""Mentions of a user's message: the user says what the matter is, answers go into its details."""
-
 SESSION_PRIOR = 12
 """The session's mean counts as if so many more messages of full weight had no direction: a short session has less of a
 mean, since it may have one subject only."""
@@ -74,8 +71,7 @@ class Segment:
 
     :param first: The position of its first message; `last` of its last one.
     :param mean: The weighted mean of the vectors times `UNIT`, rounded; empty without vectors.
-    :param concept_ids: Ascending. :param mentions: How many of its messages mention each of them; a user's counts
-        `OF_USER` times.
+    :param concept_ids: Ascending. :param mentions: How many of its messages mention each of them.
     """
 
     first: int
@@ -168,8 +164,7 @@ def _segment_begins(units: Floats) -> list[int]:
 
 
 def _segment(turns: Sequence[Turn], mean: NDArray[np.int16]) -> Segment:
-    said = (turn.concept_ids if turn.is_answer else OF_USER * turn.concept_ids for turn in turns)
-    ids = np.array([id_ for of_turn in said for id_ in of_turn], np.int64)
+    ids = np.array([id_ for turn in turns for id_ in turn.concept_ids], np.int64)
     concept_ids, mentions = np.unique(ids, return_counts=True)
     return Segment(
         first=turns[0].position,

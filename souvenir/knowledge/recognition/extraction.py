@@ -40,7 +40,7 @@ from souvenir.learning.transcripts.turns import TurnRole
 
 __all__ = ["MAX_CHARS_READ", "MAX_MENTIONS", "RULES_VERSION", "Mentioned", "mentioned"]
 
-RULES_VERSION = 2
+RULES_VERSION = 3
 """Incremented whenever the result for some text changes."""
 
 MAX_MENTIONS = 16
