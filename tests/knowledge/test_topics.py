@@ -402,12 +402,6 @@ def test_a_unit_with_a_short_opening_needs_more_to_be_a_segment(size_bytes: int,
     assert len(segments_of(turns)) == segments
 
 
-def test_mentions_of_a_user_count_twice() -> None:
-    turns = [Turn(0, False, 100, 0, None, (1, 2)), Turn(1, True, 100, 1, None, (2, 3))]
-    [found] = segments_of(turns)
-    assert dict(zip(found.concept_ids.tolist(), found.mentions.tolist(), strict=True)) == {1: 2, 2: 3, 3: 1}
-
-
 def test_clusters_of_long_histories_need_more_similarity() -> None:
     few, many = SAME_TOPIC
     values = [least_similarity(segments) for segments in (0, 1, FEW_SEGMENTS, 2 * FEW_SEGMENTS, 10_000)]
