@@ -105,7 +105,8 @@ def own() -> dict[Path, ast.Module]:
     return parsed(own_paths())
 
 
-def imports_of(path: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
+@cache
+def imports_of(path: Path) -> list[tuple[int, str]]:
     """Line and full name of everything imported: at the top, inside functions, for types only, or by name as a string.
 
     ``from a.b import c`` is ``a.b.c``, since c may be a module.
@@ -113,20 +114,21 @@ def imports_of(path: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
     package = module_name(path).split(".")
     if path.name != "__init__.py":
         package.pop()
-    for node in ast.walk(tree):
+    imports: list[tuple[int, str]] = []
+    for node in ast.walk(own()[path]):
         match node:
             case ast.Import(names=names):
-                for alias in names:
-                    yield node.lineno, alias.name
+                imports += [(node.lineno, alias.name) for alias in names]
             case ast.ImportFrom(module=module, names=names, level=level):
                 start = package[: len(package) - level + 1] if level else []
-                for alias in names:
-                    yield node.lineno, ".".join([*start, *([module] if module else []), alias.name])
+                start += [module] if module else []
+                imports += [(node.lineno, ".".join([*start, alias.name])) for alias in names]
             case ast.Call(
                 func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
                 args=[ast.Constant(value=str(name)), *_],
             ):
-                yield node.lineno, name
+                imports.append((node.lineno, name))
+    return imports
 
 
 def package_of(name: str) -> str | None:
@@ -138,9 +140,9 @@ def package_of(name: str) -> str | None:
 
 def arrows() -> Iterator[tuple[str, str, str]]:
     """Importing package, imported package and place of every import between two packages."""
-    for path, tree in shipped().items():
+    for path in shipped():
         importer = package_of(module_name(path))
-        for line, name in imports_of(path, tree):
+        for line, name in imports_of(path):
             imported = package_of(name)
             if importer is not None and imported is not None and imported != importer:
                 yield importer, imported, at(path, line)
@@ -188,8 +190,8 @@ def test_front_doors_are_small():
 def test_shipped_modules_import_nothing_forbidden():
     violations = [
         f"{at(path, line)}: {name}"
-        for path, tree in shipped().items()
-        for line, name in imports_of(path, tree)
+        for path in shipped()
+        for line, name in imports_of(path)
         if name.split(".")[0] in FORBIDDEN
     ]
     assert not violations, "\n".join(violations)
@@ -204,8 +206,8 @@ def test_shipped_modules_import_only_the_standard_library_and_declared_requireme
         for requirement in requirements_of_pyproject(extra)
     }
     violations = []
-    for path, tree in shipped().items():
-        for line, name in imports_of(path, tree):
+    for path in shipped():
+        for line, name in imports_of(path):
             top = name.split(".")[0]
             if top in sys.stdlib_module_names | ours | COMES_WITH_FASTAPI:
                 continue
@@ -229,14 +231,14 @@ CLIENT_EXTRAS: Mapping[str, frozenset[str]] = {
 
 def test_the_client_imports_httpx_and_nothing_else_that_has_to_be_installed():
     violations = []
-    for path, tree in own().items():
+    for path in own():
         if not path.is_relative_to(CLIENT):
             continue
         extras = [CLIENT_EXTRAS.get(part, frozenset()) for part in path.relative_to(CLIENT).parts]
         allowed = frozenset({"httpx", "souvenir_client"}).union(*extras)
         violations += [
             f"{at(path, line)}: {name}"
-            for line, name in imports_of(path, tree)
+            for line, name in imports_of(path)
             if name.split(".")[0] not in sys.stdlib_module_names | allowed
         ]
     assert not violations, "\n".join(violations)
@@ -246,13 +248,16 @@ def test_onnx_runtime_telemetry_is_disabled_before_its_import():
     """Its official builds report to their maker from the import on; the variable is the only full way out."""
     violations = []
     for path, tree in shipped().items():
+        lines = [line for line, name in imports_of(path) if name.split(".")[0] == "onnxruntime"]
+        if not lines:
+            continue
         told = [
             node.lineno for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value == TELEMETRY_OFF
         ]
         violations += [
             f"{at(path, line)}: set os.environ[{TELEMETRY_OFF!r}] above"
-            for line, name in imports_of(path, tree)
-            if name.split(".")[0] == "onnxruntime" and not any(earlier < line for earlier in told)
+            for line in lines
+            if not any(earlier < line for earlier in told)
         ]
     assert not violations, "\n".join(violations)
 

@@ -27,6 +27,9 @@ from tests.vendors.llm import LLMVendor, says
 WAIT_S = 20.0
 STREAM = {"model": MODEL, "messages": [{"role": "user", "content": "Tell me a story."}], "stream": True}
 
+WORDS_THAT_FILL_BUFFERS = 80_000
+"""A stream of so many, 10 MB and more, does not fit into the buffers of a connection whose client does not read."""
+
 
 def eventually(said: Callable[[], Any], expected: Any) -> None:
     end = time.monotonic() + WAIT_S
@@ -322,7 +325,7 @@ def stalled(proxied: Proxied, path: str) -> Iterator[socket.socket]:
     ("path", "end"), [("/v1/chat/completions", b"[DONE]"), ("/v1/messages", b'{"type": "message_stop"}')]
 )
 def test_fifty_streams_go_on_beside_a_caller_that_stops_reading(proxied: Proxied, path: str, end: bytes):
-    long = "word " * 400_000
+    long = "word " * WORDS_THAT_FILL_BUFFERS
 
     def decide(request: Any) -> Any:
         return says(long if "A long one." in str(request.body) else "A short story.")
@@ -341,6 +344,7 @@ def test_fifty_streams_go_on_beside_a_caller_that_stops_reading(proxied: Proxied
             assert all(pool.map(read, range(50)))
         assert httpx.get(f"{proxied.service.url}/health").status_code == 200
         assert time.monotonic() - begin < WAIT_S
+        assert ("assistant", long) not in proxied.said(), "the buffers hold all of it"
     eventually(lambda: [len(proxied.said(f"s{number}")) for number in range(50)], [2] * 50)
 
 
