@@ -33,6 +33,7 @@ from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.embedding.factory import embedder_of
 from souvenir.models.llm.provider import provider_of
+from souvenir.store.graph.concepts import Concept
 from souvenir.store.messages.messages import MessageDraft
 
 MIN_USEFUL = 0.8
@@ -90,11 +91,12 @@ def measure(engine: MemoryEngine, graph: KnowledgeServices, one: Labelled, score
             scores.expected[wanted.kind] += 1
             scores.found[wanted.kind] += any(_is_of(insight, wanted, place_of) for insight in insights)
     for described in one.described:
-        text = _description(graph, scope, described.name)
-        result = _result(text, described.message is not None, described.sentence, one, described.message)
+        concept = _concept(graph, scope, described.name)
+        result = _result(concept, described.message is not None, described.sentence, one, described.message)
         scores.descriptions[result] += 1
         if show and result != "right":
-            print(f"  {result}: {described.name}: {text!r}, labelled {described.sentence!r}")
+            shown = concept and (concept.description or concept.role)
+            print(f"  {result}: {described.name}: {shown!r}, labelled {described.sentence!r}")
     return [message.uid for message in stored]
 
 
@@ -102,19 +104,20 @@ def _is_of(insight: Insight, wanted: Expected, place_of: dict[str, int]) -> bool
     return KINDS[insight.kind] == wanted.kind and any(place_of.get(one.id) in wanted.sources for one in insight.sources)
 
 
-def _description(graph: KnowledgeServices, scope: Scope, name: str) -> str | None:
+def _concept(graph: KnowledgeServices, scope: Scope, name: str) -> Concept | None:
     try:
-        return graph.concepts.details(scope, name).concept.description
+        return graph.concepts.details(scope, name).concept
     except ConceptNotFound:
         return None
 
 
-def _result(text: str | None, is_defined: bool, sentence: str | None, one: Labelled, place: int | None) -> str:
+def _result(concept: Concept | None, is_defined: bool, sentence: str | None, one: Labelled, place: int | None) -> str:
     """Return how a description compares with the label: any sentence of the labelled message is right."""
+    text = None if concept is None else concept.description
     if not is_defined:
         return "rightly empty" if text is None else "not wanted"
     if text is None:
-        return "missing"
+        return "role only" if concept and concept.role else "missing"
     same = place is not None and text in " ".join(one.messages[place].text.split())
     return "right" if same or text == sentence else "another"
 
@@ -124,7 +127,7 @@ def print_page(graph: KnowledgeServices, scope: Scope, insights: Sequence[Insigh
     for insight in insights:
         print(f"  [{insight.kind}] {insight.text}")
     for concept in graph.concepts.leading(scope, limit=15):
-        print(f"  - {concept.name} ({concept.kind}, {concept.owners}): {concept.description or ''}")
+        print(f"  - {concept.name} ({concept.kind}, {concept.owners}): {concept.description or concept.role or ''}")
     for topic in graph.topics.page(scope, offset=0, limit=10)[0]:
         print(f"  * {topic.name} ({topic.topic.sessions} sessions)")
 

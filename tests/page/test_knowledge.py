@@ -69,6 +69,23 @@ def test_a_concept_is_found_by_its_name_or_said_to_be_unknown(page, origin, mira
     assert f"concept={mira['id']}" in page.url
 
 
+def test_a_person_without_a_description_is_shown_with_the_role(page, origin, api):
+    api(
+        "POST",
+        "/messages/batch",
+        {"agent_name": "zoo", "messages": [{"role": "user", "content": "My boss Ola phoned."}]},
+    )
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := api("GET", "/agents/zoo/concepts")["concepts"]):
+        assert time.monotonic() < deadline, "The concept was not found in time"
+        time.sleep(0.1)
+    assert [(each["name"], each["description"]) for each in found] == [("Ola", None)]
+    open_page(page, origin, "/#/knowledge?in=zoo")
+    expect(page.get_by_role("row").filter(has_text="Ola")).to_contain_text("your boss")
+    page.get_by_role("link", name="Ola", exact=True).first.click()
+    expect(page.get_by_role("region", name="Concept")).to_contain_text("person, your boss")
+
+
 def test_a_description_is_saved_and_undone(page, origin, api, mira):
     open_page(page, origin, f"/#/knowledge?in=assistant&concept={mira['id']}")
     page.get_by_role("button", name="Edit").click()

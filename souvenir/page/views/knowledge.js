@@ -64,7 +64,7 @@ function Concepts({ agent }) {
       answer.total > 0 &&
       html`<div class="wide-table" tabindex="0"><table><thead><tr><th>Concept</th><th>Description</th><th>Kind</th><th>Mentions</th><th>Last mention</th></tr></thead>
         <tbody>${answer.concepts.map(
-          (each) => html`<tr key=${each.id}><td><a href=${address("knowledge", { concept: each.id })}><bdi>${each.name}</bdi></a></td><td dir="auto">${each.description}</td><td>${each.kind}</td>
+          (each) => html`<tr key=${each.id}><td><a href=${address("knowledge", { concept: each.id })}><bdi>${each.name}</bdi></a></td><td dir="auto">${each.description ?? each.role}</td><td>${each.kind}</td>
           <td>${each.mentions.toLocaleString("en")}</td><td>${each.last_at && html`<${Time} at=${each.last_at} />`}</td></tr>`,
         )}</tbody></table></div>
       ${answer.total > limit && limit < 1000 && html`<p><button type="button" onClick=${() => setLimit(Math.min(1000, limit + AT_ONCE))}>Show more of ${answer.total.toLocaleString("en")}</button></p>`}`

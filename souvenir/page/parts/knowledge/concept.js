@@ -36,7 +36,7 @@ export function Concept({ agent, id }) {
   const parts = { agent, concept, onChanged: asked.again, onClose: close };
   return html`<section aria-label="Concept">
     <h2><bdi>${concept.name}</bdi></h2>
-    <p class="faint"><bdi>${concept.kind}</bdi> · ${counted(concept.mentions, "mention", "mentions")}${concept.first_at && concept.last_at ? html`, first <${Time} at=${concept.first_at} />, last <${Time} at=${concept.last_at} />` : ""}${concept.aliases.length ? html` · also <bdi>${concept.aliases.join(", ")}</bdi>` : ""}</p>
+    <p class="faint"><bdi>${concept.kind}</bdi>${concept.role ? html`, <bdi>${concept.role}</bdi>` : ""} · ${counted(concept.mentions, "mention", "mentions")}${concept.first_at && concept.last_at ? html`, first <${Time} at=${concept.first_at} />, last <${Time} at=${concept.last_at} />` : ""}${concept.aliases.length ? html` · also <bdi>${concept.aliases.join(", ")}</bdi>` : ""}</p>
     <${RequestState} error=${asked.error} slow=${false} />
     ${concept.description && html`<${StoredText} text=${concept.description} />`}
     ${concept.description && concept.described_by === "texts" && html`<p class="faint">A sentence from the texts.</p>`}
