@@ -116,8 +116,8 @@ def test_several_memories_and_messages_are_erased_at_once_with_one_receipt(clien
 def test_the_receipt_counts_removed_rows_and_the_job_keeps_it(client: TestClient):
     engine = service_in(client).engine
     say(client, "the cat sleeps", session_id="s", user="mia")
-    memory = client.post("/memory/add", json={"text": "red tea", "source": "n"}, headers={"X-Namespace": "mine"}).json()
-    owned = MemoryPatch(facts=("tea is red", "red tea"), tags=("hot", "drink"))
+    memory = client.post("/memory/add", json={"text": "mint tea", "source": "n"}, headers={"X-Namespace": "mine"}).json()
+    owned = MemoryPatch(facts=("tea is mint", "mint tea"), tags=("hot", "drink"))
     engine.update(Scope("mine"), memory["id"], owned)
     service_in(client).graph.indexer.catch_up()
     receipt = erase(client).json()
@@ -136,7 +136,7 @@ def test_the_receipt_counts_removed_rows_and_the_job_keeps_it(client: TestClient
         "passages": 5,
         "vectors": 5,
     }
-    # cat, sleep; red, tea; tea, red
+    # cat, sleep; mint, tea; tea, mint
     assert (receipt["postings"], receipt["tombstones"], receipt["files_cleared"]) == (6, 1, True)
     [job] = client.get("/jobs?kind=erase").json()["jobs"]
     assert job["result"] == receipt

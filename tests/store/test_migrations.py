@@ -150,7 +150,7 @@ def test_migrated_topics_continue(version: int, tmp_path: Path):
             query = "SELECT min(m.uid) FROM messages m JOIN topic_segments t ON t.session_id = m.session_id"
             uid = str(connection.execute(query).get)
         # What it was about then is no subject any more.
-        Conversations(engine).edit(Scope("ann"), uid, content="The violin has a new bow")
+        Conversations(engine).edit(Scope("ann"), uid, content="My violin has a new bow")
         graph.indexer.catch_up()
         [topic] = [one for one in graph.topics.page(Scope("ann"))[0] if "violin" in one.name]
         assert (topic.topic.id, topic.topic.sessions) == (1, 1)
