@@ -180,12 +180,17 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
     return None
 
 
-def has_apposition(after: Sequence[str]) -> bool:
-    """Return True if the words after a name say whose relative or animal it is: Pickle, our one-eyed tabby."""
-    if len(after) < 3 or after[0] != "" or after[1] not in _OWNERS:
+def is_relative_or_animal(after: Sequence[str]) -> bool:
+    """Return True if the words after a name say whose relative or animal it is.
+
+    By an apposition or a copula: "Pickle, our one-eyed tabby", "Biscuit is our terrier".
+    """
+    if len(after) < 3 or after[1] not in _OWNERS:
         return False
+    if after[0] in _COPULAS:
+        return defined_kind(Surroundings((), after)) in (ConceptKind.PERSON, ConceptKind.ANIMAL)
     described = next((place for place, word in enumerate(after) if place and word == ""), len(after))
-    return any(_person_or_animal(word) for word in after[2:described])
+    return after[0] == "" and any(_person_or_animal(word) for word in after[2:described])
 
 
 def _person_or_animal(word: str) -> ConceptKind | None:

@@ -32,7 +32,7 @@ from souvenir.knowledge.recognition.gazetteer import (
 from souvenir.knowledge.recognition.kinds import (
     Surroundings,
     defined_kind,
-    has_apposition,
+    is_relative_or_animal,
     kind_by_preposition,
     kind_of_name,
 )
@@ -258,7 +258,7 @@ class NameReader:
             return True
         if folded in GIVEN_NAMES or (folded in KNOWN and folded not in COMMON_WORDS):
             return True
-        if has_apposition(self._folded[1 : 1 + CONTEXT_WORDS]):
+        if is_relative_or_animal(self._folded[1 : 1 + CONTEXT_WORDS]):
             return True
         if self._language == GERMAN:
             return folded in RELATIVES or folded in ROLES

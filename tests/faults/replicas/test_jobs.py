@@ -17,7 +17,7 @@ from benchmarks.replica_faults.cluster import Cluster, Replica, Standby, running
 from benchmarks.replica_faults.proxy import Passage
 from tests.vendors.llm import LLMRequest, LLMVendor, Says, says
 
-LEASE_S = 3.0
+LEASE_S = 5.0
 PATIENCE_S = 60.0
 SAID = ["The ferry to Bergen leaves at nine.", "The bakery is closed on Mondays."]
 

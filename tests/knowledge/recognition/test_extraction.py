@@ -183,6 +183,7 @@ def test_a_phrase_is_a_concept_only_if_it_is_specific(text, found):
     [
         ("Balder, our dog, ate the cake.", "balder", ANIMAL),
         ("Newton is our tortoise.", "newton", ANIMAL),
+        ("Biscuit is our ten-year-old terrier.", "biscuit", ANIMAL),
         ("We walked to Newton. Newton is our tortoise.", "newton", ANIMAL),
         ("Our dog Paris is ill. Paris loves cheese.", "paris", ANIMAL),
         ("The airline Kestrel lost my bag.", "kestrel", ORGANISATION),
