@@ -116,7 +116,9 @@ def test_several_memories_and_messages_are_erased_at_once_with_one_receipt(clien
 def test_the_receipt_counts_removed_rows_and_the_job_keeps_it(client: TestClient):
     engine = service_in(client).engine
     say(client, "the cat sleeps", session_id="s", user="mia")
-    memory = client.post("/memory/add", json={"text": "mint tea", "source": "n"}, headers={"X-Namespace": "mine"}).json()
+    memory = client.post(
+        "/memory/add", json={"text": "mint tea", "source": "n"}, headers={"X-Namespace": "mine"}
+    ).json()
     owned = MemoryPatch(facts=("tea is mint", "mint tea"), tags=("hot", "drink"))
     engine.update(Scope("mine"), memory["id"], owned)
     service_in(client).graph.indexer.catch_up()
