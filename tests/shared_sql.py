@@ -24,8 +24,11 @@ from souvenir.store.postgres.schema import SCHEMA, migrate
 PACKAGE = str(Path(__file__).resolve().parent.parent / "souvenir")
 OF_SQLITE = (f"{PACKAGE}/store/sqlite/", f"{PACKAGE}/transfer/reference_store.py")
 """SQLite's engine, and the import from another program's SQLite file."""
-OWN = re.compile(r"sqlite_|typeof\(|\bPRAGMA\b|_checksums\b|\bgenerations\b|^ROLLBACK$", re.IGNORECASE)
-"""Statements of SQLite's engine in files that it shares: of the check, reads of damaged rows, and transactions."""
+OWN = re.compile(
+    r"sqlite_|typeof\(|\bPRAGMA\b|_checksums\b|\bgenerations\b|^ROLLBACK$|\b(?:TABLE|VIEW) neighbours\b", re.IGNORECASE
+)
+"""Statements of SQLite's engine in files that it shares: of the check, reads of damaged rows, transactions, and the
+schema of a graph of an earlier time, which is in memory with both engines."""
 
 WORKER_KEY = "refused_sql"
 MIN_STATEMENTS = 200
