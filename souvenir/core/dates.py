@@ -1,4 +1,4 @@
-"""English month names, and the order of day and month in numeric dates.
+"""English and German month names, and the order of day and month in numeric dates.
 
 Shared by the recognisers of dates in text: those of queries (`retrieval`), of concepts (`knowledge`) and of transcripts
 (`learning`), each with its own rules for what counts as a date. The names do not depend on the locale.
@@ -21,6 +21,12 @@ MONTHS: Mapping[str, int] = {
     "sept": 9,
 }
 """The number of a month by its name or abbreviation in lower case."""
+
+
+GERMAN_MONTH_NAMES = (
+    *("januar", "februar", "märz", "april", "mai", "juni"),
+    *("juli", "august", "september", "oktober", "november", "dezember"),
+)
 
 
 def is_day_first(first: int, second: int) -> bool | None:

@@ -24,13 +24,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from souvenir.core.dates import GERMAN_MONTH_NAMES
+
 _END = re.compile(r"(?<=[.!?])[\"'”’)\]]{0,3}+\s++|(?<=[。！？])|\n++")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|prof|st|no|approx)|\b[A-Za-z])\.\s*$", re.IGNORECASE)
 _ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.\s*$")
-_MONTH = re.compile(
-    r"(?:Jan(?:uar)?|Jänner|Feb(?:ruar)?|März|Apr(?:il)?|Mai|Juni?|Juli?|Aug(?:ust)?|Sept?(?:ember)?|Okt(?:ober)?"
-    r"|Nov(?:ember)?|Dez(?:ember)?)\b"
-)
+_MONTH_FORMS = {form for name in GERMAN_MONTH_NAMES for form in (name, name[:3])} | {"jänner", "sept"}
+_MONTH = re.compile(rf"(?:{'|'.join(sorted(form.capitalize() for form in _MONTH_FORMS))})\b")
 """Months of German after an ordinal number, as in "am 3. Dezember"."""
 
 

@@ -106,7 +106,8 @@ _FORMS = (
 )
 _COMPILED = tuple((weight, re.compile(pattern, re.IGNORECASE)) for weight, pattern in _FORMS)
 
-_RELATIONS = tuple(one for one in _COMPILED if one[0] == 5)
+_OF_RELATION = 5
+_RELATIONS = tuple(one for one in _COMPILED if one[0] == _OF_RELATION)
 """Forms that define in a question too: "May my sister Ines come?"."""
 
 _APPOSITIONS = frozenset(pattern for _, pattern in _COMPILED if pattern.pattern.startswith(_NAME + ", (?P"))
@@ -241,7 +242,7 @@ def _definition(sentence: str, form: str, author: MessageRole | None) -> Definit
         if pattern in _APPOSITIONS and (not form[:1].isupper() or _NAMES_ANOTHER.search(role or "")):
             continue
         # A person defines what is theirs better than the assistant does.
-        weighed = weight if _describes(marked, pattern) else _IN_PASSING
+        weighed = weight if _describes(marked, pattern, weight) else _IN_PASSING
         quality = 2 * weighed - (author is MessageRole.ASSISTANT)
         if author is MessageRole.USER and match.groupdict().get("self"):
             role = SELF
@@ -255,10 +256,10 @@ def _clause(marked: str, match: re.Match[str]) -> str:
     return marked[match.start() : end.start() if end else len(marked)]
 
 
-def _describes(marked: str, pattern: re.Pattern[str]) -> bool:
+def _describes(marked: str, pattern: re.Pattern[str], weight: int) -> bool:
     """Return True unless a sentence with a relation or an apposition tells something else."""
     if pattern in _APPOSITIONS:
         return marked.index(_N) <= _MAX_CHARS_BEFORE and _ONE_DAY.search(marked) is None
-    if any(pattern is relation for _, relation in _RELATIONS):
+    if weight == _OF_RELATION:
         return _LASTING.search(marked) is not None and _ONE_DAY.search(marked) is None
     return True

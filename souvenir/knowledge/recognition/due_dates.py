@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from souvenir.core.dates import MONTHS
+from souvenir.core.dates import GERMAN_MONTH_NAMES, MONTHS
 
 PAST = timedelta(days=60)
 """A day without a year that is at most so long ago is the past one."""
 
 _OTHER_MONTHS = (
-    "januar februar märz april mai juni juli august september oktober november dezember",
+    " ".join(GERMAN_MONTH_NAMES),
     "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
     "januari februari maart april mei juni juli augustus september oktober november december",
 )

@@ -58,8 +58,9 @@ CONTEXT_WORDS = 8
 
 _SMALL = (WordClass.DETERMINER, WordClass.PREPOSITION, WordClass.TO, WordClass.FUNCTION)
 _INSIDE = frozenset("of the de la le van von der den del da di du bin al &".split())
-_ARTICLES = frozenset(("the", "la", "le", "al"))
-"""Part of a name after another small word only: Lord of the Rings, but not "send Mel the MacBook"."""
+_FIRST_INSIDE = _INSIDE - {"the", "la", "le", "al"}
+"""Without articles, which are part of a name after another small word only: Lord of the Rings, but not "send Mel the
+MacBook"."""
 _HEADING_WORDS = 3
 """From this many words on, capitals on all of them indicate a heading."""
 
@@ -202,7 +203,7 @@ class NameReader:
             return int(len(ahead.text) <= MAX_DIGITS and self._folded[end - 1] not in GIVEN_NAMES)
         if self._may_continue(end):
             return int(self._language != GERMAN or self._goes_on_in_german(place, end))
-        if self._folded[end] in _INSIDE - _ARTICLES and self._language != GERMAN:
+        if self._folded[end] in _FIRST_INSIDE and self._language != GERMAN:
             step = self._inside(end)
             return step if end + step - place <= MAX_WORDS else 0
         return 0

@@ -4,8 +4,7 @@ A compound is specific if its words are ("sourdough starter"); one vague word am
 outweigh it ("birthday paradox", "freelance video project"). A single noun is specific only with further evidence: it is
 the author's own ("my essay"), opens a sentence without an article, is long and rare, or is the object of a verb of
 preference or practice ("allergic to peanuts"). After an article it mostly refers to something that the text has named
-before, or that is part of the scene, unless the text repeats it with a complement ("the probability of"). On 240 texts
-outside the labels compounds of specific words were right in 95 % of the cases, and all phrases in 61 %.
+before, or that is part of the scene, unless the text repeats it with a complement ("the probability of").
 """
 
 from __future__ import annotations

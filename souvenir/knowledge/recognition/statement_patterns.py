@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from souvenir.core.dates import MONTH_NAMES
+
 
 def _any(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(rf"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
@@ -21,7 +23,7 @@ _MENTAL = (
 )
 """Beginnings of verbs by which "any more" is no change: "I don't know any more"."""
 
-_MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+_MONTH = rf"(?:{'|'.join(MONTH_NAMES)})"
 
 QUOTED = re.compile(r"“[^”]{0,300}”|„[^“”]{0,300}[“”]|«[^»]{0,300}»|\"[^\"\n]{0,300}\"")
 """Quoted speech, which states nothing."""
