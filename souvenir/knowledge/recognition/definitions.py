@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping
 from souvenir.core.text import sentences
 from souvenir.core.types import Mentioned, MessageRole
 from souvenir.core.types.statements import Definition
+from souvenir.knowledge.recognition.vocabulary import FOREIGN, WordClass, class_of
 
 MIN_WORDS, MAX_WORDS, MAX_SENTENCE_CHARS = 3, 30, 300
 """Shorter and longer sentences define nothing."""
@@ -115,6 +116,10 @@ _APPOSITIONS = frozenset(pattern for _, pattern in _COMPILED if pattern.pattern.
 
 _NAMES_ANOTHER = re.compile(rf"\b{_PERSON} (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
 """A role that belongs to the next name: "in April, my sister Paola"."""
+
+_PART_OF_CLAUSE = frozenset((WordClass.BE, WordClass.MODAL, WordClass.SUBJECT, WordClass.VERB, WordClass.FUNCTION))
+_NOUNS = frozenset((WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.ACTIVITY))
+_END_OF_ROLE = frozenset(("who", "that", "which", "and", "or", "not", "since", "now", "here"))
 
 _IN_PASSING = 1
 """Weight of a sentence that names a role and tells something else."""
@@ -239,7 +244,7 @@ def _definition(sentence: str, form: str, author: MessageRole | None) -> Definit
             continue
         if weight in (4, 6) and _ONE_DAY.search(_clause(marked, match)):
             continue
-        if pattern in _APPOSITIONS and (not form[:1].isupper() or _NAMES_ANOTHER.search(role or "")):
+        if pattern in _APPOSITIONS and role and not (form[:1].isupper() and _is_apposition(role)):
             continue
         # A person defines what is theirs better than the assistant does.
         weighed = weight if _describes(marked, pattern, weight) else _IN_PASSING
@@ -249,6 +254,23 @@ def _definition(sentence: str, form: str, author: MessageRole | None) -> Definit
         shown = role and _SECOND_PERSON.sub("your", role.replace(_N, form).strip())
         return Definition(sentence, quality, shown)
     return None
+
+
+def _is_apposition(role: str) -> bool:
+    """Return whether a role is a noun phrase and not a clause: "my best friend", but not "my car is broken"."""
+    if _NAMES_ANOTHER.search(role):
+        return False
+    before: WordClass | None = None
+    for word in role.lower().removeprefix("one of ").split()[1:]:
+        of = class_of(word)
+        if before in _NOUNS and (word in _END_OF_ROLE or of in (WordClass.PREPOSITION, WordClass.SUBJECT)):
+            return True
+        if of in _PART_OF_CLAUSE or word in FOREIGN:
+            return False
+        if before in _NOUNS and of in (WordClass.NOUNS_OR_VERBS, WordClass.ADJECTIVE):
+            return False
+        before = of
+    return before in _NOUNS
 
 
 def _clause(marked: str, match: re.Match[str]) -> str:

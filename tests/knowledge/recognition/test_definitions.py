@@ -32,6 +32,8 @@ def defined(text: str, form: str, role: MessageRole = MessageRole.USER) -> Defin
         ("Das sage ich meinem Chef Bernd.", "Bernd", "meinem Chef"),
         ("Mein Pate ist Herr Wagner.", "Wagner", "Mein Pate"),
         ("kernel is our cat, obviously", "kernel", "your cat"),
+        ("Ann, my old piano teacher from Cork, called.", "Ann", "your old piano teacher from Cork"),
+        ("Ann, my friend who sings, called.", "Ann", "your friend who sings"),
     ],
 )
 def test_a_copula_an_apposition_or_a_role_defines(text: str, form: str, role: str | None) -> None:
@@ -52,6 +54,12 @@ def test_a_copula_an_apposition_or_a_role_defines(text: str, form: str, role: st
         ("Annabel is a painter.", "Ann"),
         ("Ask Ann about the boat.", "Ann"),
         ("Fitting is in April, my sister Paola flies in.", "April"),
+        ("I met Tobias, my car is broken.", "Tobias"),
+        ("We sold the house to Priya, my brother is furious.", "Priya"),
+        ("We visited Nordvik, my favourite uncle lives there.", "Nordvik"),
+        ("I met Tobias, my husband left.", "Tobias"),
+        ("I met Tobias, my brother works hard.", "Tobias"),
+        ("Ich traf Tobias, mein Bruder ist krank.", "Tobias"),
         ("Third floor, no lift, my knee says thanks.", "lift"),
         (f"Ann is my sister {'and so on ' * 40}.", "Ann"),
     ],
