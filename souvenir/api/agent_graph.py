@@ -152,9 +152,13 @@ MAX_STATED = 1_000
 MAX_ALIASES = 50
 MAX_DESCRIPTION_CHARS = 10_000
 
-_Name = Annotated[str, StringConstraints(min_length=1, max_length=200), Clean, AfterValidator(printable)]
+_Name = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), Clean, AfterValidator(printable)
+]
 ConceptKey = Annotated[_Name, Field(description="The `key` of a concept, or one of its names.")]
-Description = Annotated[str, StringConstraints(min_length=1, max_length=MAX_DESCRIPTION_CHARS), Clean]
+Description = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_DESCRIPTION_CHARS), Clean
+]
 
 
 class GraphNode(BaseModel):

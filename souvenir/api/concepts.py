@@ -53,7 +53,7 @@ class UpdateConceptRequest(BaseModel):
     description: Annotated[StatedDescription | None, Field(description="The description.")] = None
     kind: Annotated[
         Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_KIND_CHARS), Clean] | None,
-        Field(description="The kind of the concept, such as `person`."),
+        Field(description="The kind of the concept, such as `person`; stored in snake_case."),
     ] = None
     aliases: Annotated[
         list[_Alias] | None,

@@ -28,13 +28,16 @@ class DescribeTopicRequest(BaseModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Sailing"}]})
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=_MAX_NAME_CHARS), Clean] | None = Field(
+    name: (
+        Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=_MAX_NAME_CHARS), Clean] | None
+    ) = Field(
         default=None,
         description="The name of the topic; without one, it is named after its most characteristic concepts.",
     )
-    summary: Annotated[str, StringConstraints(min_length=1, max_length=_MAX_SUMMARY_CHARS), Clean] | None = Field(
-        default=None, description="A summary of the topic."
-    )
+    summary: (
+        Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=_MAX_SUMMARY_CHARS), Clean]
+        | None
+    ) = Field(default=None, description="A summary of the topic.")
 
     def changes(self) -> dict[str, str | None]:
         return self.model_dump(exclude_unset=True)

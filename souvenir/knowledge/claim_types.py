@@ -15,6 +15,9 @@ from souvenir.store.graph.topic_claims import MessageRange
 
 MAX_TYPE_CHARS = 40
 
+CO_OCCURS = "co_occurs"
+"""The type of a relation that is counted in the texts, so nobody can state it."""
+
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 
@@ -48,7 +51,7 @@ class ConceptPatch:
             self,
             name=safe.get(ClaimKind.NAME),
             description=safe.get(ClaimKind.DESCRIPTION),
-            kind=safe.get(ClaimKind.KIND),
+            kind=safe.get(ClaimKind.KIND) and _type(safe[ClaimKind.KIND], "kind", "person"),
             aliases=None if self.aliases is None else tuple(policy.text(alias) for alias in self.aliases),
         )
 
@@ -68,7 +71,7 @@ class ConceptStatement:
             self.key,
             None if self.name is None else policy.text(self.name),
             None if self.description is None else policy.text(self.description),
-            None if self.kind is None else type_name(policy.text(self.kind)),
+            None if self.kind is None else _type(policy.text(self.kind), "kind", "person"),
             [policy.text(alias) for alias in self.aliases],
         )
 
@@ -155,9 +158,16 @@ def type_name(text: str) -> str | None:
 def relation_type(text: str) -> str:
     """Return the type in snake_case.
 
-    :raises InvalidRequest: If it has no letters, or too many.
+    :raises InvalidRequest: If it has no letters, or too many, or is `CO_OCCURS`.
     """
+    name = _type(text, "relation type", "works_for")
+    if name == CO_OCCURS:
+        raise InvalidRequest(f"{CO_OCCURS} is counted in the texts; state another type, such as works_for")
+    return name
+
+
+def _type(text: str, of: str, example: str) -> str:
     name = type_name(text)
     if name is None:
-        raise InvalidRequest(f"A relation type has 1 to {MAX_TYPE_CHARS} letters, such as works_for")
+        raise InvalidRequest(f"A {of} has 1 to {MAX_TYPE_CHARS} letters, such as {example}")
     return name

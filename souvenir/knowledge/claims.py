@@ -105,7 +105,9 @@ class Claims:
             if chosen is None:
                 raise NotFound(f"Concept {root_id} has no name {name!r} that a text mentions; read its aliases")
             if chosen == root_id:
-                raise Conflict(f"{name!r} is the name of the concept itself; name one of its aliases")
+                raise Conflict(
+                    f"{name!r} is the concept's first name in the texts; only its other names can be separated"
+                )
             joined = [*rows.of_concepts(tx.connection, [chosen]), *rows.aliases_of(tx.connection, [chosen])]
             replaced = {one.id for one in joined if one.kind is ClaimKind.ALIAS and one.other_id and one.is_direct}
             own = ClaimDraft(ClaimKind.ALIAS, chosen, name, ClaimedBy.CALLER, other_id=chosen)

@@ -36,7 +36,7 @@ class ConceptDetails:
 
     :param rarity: Its rarity in the texts of the agent, in [0, 1].
     :param described_by: The source of its description: `caller`, `model`, or `texts` for a defining sentence.
-    :param confidence: Confidence of the claims about it, in [0, 1]; 1 if there is none.
+    :param confidence: Confidence of the claims about it, in [0, 1]; without claims, that of its kind.
     :param messages: The latest messages that mention it, newest first; likewise `memories`.
     """
 
@@ -116,7 +116,10 @@ class Concepts:
                 concept,
                 rarity(concept.owners, rows.owners_read(graph, namespace.id)),
                 rows.described_by(graph, members) or ("texts" if concept.description else None),
-                min((one.confidence for one in claims.of_concepts(graph, members) if one.other_id is None), default=1),
+                min(
+                    (one.confidence for one in claims.of_concepts(graph, members) if one.other_id is None),
+                    default=concept.confidence,
+                ),
                 [said[id_] for id_ in mentioning[RecordKind.MESSAGE] if id_ in said],
                 [kept[id_] for id_ in mentioning[RecordKind.MEMORY] if id_ in kept],
             )

@@ -16,8 +16,8 @@ from typing import Protocol
 from souvenir.core.errors import AgentNotFound
 from souvenir.core.timestamps import from_us, utc_now
 from souvenir.core.types import Filters, FloatVector, Memory, MessageRole, Scope
+from souvenir.knowledge.claim_types import CO_OCCURS
 from souvenir.knowledge.concept_ranking import rarity, strength
-from souvenir.knowledge.related import CO_OCCURS
 from souvenir.knowledge.topics import named_topics
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import transfers

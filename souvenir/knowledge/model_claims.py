@@ -180,11 +180,11 @@ class ModelClaims:
         :raises ExtractionNotConfigured: If there is no model. :raises AgentNotFound: If the namespace is no agent.
         :raises SessionNotFound: If there is no such session. :raises Overloaded: If the queue is full.
         """
-        self.require_model()
         with self._engine.namespace(scope) as (connection, _):
             agent = agents.require_agent(connection, scope)
             if session is not None:
                 sessions.require_row(connection, agent.namespace_id, session)
+        self.require_model()
         return self.jobs.submit(DESCRIBE, scope, {"session": session, "limit": limit})
 
     # --- the job -----------------------------------------------------------------------------------------------

@@ -13,15 +13,13 @@ from functools import cache
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from souvenir.knowledge.claim_types import CO_OCCURS
 from souvenir.knowledge.concept_ranking import CANDIDATES as ALL
 from souvenir.knowledge.concept_ranking import neighbours
 from souvenir.store.graph import claims
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.sql import Connection
-
-CO_OCCURS = "co_occurs"
-"""The type of a relation that is known from co-occurrence only."""
 
 MAX_DEPTH = 5
 FAN_OUT = 24

@@ -97,6 +97,39 @@ def test_a_short_name_is_separated_from_the_long_one(told: TestClient):
     assert get(told, "concept", name="melanie")["aliases"] == []
 
 
+def test_a_text_with_two_spellings_of_a_concept_counts_once(told: TestClient):
+    tell(told, "Heron and Dmitri came")
+    tell(told, "Dmitri called")
+    read(told)
+    path = f"/agents/{AGENT}/concepts/{get(told, 'concept', name='dmitri')['id']}"
+    told.patch(path, json={"aliases": ["Heron"]})
+    read(told)
+    merged = get(told, "concept", name="heron")
+    assert (merged["name"], merged["mentions"], len(merged["messages"])) == ("Dmitri", 2, 2)
+
+
+@pytest.mark.parametrize(
+    "concept",
+    [{"name": "  "}, {"aliases": [" "]}, {"description": " "}, {"kind": "!!!"}],
+)
+def test_a_statement_without_letters_is_refused(told: TestClient, concept: dict[str, Any]):
+    stated = told.post(f"/agents/{AGENT}/graph", json={"concepts": [{"key": "clara", **concept}]})
+    assert stated.status_code == 422
+
+
+def test_a_co_occurrence_cannot_be_stated(told: TestClient):
+    relation = {"from_key": "clara", "to_key": "boris", "relationship_type": "co occurs"}
+    refused = told.post(f"/agents/{AGENT}/graph", json={"relations": [relation]})
+    assert (refused.status_code, "counted in the texts" in refused.json()["detail"]) == (422, True)
+
+
+def test_a_kind_is_kept_in_snake_case_by_every_route(told: TestClient):
+    path = f"/agents/{AGENT}/concepts/{get(told, 'concept', name='clara')['id']}"
+    assert told.patch(path, json={"kind": "Tech Company"}).json()["kind"] == "tech_company"
+    assert told.patch(path, json={"kind": "!!!"}).status_code == 422
+    assert told.patch(path, json={"kind": ""}).json()["kind"] == "person"
+
+
 def test_a_concept_is_changed_and_deleted(told: TestClient):
     clara = get(told, "concept", name="clara")["id"]
     path = f"/agents/{AGENT}/concepts/{clara}"
@@ -128,6 +161,7 @@ def test_a_summary_has_counts_latest_messages_and_top_concepts(told: TestClient)
 def test_an_unknown_concept_is_404(client: TestClient):
     for path in ("summary", "concepts", "concepts/1", "concept?name=x", "concepts/1/related"):
         assert client.get(f"/agents/{AGENT}/{path}").json()["code"] == "agent_not_found"
+    assert client.post(f"/agents/{AGENT}/graph/describe").json()["code"] == "agent_not_found"
     tell(client, "hello")
     for path in ("concepts/99", "concept?name=x", "concepts/99/related"):
         assert client.get(f"/agents/{AGENT}/{path}").json()["code"] == "concept_not_found"

@@ -114,6 +114,7 @@ def test_concepts_are_related_edited_and_deleted(told: TestClient):
     assert {"Boris", "Lisbon"} <= {one["name"] for one in related["related_concepts"]}
     assert told.get(f"{MEMORY}/concepts/AC%2FDC/related").json()["detail"].startswith("Concept 'AC/DC' not found")
     boris = f"{MEMORY}/concepts/{get(told, 'concepts/details', name='boris')['id']}"
+    assert 0 < get(told, "concepts/details", name="boris")["confidence"] < 1
     changed = told.put(boris, json={"name": "Boris Petrov", "description": "A friend", "confidence": 0.9})
     assert changed.json()["success"] is True
     details = get(told, "concepts/details", name="boris petrov")

@@ -200,7 +200,7 @@ def test_a_name_of_another_concept_cannot_be_stated(engine: MemoryEngine, graph:
 def test_only_an_alias_that_a_text_mentions_can_be_separated(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     tell(engine, graph, "Melanie called")
     melanie = graph.concepts.details(ANN, "melanie").concept
-    with pytest.raises(Conflict, match="name one of its aliases"):
+    with pytest.raises(Conflict, match="first name in the texts"):
         graph.claims.separate(ANN, melanie.id, "Melanie")
     with pytest.raises(NotFound, match="read its aliases"):
         graph.claims.separate(ANN, melanie.id, "Boris")

@@ -7976,7 +7976,7 @@ export interface components {
             name?: string | null;
             /** @description The description. */
             description?: string | null;
-            /** @description The kind of the concept, such as `person`. */
+            /** @description The kind of the concept, such as `person`; stored in snake_case. */
             kind?: string | null;
             /** @description The other names, replacing all stated ones. A concept with such a name is merged into this one. */
             aliases?: string[] | null;

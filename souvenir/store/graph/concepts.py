@@ -136,8 +136,19 @@ def by_ids(connection: Connection, namespace_id: int, ids: Iterable[int]) -> dic
     root_of = dict(rows)
     of_root = _members(connection, set(root_of.values()))
     known = _Known.of(connection, [one.id for of_one in of_root.values() for one in of_one])
-    shown = {root: known.concept(of_one) for root, of_one in of_root.items()}
+    shown = {root: known.concept(of_one, _owners(connection, of_one)) for root, of_one in of_root.items()}
     return {id_: shown[root] for id_, root in root_of.items() if root in shown}
+
+
+def _owners(connection: Connection, spelled: Sequence[_Member]) -> int:
+    """Count the messages and memories that mention one of these spellings, each once."""
+    if len(spelled) == 1:
+        return spelled[0].owners
+    counted = connection.execute(
+        f"SELECT count(*) FROM (SELECT DISTINCT kind, owner_id FROM mentions WHERE concept_id {_CHOSEN}) d",
+        (ids_parameter(one.id for one in spelled),),
+    ).get
+    return int(counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +186,7 @@ class _Known:
         times = {id_: (first, last) for id_, first, last in spans if first is not None and last is not None}
         return cls(forms, kinds, _stated(connection, chosen), times, best_definitions(connection, ids))
 
-    def concept(self, of_root: Sequence[_Member]) -> Concept:
+    def concept(self, of_root: Sequence[_Member], owners: int) -> Concept:
         root = of_root[0]
         stated = sorted(claim for one in of_root for claim in self.stated.get(one.id, ()))
         said = {claim.kind: claim.text for claim in reversed(stated)}
@@ -198,7 +209,7 @@ class _Known:
             name=name,
             kind=said.get("kind") or found,
             confidence=1.0 if said.get("kind") else confidence,
-            owners=sum(one.owners for one in of_root),
+            owners=owners,
             aliases=tuple(others.values())[:MAX_ALIASES],
             description=said.get("description") or (definition.sentence if definition and describes else None),
             role=definition and definition.role,

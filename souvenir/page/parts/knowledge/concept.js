@@ -63,7 +63,7 @@ function Related({ related }) {
   return html`<h2>Related</h2><div class="wide-table" tabindex="0"><table><thead><tr><th>Concept</th><th>Relation</th><th>Texts</th></tr></thead>
     <tbody>${related.map(
       (each) => html`<tr key=${each.concept.id}><td><a href=${address("knowledge", { concept: each.concept.id })}><bdi>${each.concept.name}</bdi></a></td>
-      <td><bdi>${relationName(each.relationship_type)}</bdi>${each.path.length ? html` <span class="faint">by <bdi>${each.path.join(", ")}</bdi></span>` : ""}</td><td>${each.together.toLocaleString("en")}</td></tr>`,
+      <td><bdi>${relationName(each.relationship_type)}</bdi>${each.path.length ? html` <span class="faint">through <bdi>${each.path.join(", ")}</bdi></span>` : ""}</td><td>${each.together.toLocaleString("en")}</td></tr>`,
     )}</tbody></table></div>`;
 }
 
