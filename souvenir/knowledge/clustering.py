@@ -72,7 +72,7 @@ class Clusters:
     :param topic_of: The topic of each segment; -1 if none of the topic mentions a concept, by which it could be named.
     :param relevance: For each segment, its cosine to the mean of the topic, 0 to 1; 0 without vectors.
     :param means: For each topic, its mean vector as it is, and centred, of the length `UNIT`.
-    :param mentions: For each topic, its concepts and how many of its messages mention each of them.
+    :param mentions: For each topic, its concepts and how much its segments mention each of them.
     :param topics_of: The number of topics that mention each concept.
     """
 

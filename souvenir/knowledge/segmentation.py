@@ -41,6 +41,9 @@ SESSION_PRIOR = 12
 """The session's mean counts as if so many more messages of full weight had no direction: a short session has less of a
 mean, since it may have one subject only."""
 
+OF_USER, OF_OPENING = 2, 2
+"""A user says the subject, above all where a segment begins; an answer more often says its details."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -70,7 +73,8 @@ class Segment:
     :param first: The position of its first message; `last` of its last one.
     :param mean: The weighted mean of the vectors times `UNIT`, rounded; empty without vectors.
     :param terms: Ascending. :param counts: How many of its messages contain each of them.
-    :param mentions: How many of its messages mention each concept that they mention.
+    :param mentions: How much it mentions each of its concepts: 1 for each answer that does, `OF_USER` for each other
+        message, and `OF_OPENING` in addition for the first one.
     """
 
     first: int
@@ -162,6 +166,9 @@ def _segment_begins(units: Floats) -> list[int]:
 
 def _segment(turns: Sequence[Turn], mean: NDArray[np.int16]) -> Segment:
     terms, counts = np.unique(np.array([one for turn in turns for one in turn.terms], np.uint32), return_counts=True)
+    mentions = Counter(dict.fromkeys(turns[0].concept_ids, OF_OPENING))
+    for turn in turns:
+        mentions.update(dict.fromkeys(turn.concept_ids, 1 if turn.is_answer else OF_USER))
     return Segment(
         first=turns[0].position,
         last=turns[-1].position,
@@ -172,5 +179,5 @@ def _segment(turns: Sequence[Turn], mean: NDArray[np.int16]) -> Segment:
         mean=mean,
         terms=terms,
         counts=counts.astype(np.uint16),
-        mentions=Counter(id_ for turn in turns for id_ in turn.concept_ids),
+        mentions=mentions,
     )

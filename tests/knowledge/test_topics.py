@@ -28,6 +28,8 @@ from souvenir.knowledge.segmentation import (
     FULL_BYTES,
     LEAST_WEIGHT,
     LONGEST,
+    OF_OPENING,
+    OF_USER,
     SEGMENT_COST,
     SESSION_PRIOR,
     SHORT_BYTES,
@@ -193,16 +195,17 @@ def test_messages_of_a_running_session_are_assigned_again_when_they_are_indexed(
     ("terms", "name"),
     [
         ([("boiler", 1.0, "phrase"), ("gas", 0.8, "phrase"), ("boiler room", 0.5, "phrase")], "boiler, gas"),
-        ([("boiler", 1.0, "phrase"), ("gas", 0.6, "phrase")], "boiler"),
+        ([("boiler", 1.0, "phrase"), ("gas", 0.3, "phrase")], "boiler"),
         ([("gas", 1.0, "phrase"), ("gasket", 0.8, "phrase"), ("boiler", 0.7, "phrase")], "gas, boiler"),
-        ([("gas", 1.0, "phrase"), ("gas meter", 0.75, "phrase")], "gas meter"),
+        ([("gas", 1.0, "phrase"), ("gas meter", 0.85, "phrase")], "gas meter"),
+        ([("gas meter", 1.0, "phrase"), ("landlord", 0.5, "phrase")], "gas meter, landlord"),
         ([("Anna", 1.0, "person"), ("boiler", 0.6, "phrase")], "boiler, Anna"),
-        ([("Anna", 1.0, "person"), ("boiler", 0.8, "phrase")], "boiler"),
+        ([("Anna", 0.6, "person"), ("boiler", 0.8, "phrase")], "boiler"),
         ([("Anna", 1.0, "person")], "Anna"),
         ([], ""),
     ],
 )
-def test_a_name_is_the_best_phrase_with_a_second_one_only_if_that_is_strong_and_different(
+def test_a_name_is_the_best_term_with_a_second_one_only_if_that_is_strong_and_different(
     terms: list[tuple[str, float, str]], name: str
 ) -> None:
     assert name_of(terms) == name
@@ -361,7 +364,7 @@ def test_similar_segments_without_concepts_are_no_topic() -> None:
     unit = np.eye(2)
     segments = [segment(unit[0]), segment(unit[0]), segment(unit[1], concept_ids=[1]), segment(unit[1])]
     found = clusters_of(segments, range(4))
-    assert (found.topic_of, found.mentions, found.topics_of) == ([-1, -1, 0, 0], [{1: 1}], {1: 1})
+    assert (found.topic_of, found.mentions, found.topics_of) == ([-1, -1, 0, 0], [{1: OF_USER + OF_OPENING}], {1: 1})
     assert clusters_of([], []).topic_of == []
 
 
@@ -413,6 +416,15 @@ def test_terms_of_a_segment_are_stems_without_function_words(engine: MemoryEngin
         one, two, three = [terms for [of] in read_segments(connection, [1, 2, 3]).values() for terms in [of.terms]]
     assert one.tolist() == two.tolist() != []
     assert three.tolist() == []
+
+
+def test_openings_and_users_mention_more_than_answers() -> None:
+    unit = np.ones(1, np.float32)
+    said = ((False, (1, 2)), (True, (2, 3)), (False, (2,)))
+    turns = [Turn(index, is_answer, 100, 0, unit, (), ids) for index, (is_answer, ids) in enumerate(said)]
+    [one] = segments_of(turns)
+    assert one.mentions == {1: 2 * OF_USER, 2: 3 * OF_USER + 1, 3: 1}
+    assert OF_OPENING == OF_USER > 1
 
 
 def best_segments(units: np.ndarray) -> float:
