@@ -106,13 +106,18 @@ def pass_s() -> float:
             if position % 8 == 0:
                 subject = int(random.integers(SPEED_SUBJECTS))
             vector = subjects[subject] + 1.2 * random.normal(size=SPEED_DIM)
-            concepts = 1_000 * subject + np.minimum(random.zipf(1.3, 4), 1_000)
+            own, shared = (np.minimum(random.zipf(1.3, count), 1_000).tolist() for count in (4, 30))
+            terms = {*shared, *(1_000 * (subject + 1) + one for one in own)}
             unit = (vector / np.linalg.norm(vector)).astype(np.float32)
-            turns.append(Turn(position, position % 2 == 1, 120, position, unit, tuple(set(concepts.tolist()))))
+            turns.append(Turn(position, position % 2 == 1, 120, position, unit, tuple(terms), tuple(own)))
         sessions.append(turns)
     begin = time.process_time()
-    segments: list[Segment] = [one for turns in sessions for one in segments_of(turns)]
-    clusters_of(segments)
+    segments: list[Segment] = []
+    session_of: list[int] = []
+    for session, turns in enumerate(sessions):
+        segments += segments_of(turns)
+        session_of += [session] * (len(segments) - len(session_of))
+    clusters_of(segments, session_of)
     return time.process_time() - begin
 
 

@@ -1,7 +1,7 @@
-"""Cluster segments of sessions by topic: average-link clustering by meaning and by the concepts that they mention.
+"""Cluster segments of sessions by topic: average-link clustering by meaning and by the terms that they contain.
 
-A pure function of the segments: equal segments give equal clusters, whatever ids the concepts have. Vectors are centred
-on the agent's mean, which takes out what all of its messages share, such as the names of speakers. Weights and
+A pure function of the segments and of their sessions: equal segments give equal clusters. Vectors are centred on the
+agent's mean, which takes out what all of its messages share, such as the names of speakers. Weights and
 components of vectors are integers, so that no sum depends on its order; segments are processed in the given order.
 Segments after the first `BATCH_SEGMENTS` are processed in batches, and clusters of earlier batches are never split, so
 that time grows linearly with the segments instead of quadratically. (Average link: Sokal and Michener 1958;
@@ -10,6 +10,7 @@ nearest-neighbour chains: Murtagh 1983.)
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log2
@@ -26,24 +27,31 @@ more pairs there are, the more of them are similar by chance; measured by `make 
 FEW_SEGMENTS, DOUBLING = 20, 0.14
 """... and from so many segments it grows by this with each doubling."""
 
-CONCEPT_SHARE = 0.35
-"""The similarity of two segments is the cosine of their vectors, plus this times the cosine of their concepts ..."""
+TERM_SHARE = 0.5
+"""The similarity of two segments is the cosine of their vectors, plus this times the cosine of their terms ..."""
 
-CONCEPT_SHARE_ALONE = 2.0
-"""... or this times the latter if there are no vectors: concepts alone join from a cosine of 0.07, or of 0.2."""
+TERM_SHARE_ALONE = 1.0
+"""... or this times the latter if there are no vectors ..."""
+
+SAME_SESSION = 0.15
+"""... less this if they are of one session, which was divided there because the subject seemed to change."""
+
+LEAST_MESSAGES = 4
+"""A segment of a smaller cluster joins that of a neighbour in its session: two exchanges are a subject, one is often a
+remark on the subject before or after it."""
 
 MEAN_PRIOR = 20
 """The agent's mean counts as if so many more messages of full weight had no direction: a short history has less of a
 mean, since it may have one subject only."""
 
 TERMS_OF_SEGMENT = 64
-"""Only the concepts with the highest weights of a segment count; ties are kept."""
+"""Only the terms with the highest weights of a segment count; ties are kept."""
 
 SAID_ONCE = 0.3
-"""Factor of the weight of a concept that only one segment mentions: it links the segment to no other."""
+"""Factor of the weight of a term that only one segment contains: it links the segment to no other."""
 
 USUAL_SHARE = 0.2
-"""Concepts that a larger share of the segments mentions are ignored, since they distinguish none ..."""
+"""Terms that a larger share of the segments contains are ignored, since they distinguish none ..."""
 
 USUAL_SEGMENTS = 5
 """... if it is more than this many."""
@@ -61,10 +69,10 @@ _STEPS = 16
 class Clusters:
     """Topics are numbered from 0, in the order of their first segments.
 
-    :param topic_of: The topic of each segment; -1 if no similar one mentions a concept, by which it could be named.
+    :param topic_of: The topic of each segment; -1 if none of the topic mentions a concept, by which it could be named.
     :param relevance: For each segment, its cosine to the mean of the topic, 0 to 1; 0 without vectors.
     :param means: For each topic, its mean vector as it is, and centred, of the length `UNIT`.
-    :param mentions: For each topic, its concepts and how many of its messages mention each of them.
+    :param mentions: For each topic, its concepts and how much its segments mention each of them.
     :param topics_of: The number of topics that mention each concept.
     """
 
@@ -75,39 +83,42 @@ class Clusters:
     topics_of: Mapping[int, int]
 
 
-def clusters_of(segments: Sequence[Segment]) -> Clusters:
-    """Cluster the segments."""
-    concepts = _concepts(segments)
-    sums, vectors = _vectors(segments)
-    topic_of = _numbered(_topic_of(concepts.said, vectors), concepts.said)
-    topics = int(topic_of.max(initial=-1)) + 1
-    of_topics = concepts.mentions.summed(topic_of, topics)
-    means = unit_vectors(_summed(sums, topic_of, topics))
-    centred = unit_vectors(_summed(vectors, topic_of, topics))
+def clusters_of(segments: Sequence[Segment], sessions: Sequence[int]) -> Clusters:
+    """Cluster the segments.
+
+    :param sessions: The session of each; segments of one session follow each other in order.
+    """
+    terms, (sums, vectors) = _terms(segments), _vectors(segments)
+    _, session_of = np.unique(np.array(sessions, np.int64), return_inverse=True)
+    of_session = _Rows(np.arange(len(segments)), session_of, np.ones(len(segments)), len(segments))
+    found = _joined(_cluster_of(terms, of_session, vectors), segments, terms, session_of, vectors)
+    topic_of = _numbered(found, segments)
+    mentions: list[Counter[int]] = [Counter() for _ in range(int(topic_of.max(initial=-1)) + 1)]
+    for topic, segment in zip(topic_of.tolist(), segments, strict=True):
+        if topic >= 0:
+            mentions[topic].update(segment.mentions)
+    centred = unit_vectors(_summed(vectors, topic_of, len(mentions)))
     return Clusters(
         topic_of.tolist(),
         _relevance(vectors, topic_of, centred),
-        list(zip(means, centred, strict=True)),
-        [_by_id(concepts.ids, *of_topics.entries(topic)) for topic in range(topics)],
-        _by_id(concepts.ids, *np.unique(of_topics.column, return_counts=True)),
+        list(zip(unit_vectors(_summed(sums, topic_of, len(mentions))), centred, strict=True)),
+        mentions,
+        Counter(id_ for of_topic in mentions for id_ in of_topic),
     )
 
 
-def _by_id(ids: Ints, columns: Ints, values: NDArray[np.generic]) -> dict[int, int]:
-    return dict(zip(ids[columns].tolist(), values.astype(np.int64).tolist(), strict=True))
-
-
 class _Rows:
-    """Sparse rows of integers: a session, or a sum of sessions.
+    """Sparse rows of integers: a segment, or a sum of segments.
 
     :param starts: Index of the first entry of each row, shape (rows + 1,). :param row: Row of each entry; ascending.
     """
 
-    def __init__(self, row: Ints, column: Ints, value: Floats, rows: int, columns: int) -> None:
-        self.row, self.column, self.value, self.rows, self.columns = row, column, value, rows, columns
+    def __init__(self, row: Ints, column: Ints, value: Floats, rows: int) -> None:
+        self.row, self.column, self.value, self.rows = row, column, value, rows
+        self.columns = int(column.max(initial=-1)) + 1
         self.starts = np.searchsorted(row, np.arange(rows + 1))
         self._by_column = np.argsort(column, kind="stable")
-        self._column_starts = np.searchsorted(column[self._by_column], np.arange(columns + 1))
+        self._column_starts = np.searchsorted(column[self._by_column], np.arange(self.columns + 1))
 
     def entries(self, row: int) -> tuple[Ints, Floats]:
         """Return the columns and the values of a row."""
@@ -133,31 +144,20 @@ class _Rows:
         placed, place = np.unique(places, return_inverse=True)
         value = np.bincount(place, weights=self.value[kept], minlength=len(placed)).astype(np.float64)
         width = max(self.columns, 1)
-        return _Rows(placed // width, placed % width, value, rows, self.columns)
+        return _Rows(placed // width, placed % width, value, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Concepts:
-    """The concepts of the segments: `ids` by column, `mentions`, and the unit vectors `said` of their weights."""
-
-    ids: Ints
-    mentions: _Rows
-    said: _Rows
-
-
-def _concepts(segments: Sequence[Segment]) -> _Concepts:
-    """A segment without distinctive mentions has no entries in `said`."""
-    found = np.concatenate([np.empty(0, np.int64), *(one.concept_ids for one in segments)])
-    messages = np.concatenate([np.empty(0, np.int64), *(one.mentions for one in segments)])
-    row = np.repeat(np.arange(len(segments), dtype=np.int64), [len(one.concept_ids) for one in segments])
-    ids = np.unique(found)
-    column = np.searchsorted(ids, found).astype(np.int64)
-    mentions = _Rows(row, column, messages.astype(np.float64), len(segments), len(ids))
-    weight = _weights(messages, np.bincount(column, minlength=len(ids)), column, len(segments))
+def _terms(segments: Sequence[Segment]) -> _Rows:
+    """Return the unit vectors of the weights of their terms; a segment without distinctive ones has no entries."""
+    counts = np.concatenate([np.empty(0), *(one.counts for one in segments)])
+    row = np.repeat(np.arange(len(segments), dtype=np.int64), [len(one.terms) for one in segments])
+    terms = np.concatenate([np.empty(0, np.uint32), *(one.terms for one in segments)])
+    column = np.unique(terms, return_inverse=True)[1]
+    weight = _weights(counts, column, len(segments), sum(one.messages for one in segments))
     kept = _heaviest(row, weight, len(segments))
     row, column, weight = row[kept], column[kept], weight[kept]
     length = np.sqrt(np.bincount(row, weights=weight * weight, minlength=len(segments)))
-    return _Concepts(ids, mentions, _Rows(row, column, np.rint(UNIT * weight / length[row]), len(segments), len(ids)))
+    return _Rows(row, column, np.rint(UNIT * weight / length[row]), len(segments))
 
 
 def _vectors(segments: Sequence[Segment]) -> tuple[Floats, Floats]:
@@ -183,32 +183,31 @@ def _summed(vectors: Floats, into: Ints, rows: int) -> Floats:
     return summed
 
 
-def _topic_of(said: _Rows, vectors: Floats) -> Ints:
-    """Return a cluster of each segment, or -1 if it has neither concepts nor a vector."""
-    share = CONCEPT_SHARE if vectors.any() else CONCEPT_SHARE_ALONE
-    least = least_similarity(said.rows)
-    speaking = np.flatnonzero((np.diff(said.starts) > 0) | vectors.any(axis=1))
-    topic_of = np.full(said.rows, -1)
+def _cluster_of(terms: _Rows, of_session: _Rows, vectors: Floats) -> Ints:
+    """Return a cluster of each segment, or -1 if it has neither terms nor a vector."""
+    least = least_similarity(terms.rows)
+    speaking = np.flatnonzero((np.diff(terms.starts) > 0) | vectors.any(axis=1))
+    cluster_of = np.full(terms.rows, -1)
     open_, sizes, alike, made = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0)), 0
     for begin in range(0, len(speaking), BATCH_SEGMENTS):
         batch = speaking[begin : begin + BATCH_SEGMENTS]
         known = len(open_)
-        topics = np.concatenate([open_, np.arange(made, made + len(batch))])
-        topic_of[batch] = topics[known:]
+        clusters = np.concatenate([open_, np.arange(made, made + len(batch))])
+        cluster_of[batch] = clusters[known:]
         made += len(batch)
-        item_of_topic = np.full(made, -1)
-        item_of_topic[topics] = np.arange(len(topics))
-        item_of = np.where(topic_of >= 0, item_of_topic[topic_of], -1)
+        item_of_cluster = np.full(made, -1)
+        item_of_cluster[clusters] = np.arange(len(clusters))
+        item_of = np.where(cluster_of >= 0, item_of_cluster[cluster_of], -1)
         sizes = np.concatenate([sizes, np.ones(len(batch))])
-        items = said.summed(item_of, len(topics)), _summed(vectors, item_of, len(topics))
-        alike = _grown(*items, share, alike, sizes)
+        items = terms.summed(item_of, len(clusters)), of_session.summed(item_of, len(clusters))
+        alike = _grown(*items, _summed(vectors, item_of, len(clusters)), alike, sizes)
         into = average_link(alike, sizes, least)
-        topic_of = np.where(item_of >= 0, topics[into[item_of]], topic_of)
-        # The largest topics stay open, ties broken by the newest.
+        cluster_of = np.where(item_of >= 0, clusters[into[item_of]], cluster_of)
+        # The largest clusters stay open, ties broken by the newest.
         left = np.unique(into)
-        left = np.sort(left[np.lexsort((-topics[left], -sizes[left]))[:OPEN_TOPICS]])
-        open_, sizes, alike = topics[left], sizes[left], alike[np.ix_(left, left)]
-    return topic_of
+        left = np.sort(left[np.lexsort((-clusters[left], -sizes[left]))[:OPEN_TOPICS]])
+        open_, sizes, alike = clusters[left], sizes[left], alike[np.ix_(left, left)]
+    return cluster_of
 
 
 def least_similarity(segments: int) -> float:
@@ -217,25 +216,31 @@ def least_similarity(segments: int) -> float:
     return min(few + DOUBLING * log2(max(segments / FEW_SEGMENTS, 1.0)), many)
 
 
-def _grown(said: _Rows, vectors: Floats, share: float, alike: Floats, sizes: Floats) -> Floats:
+def _grown(terms: _Rows, of_session: _Rows, vectors: Floats, alike: Floats, sizes: Floats) -> Floats:
     """Return the mean similarities of all items; those of the first items are known."""
-    known = len(alike)
-    grown = np.zeros((said.rows, said.rows))
+    known, share = len(alike), _term_share(vectors)
+    grown = np.zeros((terms.rows, terms.rows))
     grown[:known, :known] = alike
     products = vectors[known:] @ vectors.T
-    for item in range(known, said.rows):
-        products[item - known] += share * said.dots(*said.entries(item))
+    for item in range(known, terms.rows):
+        products[item - known] += share * terms.dots(*terms.entries(item))
+        products[item - known] -= SAME_SESSION * UNIT**2 * of_session.dots(*of_session.entries(item))
         grown[item] = products[item - known] / (sizes[item] * sizes * UNIT**2)
     grown[:known, known:] = grown[known:, :known].T
     return grown
 
 
-def _weights(messages: Ints, segments_of: Ints, column: Ints, segments: int) -> Floats:
-    """Return integer weights: the logarithm of the frequency times the logarithm of the rarity."""
-    rarity = np.log2(1 + segments / np.maximum(segments_of, 1))
+def _term_share(vectors: Floats) -> float:
+    return TERM_SHARE if vectors.any() else TERM_SHARE_ALONE
+
+
+def _weights(counts: Floats, column: Ints, segments: int, messages: int) -> Floats:
+    """Return integer weights: the logarithm of the frequency times the logarithm of the rarity among all messages."""
+    segments_of = np.bincount(column)
+    rarity = np.log2(1 + messages / np.bincount(column, weights=counts))
     rarity[segments_of == 1] *= SAID_ONCE
     rarity[segments_of > max(USUAL_SEGMENTS, int(USUAL_SHARE * segments))] = 0.0
-    weights: Floats = np.rint(_STEPS * np.log2(1 + messages) * rarity[column])
+    weights: Floats = np.rint(_STEPS * np.log2(1 + counts) * rarity[column])
     return weights
 
 
@@ -285,9 +290,23 @@ def _join(alike: Floats, sizes: Floats, one: int, other: int) -> None:
     sizes[one] = both
 
 
-def _numbered(cluster_of: Ints, said: _Rows) -> Ints:
-    """Number the clusters that mention anything distinctive by their first segments; others are no topics."""
-    speaking = np.unique(cluster_of[np.diff(said.starts) > 0])
+def _joined(cluster_of: Ints, segments: Sequence[Segment], terms: _Rows, session_of: Ints, vectors: Floats) -> Ints:
+    """Move segments of clusters that are too small to be a topic into that of the more similar neighbour."""
+    messages = np.bincount(cluster_of + 1, weights=[one.messages for one in segments])[1:]
+    is_topic = np.append(messages >= LEAST_MESSAGES, False)[cluster_of]
+    joined = cluster_of.copy()
+    for index in np.flatnonzero(~is_topic & (cluster_of >= 0)).tolist():
+        near = [one for one in (index - 1, index + 1) if 0 <= one < len(segments)]
+        near = [one for one in near if session_of[one] == session_of[index] and is_topic[one]]
+        alike = vectors[near] @ vectors[index] + _term_share(vectors) * terms.dots(*terms.entries(index))[near]
+        if near:
+            joined[index] = cluster_of[near[int(np.argmax(alike))]]
+    return joined
+
+
+def _numbered(cluster_of: Ints, segments: Sequence[Segment]) -> Ints:
+    """Number the clusters that mention any concept by their first segments; others are no topics."""
+    speaking = np.unique(cluster_of[[bool(one.mentions) for one in segments]])
     topic_of = np.full(len(cluster_of), -1)
     kept = np.flatnonzero(np.isin(cluster_of, speaking) & (cluster_of >= 0))
     _, firsts, label = np.unique(cluster_of[kept], return_index=True, return_inverse=True)

@@ -3,14 +3,14 @@
 A pure function of the session's messages, so that a segment changes only with its session. The messages are grouped
 into units (an answer belongs to the question, a greeting to its neighbour); the segmentation with the highest sum of
 the segments' coherence, less a cost for each segment, is found by dynamic programming (Utiyama and Isahara 2001). The
-coherence of a segment is the length of the sum of its units' vectors. These are centred on the session's mean, and
-those of units that begin with few words are shorter. Vectors are rounded to integers, whose sums depend on no order, so
-that every machine finds the same segments.
+coherence of a segment is the length of the sum of its units' unit vectors, which are centred on the session's mean.
+Vectors are rounded to integers, whose sums depend on no order, so that every machine finds the same segments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 UNIT = 1_024
 """Vectors are scaled by this and rounded."""
 
-SEGMENT_COST = 0.65
+SEGMENT_COST = 0.78
 """Coherence that one more segment must add; measured by `make bench-topics`."""
 
 LONGEST = 60
@@ -37,20 +37,20 @@ FULL_BYTES = 80
 LEAST_WEIGHT = 4
 """... from this one."""
 
-LEAST_UNIT = 0.5
-"""Length of the vector of a unit that begins with an empty message; it grows to 1 at `FULL_BYTES`. A short opening
-("and in winter?") usually continues the subject, so that such a unit alone seldom pays the cost of a segment."""
-
 SESSION_PRIOR = 12
 """The session's mean counts as if so many more messages of full weight had no direction: a short session has less of a
 mean, since it may have one subject only."""
+
+OF_USER, OF_OPENING = 2, 2
+"""A user says the subject, above all where a segment begins; an answer more often says its details."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A message of a session.
 
-    :param is_answer: Not from a user. :param vector: None if it is not embedded. :param concept_ids: Those it mentions.
+    :param is_answer: Not from a user. :param vector: None if it is not embedded. :param terms: The numbers of its
+        distinct terms. :param concept_ids: Those it mentions.
     """
 
     position: int
@@ -58,6 +58,7 @@ class Turn:
     size_bytes: int
     at_us: int
     vector: NDArray[np.float32] | None
+    terms: tuple[int, ...]
     concept_ids: tuple[int, ...]
 
     @property
@@ -71,7 +72,9 @@ class Segment:
 
     :param first: The position of its first message; `last` of its last one.
     :param mean: The weighted mean of the vectors times `UNIT`, rounded; empty without vectors.
-    :param concept_ids: Ascending. :param mentions: How many of its messages mention each of them.
+    :param terms: Ascending. :param counts: How many of its messages contain each of them.
+    :param mentions: How much it mentions each of its concepts: 1 for each answer that does, `OF_USER` for each other
+        message, and `OF_OPENING` in addition for the first one.
     """
 
     first: int
@@ -81,8 +84,9 @@ class Segment:
     last_at_us: int
     weight: int
     mean: NDArray[np.int16]
-    concept_ids: Ints
-    mentions: Ints
+    terms: NDArray[np.uint32]
+    counts: NDArray[np.uint16]
+    mentions: Mapping[int, int]
 
 
 def segments_of(turns: Sequence[Turn]) -> list[Segment]:
@@ -92,7 +96,7 @@ def segments_of(turns: Sequence[Turn]) -> list[Segment]:
     """
     units = _unit_begins(turns)
     weights, vectors = _vectors(turns)
-    begins = units[_segment_begins(_unit_evidence(turns, weights, vectors, units))]
+    begins = units[_segment_begins(_centred_units(weights, vectors, units))]
     means = np.rint(_means(weights, vectors, begins)).astype(np.int16)
     ends = [*begins[1:].tolist(), len(turns)]
     return [_segment(turns[begin:end], mean) for begin, end, mean in zip(begins.tolist(), ends, means, strict=True)]
@@ -134,14 +138,11 @@ def _means(weights: Floats, vectors: Floats, begins: Ints) -> Floats:
     return means
 
 
-def _unit_evidence(turns: Sequence[Turn], weights: Floats, vectors: Floats, begins: Ints) -> Floats:
-    """Return the centred vectors of the units, of the length `UNIT` or shorter; zeros without vectors."""
+def _centred_units(weights: Floats, vectors: Floats, begins: Ints) -> Floats:
+    """Return the centred vectors of the units, of the length `UNIT`; zeros without vectors."""
     sums, totals = np.add.reduceat(weights * vectors, begins), np.add.reduceat(weights, begins)
     centre = sums.sum(axis=0) / (totals.sum() + SESSION_PRIOR * (LEAST_WEIGHT + FULL_BYTES))
-    centred = unit_vectors(np.where(totals > 0, sums / np.maximum(totals, 1.0) - centre, 0.0))
-    openings = np.array([[min(turns[begin].size_bytes, FULL_BYTES)] for begin in begins.tolist()])
-    evidence: Floats = np.rint(centred * (LEAST_UNIT + (1 - LEAST_UNIT) * openings / FULL_BYTES))
-    return evidence
+    return unit_vectors(np.where(totals > 0, sums / np.maximum(totals, 1.0) - centre, 0.0))
 
 
 def _segment_begins(units: Floats) -> list[int]:
@@ -164,8 +165,10 @@ def _segment_begins(units: Floats) -> list[int]:
 
 
 def _segment(turns: Sequence[Turn], mean: NDArray[np.int16]) -> Segment:
-    ids = np.array([id_ for turn in turns for id_ in turn.concept_ids], np.int64)
-    concept_ids, mentions = np.unique(ids, return_counts=True)
+    terms, counts = np.unique(np.array([one for turn in turns for one in turn.terms], np.uint32), return_counts=True)
+    mentions = Counter(dict.fromkeys(turns[0].concept_ids, OF_OPENING))
+    for turn in turns:
+        mentions.update(dict.fromkeys(turn.concept_ids, 1 if turn.is_answer else OF_USER))
     return Segment(
         first=turns[0].position,
         last=turns[-1].position,
@@ -174,6 +177,7 @@ def _segment(turns: Sequence[Turn], mean: NDArray[np.int16]) -> Segment:
         last_at_us=max(turn.at_us for turn in turns),
         weight=sum(turn.weight for turn in turns if turn.vector is not None),
         mean=mean,
-        concept_ids=concept_ids,
-        mentions=mentions.astype(np.int64),
+        terms=terms,
+        counts=counts.astype(np.uint16),
+        mentions=mentions,
     )

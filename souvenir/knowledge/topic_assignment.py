@@ -1,6 +1,6 @@
 """Assign messages to topics in the background: changed sessions are split into segments, and all are clustered.
 
-The memberships depend on the vectors and mentions of the messages alone (`souvenir.knowledge.segmentation`,
+The memberships depend on the vectors, terms and mentions of the messages alone (`souvenir.knowledge.segmentation`,
 `souvenir.knowledge.clustering`); a topic keeps its id, and the name that a caller gave it, while most of its messages
 stay together. The segments of each session are cached, so that a pass reads only changed sessions; changes during the
 pass wait for the next one.
@@ -9,16 +9,20 @@ pass wait for the next one.
 from __future__ import annotations
 
 import time
+import zlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby, islice
 
 import numpy as np
 
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Scope
+from souvenir.index.analyser import Analyser
 from souvenir.knowledge.clustering import Clusters, clusters_of
+from souvenir.knowledge.recognition import vocabulary
 from souvenir.knowledge.segmentation import Segment, Turn, segments_of
 from souvenir.knowledge.topic_description import sentences_of, terms_of
 from souvenir.memories.engine import MemoryEngine
@@ -36,7 +40,7 @@ INTERVAL_FACTOR = 20.0
 """... and this multiple of the pass's duration, so that passes take at most a twentieth of a core."""
 
 SEGMENTS_KEPT = 50_000
-"""Number of segments that are cached, of the agents of the latest passes; some 60 MB with vectors of 384 numbers."""
+"""Number of segments that are cached, of the agents of the latest passes; some 100 MB with vectors of 384 numbers."""
 
 MESSAGES_AT_ONCE = 2_000
 """Longer sessions are divided in parts, which bounds memory; a segment that is cut is joined again by clustering."""
@@ -123,8 +127,23 @@ def read_segments(connection: Connection, session_ids: Sequence[int]) -> _Segmen
 
 def _turn(one: Said) -> Turn:
     vector = None if one.vector is None else np.frombuffer(one.vector, np.float32)
+    terms = tuple({zlib.crc32(term.encode()) for term in _analyser().terms(one.beginning)} - _empty_terms())
     concept_ids = tuple(map(int, one.concepts.split(","))) if one.concepts else ()
-    return Turn(one.position, one.is_answer, one.size_bytes, one.at_us, vector, concept_ids)
+    return Turn(one.position, one.is_answer, one.size_bytes, one.at_us, vector, terms, concept_ids)
+
+
+@cache
+def _analyser() -> Analyser:
+    """English, whatever the setting: topics are a function of the texts."""
+    return Analyser()
+
+
+@cache
+def _empty_terms() -> frozenset[int]:
+    """Return the numbers of terms that say nothing of a subject."""
+    words = vocabulary.FUNCTION_WORDS | vocabulary.DETERMINERS | vocabulary.PREPOSITIONS | vocabulary.SUBJECTS
+    words |= vocabulary.MODALS | vocabulary.AUXILIARIES
+    return frozenset(zlib.crc32(term.encode()) for word in words for term in _analyser().terms(word))
 
 
 def clustered(
@@ -132,7 +151,7 @@ def clustered(
 ) -> tuple[Clusters, list[TopicContents]]:
     """Return the topics of these sessions, a function of their segments."""
     places = [(session_id, one) for session_id, of_session in segments.items() for one in of_session]
-    clusters = clusters_of([one for _, one in places])
+    clusters = clusters_of([one for _, one in places], [session_id for session_id, _ in places])
     of_topics: list[dict[SegmentPlace, TopicSegment]] = [{} for _ in clusters.mentions]
     for (session_id, one), topic, relevance in zip(places, clusters.topic_of, clusters.relevance, strict=True):
         if topic >= 0:

@@ -16,7 +16,7 @@ from souvenir.core.text import sentences
 from souvenir.core.types import MessageRole
 from souvenir.knowledge.clustering import Clusters
 from souvenir.knowledge.recognition.extraction import said
-from souvenir.knowledge.segmentation import UNIT, Floats, unit_vectors
+from souvenir.knowledge.segmentation import OF_USER, UNIT, Floats, unit_vectors
 from souvenir.store.graph import concept_similarity
 from souvenir.store.graph import topics as rows
 from souvenir.store.graph.topics import Sentence, TopicContents, TopicMessage
@@ -51,8 +51,8 @@ WITHOUT_NEWS = 0.1
 def terms_of(connection: Connection, clusters: Clusters) -> list[dict[int, float]]:
     """Return the best concepts of each topic with their weights: 1 for the best one.
 
-    A concept is weighted by its messages in the topic, by how few topics mention it, and by how close its meaning is
-    to that of the topic. Keys break ties, since ids depend on the order of discovery and would differ after a rebuild.
+    A concept is weighted by how much the topic mentions it, by how few topics do, and by how close its meaning is to
+    that of the topic. Keys break ties, since ids depend on the order of discovery and would differ after a rebuild.
     """
     topics, keys = len(clusters.mentions), concept_similarity.keys(connection, clusters.topics_of)
     found: list[dict[int, float]] = []
@@ -73,8 +73,8 @@ def terms_of(connection: Connection, clusters: Clusters) -> list[dict[int, float
 def _candidates(clusters: Clusters, topic: int, keys: Mapping[int, str]) -> dict[int, float]:
     topics = len(clusters.mentions) + 1
     weights = {
-        id_: log2(1 + messages) * sqrt(log2(topics / clusters.topics_of[id_]))
-        for id_, messages in clusters.mentions[topic].items()
+        id_: log2(1 + mentions / OF_USER) * sqrt(log2(topics / clusters.topics_of[id_]))
+        for id_, mentions in clusters.mentions[topic].items()
     }
     return {id_: weights[id_] for id_ in sorted(weights, key=lambda id_: (-weights[id_], keys[id_]))[:CANDIDATES]}
 

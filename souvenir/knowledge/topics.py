@@ -22,12 +22,12 @@ from souvenir.store.privacy import flagged
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
-OF_PHRASE, OF_PERSON = 1.4, 0.5
+OF_PHRASE, OF_PERSON = 1.2, 0.5
 """Factors of the weights of terms in a name: several words say a subject better than one, and people take part in
 subjects more often than they are one."""
 
-SECOND_WORD = 0.7
-"""Least weight of the second term of a name, relative to the first: a weaker one is a detail of the subject."""
+SECOND_TERM = 0.4
+"""Least weight of the second term of a name, relative to the first."""
 
 SESSIONS = 100
 """Number of sessions that are returned with a topic."""
@@ -178,7 +178,7 @@ def named_topics(
 
 
 def name_of(terms: Sequence[tuple[str, float, str]]) -> str:
-    """Return the best term, and if it is a single word, the next best if that is strong and no form or part of it.
+    """Return the best term, and the next best one if that is strong and shares no word with it.
 
     :param terms: Their names, weights and kinds.
     """
@@ -186,10 +186,11 @@ def name_of(terms: Sequence[tuple[str, float, str]]) -> str:
         return ""
     worth = {name: weight * (OF_PERSON if kind == ConceptKind.PERSON else 1.0) for name, weight, kind in terms}
     first = max(worth, key=lambda name: worth[name] * (OF_PHRASE if " " in name else 1.0))
-    folded, least = first.casefold(), SECOND_WORD * worth[first]
-    others = [
-        name
-        for name in sorted(worth, key=lambda name: -worth[name])
-        if worth[name] >= least and not any(folded in word or word in folded for word in name.casefold().split())
-    ]
-    return first if " " in first or not others else f"{first}, {others[0]}"
+    words = first.casefold().split()
+    others = [name for name in worth if worth[name] >= SECOND_TERM * worth[first] and not _shares(name, words)]
+    return ", ".join([first, *sorted(others, key=lambda name: -worth[name])[:1]])
+
+
+def _shares(name: str, words: Sequence[str]) -> bool:
+    """Return whether a word of the name is one of the words, or a form or part of one."""
+    return any(one in other or other in one for one in words for other in name.casefold().split())

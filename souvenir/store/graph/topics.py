@@ -33,6 +33,9 @@ _OF_NAMESPACE = "topic_id IN (SELECT id FROM topics WHERE namespace_id = ?)"
 SESSIONS_AT_ONCE = 200
 """Sessions whose mentions are read with one statement."""
 
+READ_CHARS = 2_000
+"""Characters of a message whose terms tell its subject: about as many as its first vector covers."""
+
 
 class SegmentPlace(NamedTuple):
     """Where a segment begins: a session and the position of a message."""
@@ -159,33 +162,37 @@ def session_ids(connection: Connection, namespace_id: int) -> list[int]:
 class Said(NamedTuple):
     """A message as the assignment of topics reads it.
 
+    :param beginning: Its first `READ_CHARS` characters.
     :param concepts: The ids of the concepts that it mentions, separated by commas.
     """
 
+    id: int
     session_id: int
     position: int
     is_answer: bool
     size_bytes: int
+    beginning: str
     at_us: int
     vector: bytes | None
     concepts: str | None
 
 
 def said_in(connection: Connection, session_ids: Sequence[int]) -> Iterator[Said]:
-    """Yield the messages of these sessions, in the order of the sessions and of their messages.
+    """Yield the readable messages of these sessions, in the order of the sessions and of their messages.
 
     Dates and quantities are excluded, since they do not characterise a subject.
     """
     for begin in range(0, len(session_ids), SESSIONS_AT_ONCE):
-        yield from select(
+        yield from readable(
             connection,
             Said,
-            "SELECT m.session_id, m.position, CASE WHEN m.role = 'user' THEN 0 ELSE 1 END, octet_length(m.content), "
-            f"m.created_at, {_VECTOR}, "
+            "SELECT m.id, m.session_id, m.position, CASE WHEN m.role = 'user' THEN 0 ELSE 1 END, "
+            f"octet_length(m.content), substr(m.content, 1, {READ_CHARS}), m.created_at, {_VECTOR}, "
             "(SELECT group_concat(CAST(n.concept_id AS TEXT) ORDER BY n.concept_id) FROM mentions n "
             "WHERE n.kind = 'message' AND n.owner_id = m.id AND n.concept_kind NOT IN ('date', 'quantity')) "
             f"FROM messages m WHERE m.session_id {_CHOSEN} ORDER BY m.session_id, m.position",
             (ids_parameter(session_ids[begin : begin + SESSIONS_AT_ONCE]),),
+            table="messages",
         )
 
 
