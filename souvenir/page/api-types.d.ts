@@ -116,22 +116,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/agents/{agent_name}/concepts/{concept_id}/history": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["concept_history"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/agents/{agent_name}/concepts/{concept_id}/related": {
         parameters: {
             query?: never;
@@ -3067,15 +3051,6 @@ export interface components {
             messages: components["schemas"]["MessageRecord"][];
             memories: components["schemas"]["MemoryRecord"][];
         };
-        ConceptHistory: {
-            concept: components["schemas"]["NamedConcept"];
-            months: components["schemas"]["ConceptMonth"][];
-        };
-        ConceptMonth: {
-            month: string;
-            owners: number;
-            neighbours: components["schemas"]["NeighbourRecord"][];
-        };
         ConceptPage: {
             concepts: components["schemas"]["ConceptRecord"][];
             total: number;
@@ -4555,11 +4530,6 @@ export interface components {
         NearMemory: {
             id: number;
             text: string;
-        };
-        NeighbourRecord: {
-            concept_id: number;
-            name: string;
-            together: number;
         };
         NewKeyResponse: {
             id: string;
@@ -6043,28 +6013,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ConceptRecord"];
-                };
-            };
-        };
-    };
-    concept_history: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_name: string;
-                concept_id: number;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConceptHistory"];
                 };
             };
         };

@@ -179,7 +179,7 @@ def test_limited_keys_see_no_concepts_of_other_sources(start: Start):
         ("GET", f"/agents/ann/{path}", None)
         for path in (
             *("concepts", "concept?name=acme", "graph", "summary", "insights"),
-            *(f"concepts/{concept['id']}{rest}" for rest in ("", "/related", "/relations", "/history")),
+            *(f"concepts/{concept['id']}{rest}" for rest in ("", "/related", "/relations")),
         )
     ]
     refused += [("POST", "/agents/ann/search", {"query": "acme", "strategy": "concept"})]

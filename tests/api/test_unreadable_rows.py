@@ -289,7 +289,6 @@ def seen_in_graph(client: TestClient, memory_id: int) -> Seen:
         path = f"/agents/{AGENT}/concepts/{concept['id']}"
         assert done(client.get(path))["name"] == concept["name"]
         done(client.get(f"{path}/related"))
-        done(client.get(f"{path}/history"))
         relations |= {(r["concept"], r["type"], r["other"]) for r in done(client.get(f"{path}/relations"))["relations"]}
     topics = done(client.get(f"/agents/{AGENT}/topics"))["topics"]
     for topic in topics:

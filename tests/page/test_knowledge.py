@@ -51,6 +51,7 @@ def test_a_concept_has_its_mentions_and_related_concepts(page, origin, api, mira
     expect(concept).to_contain_text(f"{mira['mentions']} mentions")
     for text in ABOUT_MIRA:
         expect(concept).to_contain_text(text)
+    expect(concept.get_by_role("mark").filter(has_text="Mira")).to_have_count(mira["mentions"])
     related = api("GET", f"/agents/assistant/concepts/{mira['id']}/related")["related"]
     assert related
     for each in related:
@@ -287,18 +288,6 @@ def test_two_concepts_of_one_name_are_merged_from_either_side(page, origin, api,
     expect(concept).to_contain_text(f"{ours['mentions'] + theirs['mentions']} mentions")
     page.get_by_role("button", name="Undo").click()
     expect(concept).to_contain_text(re.compile(rf"\b{ours['mentions']} mentions?\b"))
-
-
-def test_the_timeline_has_the_months_of_the_service_with_their_sentences(page, origin, api, mira):
-    months = api("GET", f"/agents/assistant/concepts/{mira['id']}/history")["months"]
-    assert months
-    open_page(page, origin, f"/#/knowledge?in=assistant&concept={mira['id']}")
-    timeline = page.locator("section.month")
-    expect(timeline).to_have_count(len(months))
-    expect(timeline.first).to_contain_text(f"{months[-1]['owners']} texts")
-    for text in ABOUT_MIRA:
-        expect(timeline.first).to_contain_text(text)
-    expect(timeline.first.get_by_role("mark").filter(has_text="Mira")).to_have_count(mira["mentions"])
 
 
 def test_entities_of_mcp_are_drawn_searched_and_opened(page, origin, api):

@@ -161,26 +161,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/agents/{agent_name}/concepts/{concept_id}/history": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get the history of a concept
-         * @description Get the months in which a concept is mentioned, with the concepts that are mentioned most often with it.
-         */
-        get: operations["concept_history"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/agents/{agent_name}/concepts/{concept_id}/related": {
         parameters: {
             query?: never;
@@ -4080,20 +4060,6 @@ export interface components {
             messages: components["schemas"]["MessageRecord"][];
             memories: components["schemas"]["MemoryRecord"][];
         };
-        /** @description The history of the concepts that are mentioned with a concept. */
-        ConceptHistory: {
-            concept: components["schemas"]["NamedConcept"];
-            /** @description The months in which it is mentioned, oldest first. */
-            months: components["schemas"]["ConceptMonth"][];
-        };
-        ConceptMonth: {
-            /** @description Year and month in UTC. */
-            month: string;
-            /** @description The number of messages and memories that mention the concept. */
-            owners: number;
-            /** @description The concepts that they mention most often with it; at most 10. */
-            neighbours: components["schemas"]["NeighbourRecord"][];
-        };
         ConceptPage: {
             /** @description Most characteristic first: mentioned often, but not everywhere. */
             concepts: components["schemas"]["ConceptRecord"][];
@@ -6398,12 +6364,6 @@ export interface components {
             /** @description The first 500 characters of the text. */
             text: string;
         };
-        NeighbourRecord: {
-            concept_id: number;
-            name: string;
-            /** @description The number of messages and memories of the month that mention both. */
-            together: number;
-        };
         NewKeyResponse: {
             id: string;
             /** @description The key itself. It is shown only once. */
@@ -8657,34 +8617,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ConceptRecord"];
-                };
-            };
-        };
-    };
-    concept_history: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
-                "X-Namespace"?: string | null;
-            };
-            path: {
-                /** @description The agent's name, which is that of its namespace: printable characters without `/`. */
-                agent_name: string;
-                /** @description The id of a concept. */
-                concept_id: number;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConceptHistory"];
                 };
             };
         };

@@ -10,11 +10,6 @@ export class Agents extends Group {
     return this.transport.send({ method: "GET", path: "/agents/{agent_name}/access", names: { agent_name: agentName }, repeat: "safe" }, options);
   }
 
-  /** Get the months in which a concept is mentioned, with the concepts that are mentioned most often with it. `GET /agents/{agent_name}/concepts/{concept_id}/history`. */
-  conceptHistory(agentName: string, conceptId: number, options?: CallOptions): Promise<Output<"concept_history">> {
-    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts/{concept_id}/history", names: { agent_name: agentName, concept_id: conceptId }, repeat: "safe" }, options);
-  }
-
   /** Create an agent, or get the existing agent with that name. `POST /agents`. */
   create(input: Input<"create_agent">, options?: CallOptions): Promise<Output<"create_agent">> {
     return this.transport.send({ method: "POST", path: "/agents", input, headers: ["Idempotency-Key"], hasBody: true, repeat: "keyed" }, options);

@@ -15,7 +15,6 @@ from souvenir_client.records.agents import (
     AgentRecord,
     AgentSearchResponse,
     AgentStatsResponse,
-    ConceptHistory,
     InsightsResponse,
     MemoryToolResponse,
     RemovedResponse,
@@ -106,20 +105,6 @@ class AsyncAgentsOperations:
                 f"/agents/{segment(agent_name)}/access",
                 {200: AccessRecord},
                 body={"quick_memory": quick_memory, "full_memory": full_memory, "logs": logs},
-                repeat=Repeat.SAFE,
-            )
-        )
-
-    async def concept_history(self, agent_name: str, concept_id: int) -> ConceptHistory:
-        """Get the months in which a concept is mentioned, with the concepts that are mentioned most often with it.
-
-        `GET /agents/{agent_name}/concepts/{concept_id}/history`.
-        """
-        return await self._transport.send(
-            Call(
-                "GET",
-                f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}/history",
-                {200: ConceptHistory},
                 repeat=Repeat.SAFE,
             )
         )
