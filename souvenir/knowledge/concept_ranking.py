@@ -14,7 +14,6 @@ from math import exp, log
 from typing import NamedTuple
 
 from souvenir.core.concept_kinds import NAMED_KINDS
-from souvenir.core.types import ConceptKind
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.mentions import month_of
 from souvenir.store.sql import Connection
@@ -130,17 +129,15 @@ def top(
 def worth_reading(connection: Connection, namespace_id: int, *, limit: int) -> list[rows.Concept]:
     """Return the concepts that introduce an agent: significant ones, those first that have a name or a definition.
 
-    Dates and quantities are left out. A name counts as much as twice the mentions, and so does a definition; of equal
-    ones the latest comes first.
+    A name counts as much as twice the mentions, and so does a definition; of equal ones the latest comes first.
     """
     found = top(connection, namespace_id, limit=CANDIDATES_READ * limit)
-    shown = [one for one in found if one.kind not in (ConceptKind.DATE, ConceptKind.QUANTITY)]
 
     def value(one: rows.Concept) -> float:
         return log(1 + one.owners) + log(2) * ((one.kind in NAMED_KINDS) + (one.description is not None))
 
     # Sorting is stable, so that the order of significance decides between equal values and times.
-    return sorted(shown, key=lambda one: (-value(one), -_time_of(one)))[:limit]
+    return sorted(found, key=lambda one: (-value(one), -_time_of(one)))[:limit]
 
 
 def _time_of(concept: rows.Concept) -> float:

@@ -303,6 +303,25 @@ def test_a_check_reports_mentions_that_a_rebuild_would_not_make(engine: MemoryEn
     read_anew(engine, graph)
 
 
+def test_dates_of_former_rules_are_readable_and_go_when_their_texts_are_read_again(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    say(engine, "I met Alice")
+    graph.indexer.catch_up()
+
+    def as_it_was(tx: Transaction) -> None:
+        tx.connection.execute("UPDATE concepts SET key = '15 km'")
+        tx.connection.execute("UPDATE mentions SET form = '15 km', concept_kind = 'quantity'")
+        tx.connection.execute("UPDATE concept_forms SET form = '15 km', kind = 'quantity'")
+        tx.connection.execute("UPDATE meta SET value = '3' WHERE key = 'graph_rules'")
+
+    engine.write(ANN, as_it_was)
+    [former], _ = graph.concepts.page(ANN, offset=0, limit=10)
+    assert (former.name, former.kind) == ("15 km", "phrase")
+    graph.indexer.catch_up()
+    assert keys_of(engine) == {"alice"}
+
+
 def test_concepts_stay_consistent_after_an_interrupted_run(settings: Settings) -> None:
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
         graph = KnowledgeServices.open(engine)

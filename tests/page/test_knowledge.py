@@ -188,7 +188,6 @@ def test_a_found_concept_is_selected_with_its_neighbours_and_a_path_to_another(p
 def test_a_node_is_selected_by_a_click(page, origin, mira):
     open_page(page, origin, f"/#/knowledge?in=assistant&show=graph&around={mira['id']}")
     page.get_by_role("checkbox", name="phrase").uncheck()
-    page.get_by_role("checkbox", name="date").uncheck()
     expect(drawing(page).locator("canvas").first).to_be_visible()
     box = drawing(page).bounding_box()
     assert box
@@ -203,8 +202,7 @@ def test_a_node_is_selected_by_a_click(page, origin, mira):
 
 
 def test_what_the_drawing_offers_works_without_a_mouse(page, origin, api, mira):
-    open_page(page, origin, f"/#/knowledge?in=assistant&show=graph&around={mira['id']}&without=date")
-    expect(page.get_by_role("checkbox", name="date")).not_to_be_checked()
+    open_page(page, origin, f"/#/knowledge?in=assistant&show=graph&around={mira['id']}&until=2099-01-01")
     page.get_by_text("Concepts in the drawing").press("Enter")
     page.get_by_role("button", name="Show neighbours of chemistry").press("Enter")
     selected = page.get_by_role("region", name="Selected")
@@ -216,7 +214,7 @@ def test_what_the_drawing_offers_works_without_a_mouse(page, origin, api, mira):
         page.get_by_role("button", name=name).press("Enter")
     page.get_by_label("Mentioned from").fill("2026-01-01")
     assert "since=2026-01-01" in page.url
-    assert "without=date" in page.url
+    assert "until=2099-01-01" in page.url
 
 
 def test_a_concept_joins_another_by_its_name_and_parts_again(page, origin, api, mira):

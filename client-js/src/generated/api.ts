@@ -4037,7 +4037,7 @@ export interface components {
             key: string;
             /** @description The stated name, or else the most frequent spelling. */
             name: string;
-            /** @description `person`, `animal`, `place`, `organisation`, `product`, `event`, `work`, `name` (of an unknown kind), `phrase`, `date`, `quantity`, `hashtag` or `code`, or a stated kind. */
+            /** @description `person`, `animal`, `place`, `organisation`, `product`, `event`, `work`, `name` (of an unknown kind), `phrase`, `hashtag` or `code`, or a stated kind. */
             kind: string;
             /** @description The probability that it is a concept of this kind; 1 if the kind was stated. */
             confidence: number;
@@ -4075,7 +4075,7 @@ export interface components {
             key: string;
             /** @description The stated name, or else the most frequent spelling. */
             name: string;
-            /** @description `person`, `animal`, `place`, `organisation`, `product`, `event`, `work`, `name` (of an unknown kind), `phrase`, `date`, `quantity`, `hashtag` or `code`, or a stated kind. */
+            /** @description `person`, `animal`, `place`, `organisation`, `product`, `event`, `work`, `name` (of an unknown kind), `phrase`, `hashtag` or `code`, or a stated kind. */
             kind: string;
             /** @description The probability that it is a concept of this kind; 1 if the kind was stated. */
             confidence: number;

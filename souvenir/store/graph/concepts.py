@@ -158,7 +158,9 @@ class _Known:
         rows = readable(
             connection,
             tuple[int, str, ConceptKind, int],
-            f"SELECT concept_id, form, kind, owners FROM concept_forms WHERE concept_id {_CHOSEN}",
+            # Dates and quantities were concepts, and are until their texts have been read again.
+            "SELECT concept_id, form, CASE WHEN kind IN ('date', 'quantity') THEN 'phrase' ELSE kind END, owners "
+            f"FROM concept_forms WHERE concept_id {_CHOSEN}",
             (chosen,),
             table="concept_forms",
         )

@@ -172,10 +172,7 @@ class Said(NamedTuple):
 
 
 def said_in(connection: Connection, session_ids: Sequence[int]) -> Iterator[Said]:
-    """Yield the messages of these sessions, in the order of the sessions and of their messages.
-
-    Dates and quantities are excluded, since they do not characterise a subject.
-    """
+    """Yield the messages of these sessions, in the order of the sessions and of their messages."""
     for begin in range(0, len(session_ids), SESSIONS_AT_ONCE):
         yield from select(
             connection,
@@ -183,7 +180,7 @@ def said_in(connection: Connection, session_ids: Sequence[int]) -> Iterator[Said
             "SELECT m.session_id, m.position, CASE WHEN m.role = 'user' THEN 0 ELSE 1 END, octet_length(m.content), "
             f"m.created_at, {_VECTOR}, "
             "(SELECT group_concat(CAST(n.concept_id AS TEXT) ORDER BY n.concept_id) FROM mentions n "
-            "WHERE n.kind = 'message' AND n.owner_id = m.id AND n.concept_kind NOT IN ('date', 'quantity')) "
+            "WHERE n.kind = 'message' AND n.owner_id = m.id) "
             f"FROM messages m WHERE m.session_id {_CHOSEN} ORDER BY m.session_id, m.position",
             (ids_parameter(session_ids[begin : begin + SESSIONS_AT_ONCE]),),
         )
