@@ -140,7 +140,7 @@ export interface paths {
             cookie?: never;
         };
         get: operations["list_relations"];
-        put: operations["relate_concepts"];
+        put?: never;
         post?: never;
         delete: operations["unrelate_concepts"];
         options?: never;
@@ -4810,10 +4810,6 @@ export interface components {
             id: number;
             detail: string;
         };
-        RelateRequest: {
-            to: number;
-            type: string;
-        };
         RelatedConcept: {
             concept: components["schemas"]["ConceptRecord"];
             strength: number;
@@ -6061,32 +6057,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ConceptRelations"];
-                };
-            };
-        };
-    };
-    relate_concepts: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_name: string;
-                concept_id: number;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RelateRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConceptRelation"];
                 };
             };
         };

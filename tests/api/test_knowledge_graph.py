@@ -184,7 +184,7 @@ def test_limited_keys_see_no_concepts_of_other_sources(start: Start):
     ]
     refused += [("POST", "/agents/ann/search", {"query": "acme", "strategy": "concept"})]
     refused += [("POST", "/agents/ann/graph", {"concepts": [{"key": "acme", "kind": "shop"}]})]
-    refused += [("PUT", f"/agents/ann/concepts/{concept['id']}/relations", {"to": 1, "type": "owns"})]
+    refused += [("DELETE", f"/agents/ann/concepts/{concept['id']}/relations?to=1&type=owns", None)]
     for method, path, sent in refused:
         answer = client.request(method, path, json=sent, headers=limited)
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), path

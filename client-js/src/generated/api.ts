@@ -193,11 +193,7 @@ export interface paths {
          * @description List the stated relations from and to a concept.
          */
         get: operations["list_relations"];
-        /**
-         * Relate two concepts
-         * @description State a typed relation between two concepts (idempotent).
-         */
-        put: operations["relate_concepts"];
+        put?: never;
         post?: never;
         /**
          * Remove a relation
@@ -6786,12 +6782,6 @@ export interface components {
             /** @description Why the memory stayed as it was. */
             detail: string;
         };
-        RelateRequest: {
-            /** @description The id of the target concept. */
-            to: number;
-            /** @description The type of the relation, such as `works_for`; stored in snake_case. */
-            type: string;
-        };
         /** @description A related concept, with the strongest path to it. */
         RelatedConcept: {
             concept: components["schemas"]["ConceptRecord"];
@@ -8680,38 +8670,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ConceptRelations"];
-                };
-            };
-        };
-    };
-    relate_concepts: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
-                "X-Namespace"?: string | null;
-            };
-            path: {
-                /** @description The agent's name, which is that of its namespace: printable characters without `/`. */
-                agent_name: string;
-                /** @description The id of a concept. */
-                concept_id: number;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RelateRequest"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConceptRelation"];
                 };
             };
         };

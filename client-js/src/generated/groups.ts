@@ -230,11 +230,6 @@ export class Concepts extends Group {
     return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts", names: { agent_name: agentName }, input, query: ["offset","limit","as_of"], repeat: "safe" }, options);
   }
 
-  /** State a typed relation between two concepts (idempotent). `PUT /agents/{agent_name}/concepts/{concept_id}/relations`. */
-  relate(agentName: string, conceptId: number, input: Input<"relate_concepts">, options?: CallOptions): Promise<Output<"relate_concepts">> {
-    return this.transport.send({ method: "PUT", path: "/agents/{agent_name}/concepts/{concept_id}/relations", names: { agent_name: agentName, concept_id: conceptId }, input, hasBody: true, repeat: "safe" }, options);
-  }
-
   /** List the concepts with the strongest paths from a concept. `GET /agents/{agent_name}/concepts/{concept_id}/related`. */
   related(agentName: string, conceptId: number, input: Input<"related_concepts"> = {}, options?: CallOptions): Promise<Output<"related_concepts">> {
     return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts/{concept_id}/related", names: { agent_name: agentName, concept_id: conceptId }, input, query: ["depth","limit","as_of"], repeat: "safe" }, options);
