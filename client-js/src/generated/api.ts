@@ -5497,11 +5497,6 @@ export interface components {
             nodes: components["schemas"]["GraphNode"][];
             relations: components["schemas"]["GraphRelation"][];
         };
-        /**
-         * @description The format of a graph.
-         * @enum {string}
-         */
-        GraphFileFormat: "json" | "graphml";
         /** @description A node of a graph. */
         GraphNode: {
             /** @description The id of the node, unique in this graph. */
@@ -8736,9 +8731,7 @@ export interface operations {
     export_graph: {
         parameters: {
             query?: {
-                /** @description JSON or GraphML. */
-                format?: components["schemas"]["GraphFileFormat"];
-                /** @description Include the vectors of messages; JSON only. */
+                /** @description Include the vectors of messages. */
                 embeddings?: boolean;
             };
             header?: {
@@ -8753,13 +8746,12 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The graph in the requested format. */
+            /** @description The graph. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/graphml+xml": string;
                     "application/json": components["schemas"]["GraphDocument"];
                 };
             };
