@@ -31,7 +31,7 @@ from souvenir.knowledge.recognition.extraction import mentioned
 from souvenir.models.embedding.factory import embedder_of
 
 JUDGED = frozenset(CONFIDENCE)
-"""Kinds of mentions that are labelled; dates, quantities, hashtags and code have a fixed form."""
+"""Kinds of mentions that are labelled; hashtags and code have a fixed form."""
 
 WANTED = (ConceptKind.PERSON, ConceptKind.PLACE, ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
 PRECISION, RECALL, WRONG_JOINS = 0.9, 0.9, 0.02

@@ -242,7 +242,6 @@ GRAPH = {
     "an alias of a concept": ("claims", "text", NOT_UTF8, "kind = 'alias'"),
     "a concept": ("concepts", "key", NOT_UTF8, "key = 'greta'"),
     "a topic's name": ("topics", "name", NOT_UTF8, f"id = {TOPIC}"),
-    "a topic's time": ("topics", "updated_at", TOO_LATE, f"id = {TOPIC}"),
     "a link": ("links", "type", NOT_UTF8, "type = 'caused_by'"),
     "a link's time": ("links", "created_at", TOO_LATE, "type = 'caused_by'"),
     "a session": ("sessions", "name", NOT_UTF8, "name = 'oven'"),

@@ -87,8 +87,6 @@ class Topic:
     messages: int
     first_at: datetime
     last_at: datetime
-    created_at: datetime
-    updated_at: datetime
 
 
 class AssignedSession(NamedTuple):
@@ -298,7 +296,7 @@ def remove_segments(connection: Connection, places: Iterable[SegmentPlace]) -> N
     connection.executemany(query, list(places))
 
 
-def change(connection: Connection, topic_id: int, before: TopicContents, after: TopicContents, now: datetime) -> None:
+def change(connection: Connection, topic_id: int, before: TopicContents, after: TopicContents) -> None:
     """Write the differences, without removed segments; sessions and concepts deleted meanwhile are skipped."""
     new = [place for place, segment in after.segments.items() if before.segments.get(place) != segment]
     connection.executemany(
@@ -316,15 +314,13 @@ def change(connection: Connection, topic_id: int, before: TopicContents, after: 
         "ON CONFLICT (topic_id, concept_id) DO UPDATE SET weight = excluded.weight",
         [(topic_id, weight, id_) for id_, weight in after.terms.items() if before.terms.get(id_) != weight],
     )
-    if before.extent != after.extent:
-        connection.execute("UPDATE topics SET updated_at = ? WHERE id = ?", (to_us(now), topic_id))
 
 
 # --- topics as shown to callers ------------------------------------------------------------------------------------
 
 _SELECT = (
     "SELECT t.id, t.name, t.summary, t.named_by, count(DISTINCT o.session_id), sum(o.messages), min(o.first_at), "
-    "max(o.last_at), t.created_at, t.updated_at FROM topics t JOIN topic_segments o ON o.topic_id = t.id"
+    "max(o.last_at) FROM topics t JOIN topic_segments o ON o.topic_id = t.id"
 )
 
 _OF_SESSIONS = (
@@ -444,12 +440,9 @@ def discussing(connection: Connection, topic_id: int, *, looked_at: int, limit: 
     return [DiscussingMessage(message, min(said[message] / total, 1.0)) for message in best]
 
 
-def describe(
-    connection: Connection, topic_id: int, name: str | None, summary: str | None, by: str, now: datetime
-) -> None:
-    """Set the stated name and summary; without either, the topic is named by its best terms again."""
-    named_by = by if name is not None or summary is not None else None
+def describe(connection: Connection, topic_id: int, name: str | None, summary: str | None) -> None:
+    """Set the name and summary that a caller states; without either, the topic is named by its best terms again."""
+    named_by = "caller" if name is not None or summary is not None else None
     connection.execute(
-        "UPDATE topics SET name = ?, summary = ?, named_by = ?, updated_at = ? WHERE id = ?",
-        (name, summary, named_by, to_us(now), topic_id),
+        "UPDATE topics SET name = ?, summary = ?, named_by = ? WHERE id = ?", (name, summary, named_by, topic_id)
     )
