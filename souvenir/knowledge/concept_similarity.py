@@ -32,22 +32,25 @@ MATCH_MARGIN = 0.005
 """Minimum lead of the nearest candidate over the next one; a smaller lead would be a guess."""
 
 MIN_LETTERS = 4
-"""Minimum length of keys and words that may differ in a joint or a letter; shorter ones match by accident."""
+"""Minimum length of keys that may differ in a joint or an ending; shorter ones match by accident."""
 
 _SIGNS = re.compile(r"[\W_]+")
 _DIGITS = re.compile(r"\d+")
 _CODE = re.compile(r"[_./@]")
-_SOFT = frozenset("aeiouysz")
-"""Letters in which spellings of one word may differ."""
+_AMERICAN = (
+    (re.compile(r"(?<=\w\w)our(?=$|[aei])"), "or"),
+    (re.compile(r"(?<=[bt])re$"), "er"),
+    (re.compile(r"is(?=e$|ed$|er$|ing$|ation)"), "iz"),
+)
+"""British endings and the American ones: colour, favourite, theatre, organise, organisation."""
 
 
 def may_match(one: str, other: str) -> bool:
     """Return True if the letters of two keys allow them to be spellings of one thing; symmetric.
 
     They may differ in whitespace, hyphens and signs only (`web site`, `#website`). Unless a key is code, in which every
-    letter is significant, words may also differ in an ending in -s, in one vowel, s or z, in a doubled letter, or in
-    two transposed letters, and one key may be the initials of the other (`nyc`). Keys with different numbers never
-    match.
+    letter is significant, words may also be a singular and a plural, or a British and an American spelling, and one key
+    may be the initials of the other (`nyc`). Keys with different numbers never match.
     """
     if _DIGITS.findall(one) != _DIGITS.findall(other):
         return False
@@ -60,9 +63,9 @@ def may_match(one: str, other: str) -> bool:
     if not GIVEN_NAMES.isdisjoint({*words} ^ {*others}) and len(words) == len(others):
         # A name that differs in a letter is another name: Agnes and Agne, Sara and Sarah.
         return False
-    if min(len(ours), len(theirs)) >= MIN_LETTERS and _joined_singulars(words) == _joined_singulars(others):
+    if min(len(ours), len(theirs)) >= MIN_LETTERS and _joined(one) == _joined(other):
         return True
-    return _differ_softly(words, others) or _are_initials(one, others) or _are_initials(other, words)
+    return _are_initials(one, others) or _are_initials(other, words)
 
 
 def may_be_one(one: str, other: str) -> bool:
@@ -79,34 +82,12 @@ def is_match(similarity: float, runner_up: float | None) -> bool:
     return similarity >= CANDIDATE_SIMILARITY and clear
 
 
-def _joined_singulars(words: list[str]) -> str:
-    return "".join(_SIGNS.sub("", singular(word)) for word in words)
-
-
-def _differ_softly(ours: list[str], theirs: list[str]) -> bool:
-    return len(ours) == len(theirs) and all(
-        one == other or (min(len(one), len(other)) >= MIN_LETTERS and _differ_by_a_soft_letter(one, other))
-        for one, other in zip(ours, theirs, strict=True)
-    )
-
-
-def _differ_by_a_soft_letter(ours: str, theirs: str) -> bool:
-    """Return True for one different or additional vowel, s or z, a doubled letter or a swap; never the first letter."""
-    if len(ours) > len(theirs):
-        ours, theirs = theirs, ours
-    start = 0
-    while start < len(ours) and ours[start] == theirs[start]:
-        start += 1
-    if start == 0:
-        return False
-    left, right = ours[start:], theirs[start:]
-    if len(theirs) == len(ours) + 1:
-        return left == right[1:] and (right[0] in _SOFT or right[0] == theirs[start - 1])
-    if len(theirs) != len(ours):
-        return False
-    if left[1:] == right[1:]:
-        return left[0] in _SOFT and right[0] in _SOFT
-    return left[:2] == right[1::-1] and left[2:] == right[2:]
+def _joined(key: str) -> str:
+    """Return the words of a key without what their spellings differ in: joints, plurals, British endings."""
+    words = [singular(word) for word in _SIGNS.split(key)]
+    for british, american in _AMERICAN:
+        words = [british.sub(american, word) for word in words]
+    return "".join(words)
 
 
 def _are_initials(short: str, words: list[str]) -> bool:
