@@ -267,6 +267,16 @@ def test_a_name_is_short_for_those_that_were_known_then(kept: Kept):
     assert kept.concept("Samuel", second)["aliases"] == ["Sam"]
 
 
+def test_a_spelling_that_only_a_former_text_has_is_that_of_its_concept(kept: Kept):
+    kept.tell("We chose another pottery color palette.")
+    uid = kept.tell("I like the pottery colour palette.")
+    first = kept.time()
+    kept.edit(uid, "I like it.")
+    kept.time()
+    assert kept.concept("pottery colour palette", first)["mentions"] == 2
+    assert kept.concept("pottery color palette")["mentions"] == 1
+
+
 def test_claims_that_still_stand_are_shown_from_when_they_were_made(kept: Kept):
     kept.tell("We met Alice and Zoe.")
     first = kept.time()
