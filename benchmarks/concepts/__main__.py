@@ -16,7 +16,6 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,13 +24,11 @@ from benchmarks.concepts.joining import Joined, join
 from benchmarks.concepts.labels import LabelledConcept, LabelledText, form_key, read_pairs, read_texts
 from benchmarks.report import Target, print_targets, table, write_results
 from souvenir.core.concept_kinds import CONFIDENCE
-from souvenir.core.settings import Settings
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.knowledge.recognition.extraction import mentioned
-from souvenir.models.embedding.factory import embedder_of
 
 JUDGED = frozenset(CONFIDENCE)
-"""Kinds of mentions that are labelled; dates, quantities, hashtags and code have a fixed form."""
+"""Kinds of mentions that are labelled; hashtags and code have a fixed form."""
 
 WANTED = (ConceptKind.PERSON, ConceptKind.PLACE, ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
 PRECISION, RECALL, WRONG_JOINS = 0.9, 0.9, 0.02
@@ -158,8 +155,7 @@ def run(data: Path | None, *, aside: bool, show: bool) -> bool:
     texts, counts = read_texts(data, aside=aside), Counts()
     for text in texts:
         counts.add(text)
-    with closing(embedder_of(Settings(query_cache_size=0))) as embedder:
-        joins = join(read_pairs(aside=aside), embedder)
+    joins = join(read_pairs(aside=aside))
     print(f"{len(texts)} texts, {'set aside' if aside else 'for development'}\n")
     print_counts(counts)
     wrong, found = print_joins(joins)

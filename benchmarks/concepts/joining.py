@@ -1,15 +1,12 @@
-"""Which names are joined to one concept, on the labelled pairs, with the real model."""
+"""Which names are joined to one concept, on the labelled pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from benchmarks.concepts.labels import Pair, form_key
-from souvenir.core.types import Embedder
-from souvenir.knowledge.concept_similarity import is_match, may_match
+from souvenir.knowledge.concept_similarity import may_match
 from souvenir.knowledge.recognition.extraction import mentioned
 from souvenir.knowledge.recognition.short_names import is_short_for, longest
 from souvenir.knowledge.recognition.spelling import key_of
@@ -21,21 +18,17 @@ class Joined:
     joined: bool
 
 
-def join(pairs: Sequence[Pair], embedder: Embedder) -> list[Joined]:
+def join(pairs: Sequence[Pair]) -> list[Joined]:
     """Return whether each pair is joined, given the names of its context."""
-    return [Joined(pair, _is_joined(pair, embedder)) for pair in pairs]
+    return [Joined(pair, _is_joined(pair)) for pair in pairs]
 
 
-def _is_joined(pair: Pair, embedder: Embedder) -> bool:
+def _is_joined(pair: Pair) -> bool:
     mentions = mentioned(pair.context)
     by_form = {mention.form: mention.key for mention in mentions}
     one, other = (by_form.get(name, key_of(name)) for name in (pair.one, pair.other))
-    if one == other or form_key(pair.one) == form_key(pair.other):
+    if one == other or form_key(pair.one) == form_key(pair.other) or may_match(one, other):
         return True
-    if may_match(one, other):
-        vectors = embedder.embed_documents([one, other])
-        if is_match(float(np.dot(*vectors)), None):
-            return True
     known = {one, other, *by_form.values()}
     return any(
         is_short_for(short, long) and longest([name for name in known if is_short_for(short, name)]) is not None

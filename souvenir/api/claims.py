@@ -1,4 +1,4 @@
-"""Claims about concepts: typed relations that callers state, and jobs in which a language model claims more."""
+"""Claims about concepts: their typed relations, and jobs in which a language model claims more."""
 
 from __future__ import annotations
 
@@ -27,16 +27,8 @@ routes = Routes("concepts")
 
 _RELATIONS_PATH = "/agents/{agent_name}/concepts/{concept_id}/relations"
 
-_OtherId = Annotated[int, Field(ge=1, le=MAX_ID)]
 _Type = Annotated[str, StringConstraints(min_length=1, max_length=100), Clean]
 _TYPE = "The type of the relation, such as `works_for`; stored in snake_case."
-
-
-class RelateRequest(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"to": 5, "type": "works_for"}]})
-
-    to: Annotated[_OtherId, Field(description="The id of the target concept.", examples=[2])]
-    type: Annotated[_Type, Field(description=_TYPE)]
 
 
 class ConceptRelation(BaseModel):
@@ -85,21 +77,6 @@ def list_relations(concept_id: ConceptId, scope: AgentReader, service: RunningSe
     """List the stated relations from and to a concept."""
     found = service.graph.claims.relations(scope, concept_id)
     return ConceptRelations(relations=[ConceptRelation.of(one) for one in found])
-
-
-@routes.put(
-    _RELATIONS_PATH,
-    summary="Relate two concepts",
-    cost=CostClass.WRITE,
-    access=REMEMBERED,
-    sdk="concepts.relate",
-    errors=[404],
-)
-def relate_concepts(
-    concept_id: ConceptId, body: RelateRequest, scope: AgentWriter, service: RunningService
-) -> ConceptRelation:
-    """State a typed relation between two concepts (idempotent)."""
-    return ConceptRelation.of(service.graph.claims.relate(scope, concept_id, body.to, body.type))
 
 
 @routes.delete(

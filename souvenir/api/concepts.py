@@ -79,7 +79,7 @@ class ConceptRecord(BaseModel):
     )
     kind: Annotated[str, OF_MEMORY] = Field(
         description="`person`, `animal`, `place`, `organisation`, `product`, `event`, `work`, `name` (of an unknown "
-        "kind), `phrase`, `date`, `quantity`, `hashtag` or `code`, or a stated kind.",
+        "kind), `phrase`, `hashtag` or `code`, or a stated kind.",
         examples=["person"],
     )
     confidence: float = Field(

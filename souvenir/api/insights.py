@@ -1,18 +1,17 @@
-"""Insights of an agent, and the months of one concept."""
+"""Insights of an agent."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from fastapi import Path, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
-from souvenir.api.fields import MAX_ID, Moment, wire_time
+from souvenir.api.fields import Moment, wire_time
 from souvenir.api.parameters import AgentReader
 from souvenir.knowledge.insights import Insight, InsightKind
-from souvenir.knowledge.neighbourhoods import History
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import EVERYTHING, OF_BOTH, REMEMBERED, RunningService
+from souvenir.server.request_guards import EVERYTHING, OF_BOTH, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.graph.concepts import Concept
 
@@ -61,44 +60,6 @@ class InsightsResponse(BaseModel):
     insights: list[InsightRecord] = Field(description="At most 7, the most pressing kinds first.")
 
 
-class NeighbourRecord(NamedConcept):
-    together: int = Field(description="The number of messages and memories of the month that mention both.")
-
-
-class ConceptMonth(BaseModel):
-    month: str = Field(description="Year and month in UTC.", examples=["2025-04"])
-    owners: int = Field(description="The number of messages and memories that mention the concept.")
-    neighbours: list[NeighbourRecord] = Field(
-        description="The concepts that they mention most often with it; at most 10."
-    )
-
-
-class ConceptHistory(BaseModel):
-    """The history of the concepts that are mentioned with a concept."""
-
-    concept: NamedConcept
-    months: list[ConceptMonth] = Field(description="The months in which it is mentioned, oldest first.")
-
-    @classmethod
-    def of(cls, history: History) -> Self:
-        months = [
-            ConceptMonth(
-                month=_month(one.month),
-                owners=one.owners,
-                neighbours=[
-                    NeighbourRecord(**NamedConcept.fields_of(concept), together=together)
-                    for concept, together in one.neighbours
-                ],
-            )
-            for one in history.months
-        ]
-        return cls(concept=NamedConcept(**NamedConcept.fields_of(history.concept)), months=months)
-
-
-def _month(since_year_0: int) -> str:
-    return f"{since_year_0 // 12:04d}-{since_year_0 % 12 + 1:02d}"
-
-
 @routes.get(
     "/agents/{agent_name}/insights",
     summary="Get an agent's insights",
@@ -116,20 +77,3 @@ def agent_insights(
 ) -> InsightsResponse:
     """Get at most seven sentences that are worth acting on: promises, changes, contradictions, people and subjects."""
     return InsightsResponse(insights=[InsightRecord.of(one) for one in service.graph.insights.of_agent(scope, at)])
-
-
-@routes.get(
-    "/agents/{agent_name}/concepts/{concept_id}/history",
-    summary="Get the history of a concept",
-    cost=CostClass.LIGHT,
-    access=REMEMBERED,
-    sdk="agents.concept_history",
-    errors=[404],
-)
-def concept_history(
-    concept_id: Annotated[int, Path(ge=0, le=MAX_ID, description="The id of a concept.", examples=[1])],
-    scope: AgentReader,
-    service: RunningService,
-) -> ConceptHistory:
-    """Get the months in which a concept is mentioned, with the concepts that are mentioned most often with it."""
-    return ConceptHistory.of(service.graph.neighbourhoods.history(scope, concept_id))

@@ -475,16 +475,3 @@ class NamespaceIndex:
             similarity = best.mean(axis=1)
             winner = int(np.argmax(similarity))
             return int(owners[winner]), float(similarity[winner])
-
-    def near(self, owner_ids: Sequence[int], count: int) -> dict[int, list[tuple[int, float]]]:
-        """Return, for owners with one passage, the other owners with the most similar passages, and the cosines."""
-        with self.lock.read():
-            found: dict[int, list[tuple[int, float]]] = {}
-            for row in np.flatnonzero(np.isin(self.attributes.owners, owner_ids)).tolist():
-                vector = self.vectors.rows(np.array([row]))[0]
-                rows = self.vectors.search(vector, count + 1, None)
-                rows = rows[rows != row]
-                cosines = (self.vectors.rows(rows) @ vector).tolist()
-                others = self.attributes.owners[rows].tolist()
-                found[int(self.attributes.owners[row])] = list(zip(others, cosines, strict=True))
-            return found

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from souvenir.core.errors import Conflict, InvalidRequest, NotFound, NothingToDo
+from souvenir.core.errors import Conflict, NotFound, NothingToDo
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.types import ClaimedBy, ClaimKind, Scope
 from souvenir.knowledge.claim_types import (
@@ -139,29 +139,6 @@ class Claims:
             unknown = [key for key in dict.fromkeys(keys) if key not in ids]
             unread = mention_queue.count(tx.connection, tx.namespace_id)
             return StatementResult(stored, len(drafts) - stored, unknown, unread)
-
-        return self._engine.write(scope, work)
-
-    @traced(MemoryOperation.UPDATE)
-    def relate(self, scope: Scope, concept_id: int, to: int, relation: str) -> TypedRelation:
-        """State a relation of a concept to another one; idempotent.
-
-        :raises InvalidRequest: If the type is invalid, or both ends are one concept.
-        :raises ConceptNotFound: If there is no such concept.
-        """
-        named = relation_type(self._engine.screening.text(scope, relation))
-        require_concepts(self._engine, scope, concept_id, to)
-
-        def work(tx: Transaction) -> TypedRelation:
-            concept, other = (require_concept(tx.connection, tx.namespace_id, id_) for id_ in (concept_id, to))
-            if concept.id == other.id:
-                raise InvalidRequest("Both ids belong to one concept; a relation needs two different concepts")
-            for known in _relations(tx.connection, tx.namespace_id, concept):
-                if _is(known, concept, other, named) and known.claim.is_direct:
-                    return known
-            draft = ClaimDraft(ClaimKind.RELATION, concept.id, named, ClaimedBy.CALLER, other_id=other.id)
-            [claim] = _write(tx, [draft])
-            return TypedRelation(claim, concept, other)
 
         return self._engine.write(scope, work)
 

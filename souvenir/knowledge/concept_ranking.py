@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from heapq import nlargest
 from math import exp, log
 from typing import NamedTuple
 
 from souvenir.core.concept_kinds import NAMED_KINDS
-from souvenir.core.types import ConceptKind
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.mentions import month_of
 from souvenir.store.sql import Connection
@@ -27,9 +26,6 @@ SHRINKAGE = 2.0
 
 CANDIDATES = 256
 """Maximum number of concepts whose association with one is computed: those that co-occur with it most often."""
-
-MESSAGES_LOOKED_AT = 1_000
-"""Only the latest messages of a period are searched for candidates."""
 
 MAY_BE_COMMON = 64
 """Upper bound for concepts that more than 1/e of all texts mention: a text has at most 16 mentions, so there are at
@@ -45,9 +41,6 @@ MAX_OFFSET = 2**40
 SHORT_HISTORY = 16
 """Added to the number of texts (smoothing), so that in a short history a concept of every text has a positive weight.
 """
-
-_EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
-_LATEST = datetime(9999, 12, 31, tzinfo=UTC)
 
 
 class Neighbour(NamedTuple):
@@ -97,31 +90,13 @@ def strength(together_by_month: Mapping[int, int], a: int, b: int, total: int, n
     return min(max(association, 0.0), 1.0) * together / (together + SHRINKAGE) * decayed / together
 
 
-def top(
-    connection: Connection,
-    namespace_id: int,
-    *,
-    limit: int,
-    offset: int = 0,
-    since: datetime | None = None,
-    until: datetime | None = None,
-) -> list[rows.Concept]:
-    """Return the most significant concepts of an agent: mentioned often, but not in every text.
-
-    :param since: Count only messages and memories from this time on; likewise `until`. Then the candidates are the
-        concepts of the period's latest messages and the most mentioned ones of all time.
-    """
+def top(connection: Connection, namespace_id: int, *, limit: int, offset: int = 0) -> list[rows.Concept]:
+    """Return the most significant concepts of an agent: mentioned often, but not in every text."""
     enough = min(offset, MAX_OFFSET) + limit + MAY_BE_COMMON
     counted = rows.most_used(connection, namespace_id, limit=enough)
     used = {id_: counted[id_] for id_ in nlargest(enough, counted, key=lambda id_: (counted[id_], id_))}
     total = rows.owners_read(connection, namespace_id) + SHORT_HISTORY
-    telling = {id_: rarity(owners, total) for id_, owners in used.items()}
-    if since is not None or until is not None:
-        start, end = since or _EARLIEST, until or _LATEST
-        used = _used_between(connection, namespace_id, list(used), start, end)
-        owners = rows.owners_of(connection, used)
-        telling = {id_: rarity(owners[id_], total) for id_ in used}
-    ordered = sorted(used, key=lambda id_: (-used[id_] * telling[id_], -used[id_], -id_))
+    ordered = sorted(used, key=lambda id_: (-used[id_] * rarity(used[id_], total), -used[id_], -id_))
     chosen = ordered[offset : offset + limit]
     shown = rows.by_ids(connection, namespace_id, chosen)
     return [shown[id_] for id_ in chosen if id_ in shown]
@@ -130,36 +105,19 @@ def top(
 def worth_reading(connection: Connection, namespace_id: int, *, limit: int) -> list[rows.Concept]:
     """Return the concepts that introduce an agent: significant ones, those first that have a name or a definition.
 
-    Dates and quantities are left out. A name counts as much as twice the mentions, and so does a definition; of equal
-    ones the latest comes first.
+    A name counts as much as twice the mentions, and so does a definition; of equal ones the latest comes first.
     """
     found = top(connection, namespace_id, limit=CANDIDATES_READ * limit)
-    shown = [one for one in found if one.kind not in (ConceptKind.DATE, ConceptKind.QUANTITY)]
 
     def value(one: rows.Concept) -> float:
         return log(1 + one.owners) + log(2) * ((one.kind in NAMED_KINDS) + (one.description is not None))
 
     # Sorting is stable, so that the order of significance decides between equal values and times.
-    return sorted(shown, key=lambda one: (-value(one), -_time_of(one)))[:limit]
+    return sorted(found, key=lambda one: (-value(one), -_time_of(one)))[:limit]
 
 
 def _time_of(concept: rows.Concept) -> float:
     return 0.0 if concept.last_at is None else concept.last_at.timestamp()
-
-
-def _used_between(
-    connection: Connection, namespace_id: int, used: list[int], since: datetime, until: datetime
-) -> dict[int, int]:
-    recent = rows.mentioned_between(
-        connection, namespace_id, since, until, messages=MESSAGES_LOOKED_AT, limit=2 * len(used)
-    )
-    found = {*used, *rows.roots(connection, recent).values()}
-    members = rows.spellings(connection, found)
-    counts = rows.counts_between(connection, members, since, until)
-    counted = Counter[int]()
-    for id_, root in members.items():
-        counted[root] += counts[id_]
-    return dict(+counted)
 
 
 def neighbours(

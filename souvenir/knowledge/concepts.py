@@ -88,7 +88,7 @@ class Concepts:
             return found, rows.count(graph, namespace.id)
 
     def leading(self, scope: Scope, *, limit: int) -> Sequence[Concept]:
-        """Return the concepts that introduce the agent, without dates and quantities."""
+        """Return the concepts that introduce the agent."""
         with self._engine.namespace(scope) as (connection, _):
             return worth_reading(connection, agents.require_agent(connection, scope).namespace_id, limit=limit)
 

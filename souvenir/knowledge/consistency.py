@@ -7,13 +7,11 @@ matched and sessions that wait for topics are skipped.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from souvenir.core.types import Mentioned
-from souvenir.knowledge.concept_similarity import CANDIDATE_SIMILARITY, NEAREST, may_be_one, root_of
+from souvenir.knowledge.concept_similarity import matching, may_be_one, root_of
 from souvenir.knowledge.entity_concepts import content_of, mentions_of, stated_claims, text_of
 from souvenir.knowledge.recognition.statements import definitions_and_statements
 from souvenir.knowledge.topic_assignment import clustered, read_segments
@@ -94,38 +92,14 @@ def _claims(connection: Connection, namespace_id: int) -> Iterator[str]:
 
 
 def _matches(connection: Connection, namespace_id: int) -> Iterator[str]:
-    rows: Any = connection.execute(
-        "SELECT c.id, v.vector FROM concepts c JOIN passages p ON p.kind = 'concept' AND p.owner_id = c.id "
-        "JOIN vectors v ON v.passage_id = p.id AND v.model_id = (SELECT value FROM meta WHERE key = 'graph_model') "
-        "WHERE c.namespace_id = ?",
-        (namespace_id,),
-    ).fetchall()
-    if not rows:
-        return
-    ids = [id_ for id_, _ in rows]
-    vectors = np.stack([np.frombuffer(vector, dtype=np.float32) for _, vector in rows])
-    stored = concept_similarity.near(connection, ids)
-    for id_, vector in zip(ids, vectors, strict=True):
-        cosines = vectors @ vector
-        may_be = np.flatnonzero(cosines >= CANDIDATE_SIMILARITY - ROUNDING).tolist()
-        around = {ids[row]: float(cosines[row]) for row in may_be if ids[row] != id_}
-        yield from _near_problems(connection, id_, around, {one.concept_id for one in stored.get(id_, [])})
-    same = concept_similarity.same_as(connection, ids)
-    for id_ in ids:
+    keys = concept_similarity.all_keys(connection, namespace_id)
+    stored, same = concept_similarity.near(connection, keys), concept_similarity.same_as(connection, keys)
+    for id_, others in matching(connection, namespace_id, keys).items():
+        near = stored.get(id_, [])
+        if others - {*near} or not all(may_be_one(keys[id_], keys[one]) for one in near):
+            yield f"concept {id_} is near to others than is stored"
         if same[id_] != root_of(connection, id_):
             yield f"concept {id_} is not what it is another spelling of by what is near to it"
-
-
-def _near_problems(
-    connection: Connection, concept_id: int, cosines: Mapping[int, float], stored: Collection[int]
-) -> Iterator[str]:
-    """:param cosines: Of all concepts that may be similar enough."""
-    keys = concept_similarity.keys(connection, [concept_id, *cosines, *stored])
-    possible = {one: cosine for one, cosine in cosines.items() if may_be_one(keys[concept_id], keys[one])}
-    certain = {one for one, cosine in possible.items() if cosine >= CANDIDATE_SIMILARITY + ROUNDING}
-    unlike = {one for one in {*stored} - possible.keys() if not may_be_one(keys[concept_id], keys[one])}
-    if unlike or (len(cosines) <= NEAREST and certain - {*stored}):
-        yield f"concept {concept_id} is near to others than is stored"
 
 
 def _has_final_topics(connection: Connection, namespace_id: int) -> bool:

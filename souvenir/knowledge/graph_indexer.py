@@ -17,7 +17,7 @@ from souvenir.core.errors import Overloaded, SouvenirError
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.types import RecordKind, Scope
 from souvenir.knowledge.claims import Claims
-from souvenir.knowledge.concept_similarity import nearest_concepts, store_matches
+from souvenir.knowledge.concept_similarity import matching, store_matches
 from souvenir.knowledge.entity_concepts import reading_of
 from souvenir.knowledge.recognition.extraction import RULES_VERSION
 from souvenir.knowledge.topic_assignment import TopicAssignment
@@ -112,14 +112,14 @@ class GraphIndexer:
             self._closing.wait(wait_s)
 
     def _begin(self) -> None:
-        """Queue everything again after a change of the rules, and concepts and sessions after one of the model."""
+        """Queue everything again after a change of the rules, and sessions after one of the model."""
         model_id = self._engine.models.serving.embedder.model_id
         with self._engine.namespace(Scope()) as (connection, _):
             rules, model = meta.get(connection, _RULES), meta.get(connection, _MODEL)
         if rules is None or int(rules) < RULES_VERSION:
             self._engine.write_rows(lambda connection: _start_over(connection, first=rules is None))
         if model != model_id and self._engine.owns(_MODEL):
-            self._engine.write_rows(lambda connection: _match_again(connection, model_id))
+            self._engine.write_rows(lambda connection: _sort_again(connection, model_id))
 
     def _read_some(self, namespace_id: int, scope: Scope) -> None:
         with self._engine.namespace(scope) as (connection, _):
@@ -159,14 +159,12 @@ class GraphIndexer:
         raise Overloaded("Concepts are being changed concurrently; indexing is retried")
 
     def _match(self, namespace_id: int, scope: Scope, ids: Sequence[int]) -> None:
-        model_id = self._engine.models.serving.embedder.model_id
-        found = nearest_concepts(self._engine, namespace_id, ids)
+        with self._engine.namespace(scope) as (connection, _):
+            found = matching(connection, namespace_id, ids)
 
         def work(tx: Transaction) -> None:
             _require_same(tx, namespace_id)
-            # What was found by the vectors of a former model is found again.
-            if meta.get(tx.connection, MODEL) == model_id:
-                store_matches(tx.connection, namespace_id, {**{id_: [] for id_ in ids}, **found})
+            store_matches(tx.connection, namespace_id, found)
 
         self._engine.write(scope, work)
 
@@ -188,12 +186,12 @@ def _start_over(connection: Connection, *, first: bool) -> None:
     if not first:
         for namespace_id in agents.namespace_ids(connection):
             mention_queue.put_all(connection, namespace_id)
+        concept_similarity.queue_all(connection)
     meta.put(connection, _RULES, str(RULES_VERSION))
 
 
-def _match_again(connection: Connection, model_id: str) -> None:
+def _sort_again(connection: Connection, model_id: str) -> None:
     # Another process may have changed the model meanwhile.
     if meta.get(connection, MODEL) == model_id:
-        concept_similarity.forget_all(connection)
         mentions.requeue_sessions(connection, "id > ?", 0)
         meta.put(connection, _MODEL, model_id)

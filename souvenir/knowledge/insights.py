@@ -93,9 +93,6 @@ NAMED = 3
 SAID_TO_BE_NEW = re.compile(r"\b(?:new|neu\w*|nuev[oa]|nieuwe?|hired|joined|starts|started|replaces)\b", re.IGNORECASE)
 """Words by which a sentence says that a person is new."""
 
-NO_SUBJECTS = frozenset((ConceptKind.DATE, ConceptKind.QUANTITY))
-"""Kinds of concepts that are neither people nor subjects."""
-
 GROUPS = frozenset((ConceptKind.ORGANISATION, ConceptKind.EVENT))
 """Kinds of concepts that can go quiet; a person can if related to the author."""
 
@@ -220,11 +217,7 @@ def _named_ids(one: _Draft, mentioned: Mapping[int, Sequence[MessageMention]]) -
     """Return the concepts of its messages that a sentence names, in order of appearance."""
     text = one.text.casefold()
     of_messages = [mention for kind, id_ in one.sources if kind is RecordKind.MESSAGE for mention in mentioned[id_]]
-    places = {
-        mention.concept_id: text.find(mention.form.casefold())
-        for mention in of_messages
-        if mention.concept_kind not in NO_SUBJECTS
-    }
+    places = {mention.concept_id: text.find(mention.form.casefold()) for mention in of_messages}
     return tuple(sorted((id_ for id_, place in places.items() if place >= 0), key=lambda id_: (places[id_], id_)))
 
 

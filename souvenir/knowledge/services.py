@@ -10,7 +10,6 @@ from souvenir.knowledge.consistency import disagreements
 from souvenir.knowledge.graph_indexer import GraphIndexer
 from souvenir.knowledge.insights import Insights
 from souvenir.knowledge.knowledge_graph import KnowledgeGraph
-from souvenir.knowledge.neighbourhoods import Neighbourhoods
 from souvenir.knowledge.topics import Topics
 from souvenir.memories.engine import MemoryEngine
 
@@ -24,7 +23,6 @@ class KnowledgeServices:
     claims: Claims
     topics: Topics
     insights: Insights
-    neighbourhoods: Neighbourhoods
     knowledge: KnowledgeGraph
 
     @classmethod
@@ -37,7 +35,6 @@ class KnowledgeServices:
             claims=Claims(engine),
             topics=Topics(engine),
             insights=Insights(engine),
-            neighbourhoods=Neighbourhoods(engine),
             knowledge=KnowledgeGraph(engine),
         )
 

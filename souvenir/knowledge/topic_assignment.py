@@ -184,7 +184,7 @@ def _store(connection: Connection, namespace_id: int, places: Sequence[int], fou
     rows.remove_segments(connection, {place for topic in before.values() for place in topic.segments} - there)
     for index, topic in enumerate(found.topics):
         topic_id = kept[index] if index in kept else rows.insert(connection, namespace_id, now)
-        rows.change(connection, topic_id, before.get(topic_id, _NOTHING), topic, now)
+        rows.change(connection, topic_id, before.get(topic_id, _NOTHING), topic)
         if index in found.sentences:
             rows.put_sentences(connection, topic_id, found.sentences[index])
     rows.remove_empty(connection, namespace_id)

@@ -123,7 +123,7 @@ class Topics:
         def work(tx: Transaction) -> NamedTopic:
             before = _require_topic(tx.connection, tx.namespace_id, topic_id)
             name, summary = safe.get("name", before.name), safe.get("summary", before.summary)
-            rows.describe(tx.connection, topic_id, name, summary, "caller", tx.now)
+            rows.describe(tx.connection, topic_id, name, summary)
             changed = _require_topic(tx.connection, tx.namespace_id, topic_id)
             [named] = named_topics(tx.connection, tx.namespace_id, [changed], hidden)
             return named

@@ -116,22 +116,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/agents/{agent_name}/concepts/{concept_id}/history": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["concept_history"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/agents/{agent_name}/concepts/{concept_id}/related": {
         parameters: {
             query?: never;
@@ -156,7 +140,7 @@ export interface paths {
             cookie?: never;
         };
         get: operations["list_relations"];
-        put: operations["relate_concepts"];
+        put?: never;
         post?: never;
         delete: operations["unrelate_concepts"];
         options?: never;
@@ -3067,15 +3051,6 @@ export interface components {
             messages: components["schemas"]["MessageRecord"][];
             memories: components["schemas"]["MemoryRecord"][];
         };
-        ConceptHistory: {
-            concept: components["schemas"]["NamedConcept"];
-            months: components["schemas"]["ConceptMonth"][];
-        };
-        ConceptMonth: {
-            month: string;
-            owners: number;
-            neighbours: components["schemas"]["NeighbourRecord"][];
-        };
         ConceptPage: {
             concepts: components["schemas"]["ConceptRecord"][];
             total: number;
@@ -3968,8 +3943,6 @@ export interface components {
             nodes: components["schemas"]["GraphNode"][];
             relations: components["schemas"]["GraphRelation"][];
         };
-        /** @enum {string} */
-        GraphFileFormat: "json" | "graphml";
         GraphNode: {
             id: string;
             label: string;
@@ -4556,11 +4529,6 @@ export interface components {
             id: number;
             text: string;
         };
-        NeighbourRecord: {
-            concept_id: number;
-            name: string;
-            together: number;
-        };
         NewKeyResponse: {
             id: string;
             key: string;
@@ -4839,10 +4807,6 @@ export interface components {
         RefusedUpdate: {
             id: number;
             detail: string;
-        };
-        RelateRequest: {
-            to: number;
-            type: string;
         };
         RelatedConcept: {
             concept: components["schemas"]["ConceptRecord"];
@@ -6047,28 +6011,6 @@ export interface operations {
             };
         };
     };
-    concept_history: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_name: string;
-                concept_id: number;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConceptHistory"];
-                };
-            };
-        };
-    };
     related_concepts: {
         parameters: {
             query?: {
@@ -6113,32 +6055,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ConceptRelations"];
-                };
-            };
-        };
-    };
-    relate_concepts: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_name: string;
-                concept_id: number;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RelateRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConceptRelation"];
                 };
             };
         };
@@ -6192,7 +6108,6 @@ export interface operations {
     export_graph: {
         parameters: {
             query?: {
-                format?: components["schemas"]["GraphFileFormat"];
                 embeddings?: boolean;
             };
             header?: never;
@@ -6208,7 +6123,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/graphml+xml": string;
                     "application/json": components["schemas"]["GraphDocument"];
                 };
             };

@@ -1,4 +1,4 @@
-"""Model jobs about concepts over HTTP, undo of their claims, and manual relations between concepts."""
+"""Model jobs about concepts over HTTP, undo of their claims, and relations between concepts."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ def test_keys_access_only_their_own_data(start: Start, vendor: LLMVendor):
     reader, other = key_for(client, role="read-only", namespace="ann"), key_for(client, namespace="ben")
     writer, some = key_for(client, namespace="ann"), key_for(client, namespace="ann", prefixes=["talk"])
     relations = f"{AGENT}/concepts/{concepts['alice']}/relations"
-    body = {"to": concepts["lisbon"], "type": "likes"}
+    likes: dict[str, str | int] = {"to": concepts["lisbon"], "type": "likes"}
     for key in (reader, other, some):
         assert client.post(DESCRIBE, headers=key).status_code == 403
-        assert client.put(relations, json=body, headers=key).status_code == 403
+        assert client.delete(relations, params=likes, headers=key).status_code == 403
     done = client.post(DESCRIBE, json={"session_id": "s"}, headers=writer).json()
     assert client.get(f"{DESCRIBE}/{done['job_id']}", headers=reader).status_code == 404
     assert client.get(f"{DESCRIBE}/{done['job_id']}", headers=ENV).status_code == 200
@@ -116,21 +116,17 @@ def test_keys_access_only_their_own_data(start: Start, vendor: LLMVendor):
     assert client.post(f"{DESCRIBE}/{done['job_id']}/undo", headers=writer).status_code == 200
 
 
-def test_callers_relate_concepts_and_take_it_back(start: Start, vendor: LLMVendor):
+def test_relations_of_callers_and_models_are_removed_together(start: Start, vendor: LLMVendor):
     client = start(**vendor.settings("openai"))
     concepts = told(client, MOVED, WORKS)
-    alice, lisbon = concepts["alice"], concepts["lisbon"]
-    relations = f"{AGENT}/concepts/{alice}/relations"
-    made = [client.put(relations, json={"to": lisbon, "type": "Lives in"}).json() for _ in range(2)]
-    assert made[0] == made[1]
-    assert (made[0]["type"], made[0]["made_by"], made[0]["confidence"]) == ("lives_in", "caller", 1.0)
+    stated = {"from_key": "alice", "to_key": "lisbon", "relationship_type": "Lives in"}
+    assert client.post(f"{AGENT}/graph", json={"relations": [stated]}).json()["stated"] == 1
     client.post(DESCRIBE, json={"session_id": "s"})
-    assert [one["made_by"] for one in client.get(relations).json()["relations"]] == ["caller", "model"]
-    removed = client.delete(relations, params={"to": lisbon, "type": "lives_in"}).json()["relations"]
-    assert [one["made_by"] for one in removed] == ["caller", "model"]
-    assert client.delete(relations, params={"to": lisbon, "type": "lives_in"}).status_code == 404
-    itself = client.put(relations, json={"to": alice, "type": "is"})
-    assert (itself.status_code, itself.json()["code"]) == (422, "invalid_request")
-    assert client.put(relations, json={"to": lisbon, "type": "?!"}).status_code == 422
-    assert client.put(relations, json={"to": 10**6, "type": "is"}).json()["code"] == "concept_not_found"
+    relations = f"{AGENT}/concepts/{concepts['alice']}/relations"
+    lives_in: dict[str, str | int] = {"to": concepts["lisbon"], "type": "Lives in"}
+    [of_caller, of_model] = client.get(relations).json()["relations"]
+    assert (of_caller["type"], of_caller["made_by"], of_caller["confidence"]) == ("lives_in", "caller", 1.0)
+    assert of_model["made_by"] == "model"
+    assert client.delete(relations, params=lives_in).json()["relations"] == [of_caller, of_model]
+    assert client.delete(relations, params=lives_in).status_code == 404
     assert client.get("/agents/nobody/concepts/1/relations").json()["code"] == "agent_not_found"

@@ -68,7 +68,7 @@ class Speaking(Living):
 
     def claim(self) -> None:
         path, body = self.unclaimed.pop(self.chance.randrange(len(self.unclaimed)))
-        self.ask("PUT" if path.endswith("/relations") else "PATCH", path, body)
+        self.ask("POST" if path.endswith("/graph") else "PATCH", path, body)
 
     def catch_up(self) -> None:
         self.client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
@@ -87,9 +87,13 @@ class Speaking(Living):
             (f"/agents/{AGENT}/concepts/{ids['Alice']}", {"description": "She teaches.", "kind": "teacher"}),
             (f"/agents/{AGENT}/concepts/{ids['Boris']}", {"name": "Boris Lee"}),
             (f"/agents/{AGENT}/concepts/{ids['Lisbon']}", {"aliases": ["Lisboa", "Oslo"]}),
-            (f"/agents/{AGENT}/concepts/{ids['Zoe']}/relations", {"to": ids["Alice"], "type": "works_for"}),
-            (f"/agents/{AGENT}/concepts/{ids['Paris']}/relations", {"to": ids["Boris"], "type": "home_of"}),
+            (f"/agents/{AGENT}/graph", related("Zoe", "works_for", "Alice")),
+            (f"/agents/{AGENT}/graph", related("Paris", "home_of", "Boris")),
         ]
+
+
+def related(one: str, how: str, other: str) -> dict[str, Any]:
+    return {"relations": [{"from_key": one, "to_key": other, "relationship_type": how}]}
 
 
 def questions(living: Speaking) -> Iterator[Question]:
@@ -263,13 +267,23 @@ def test_a_name_is_short_for_those_that_were_known_then(kept: Kept):
     assert kept.concept("Samuel", second)["aliases"] == ["Sam"]
 
 
+def test_a_spelling_that_only_a_former_text_has_is_that_of_its_concept(kept: Kept):
+    kept.tell("We chose another pottery color palette.")
+    uid = kept.tell("I like the pottery colour palette.")
+    first = kept.time()
+    kept.edit(uid, "I like it.")
+    kept.time()
+    assert kept.concept("pottery colour palette", first)["mentions"] == 2
+    assert kept.concept("pottery color palette")["mentions"] == 1
+
+
 def test_claims_that_still_stand_are_shown_from_when_they_were_made(kept: Kept):
     kept.tell("We met Alice and Zoe.")
     first = kept.time()
-    alice, zoe = kept.concept("Alice")["id"], kept.concept("Zoe")["id"]
+    alice = kept.concept("Alice")["id"]
     path = f"/agents/{AGENT}/concepts/{alice}"
     kept.client.patch(path, json={"kind": "teacher", "description": "She teaches."})
-    kept.client.put(f"{path}/relations", json={"to": zoe, "type": "taught"})
+    kept.client.post(f"/agents/{AGENT}/graph", json=related("Alice", "taught", "Zoe"))
     second = kept.time()
     kept.client.patch(path, json={"description": "She taught."})
     assert [kept.concept("Alice", at)["kind"] for at in (first, second)] == ["person", "teacher"]

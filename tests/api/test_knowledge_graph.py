@@ -179,12 +179,12 @@ def test_limited_keys_see_no_concepts_of_other_sources(start: Start):
         ("GET", f"/agents/ann/{path}", None)
         for path in (
             *("concepts", "concept?name=acme", "graph", "summary", "insights"),
-            *(f"concepts/{concept['id']}{rest}" for rest in ("", "/related", "/relations", "/history")),
+            *(f"concepts/{concept['id']}{rest}" for rest in ("", "/related", "/relations")),
         )
     ]
     refused += [("POST", "/agents/ann/search", {"query": "acme", "strategy": "concept"})]
     refused += [("POST", "/agents/ann/graph", {"concepts": [{"key": "acme", "kind": "shop"}]})]
-    refused += [("PUT", f"/agents/ann/concepts/{concept['id']}/relations", {"to": 1, "type": "owns"})]
+    refused += [("DELETE", f"/agents/ann/concepts/{concept['id']}/relations?to=1&type=owns", None)]
     for method, path, sent in refused:
         answer = client.request(method, path, json=sent, headers=limited)
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), path

@@ -54,7 +54,7 @@ def test_a_topic_of_another_agent_is_404(agent: TestClient):
     assert agent.get("/agents/nobody/topics").json()["code"] == "agent_not_found"
 
 
-def test_insights_and_the_history_of_a_concept_are_sent_as_they_are_described(agent: TestClient):
+def test_insights_are_sent_as_they_are_described(agent: TestClient):
     promise = {
         "agent_name": "ann", "role": "user", "content": "I'll send Priya the draft by 5 January 2024.",
         "session_id": "sea0", "created_at": "2024-01-01T09:00:00Z",
@@ -69,8 +69,3 @@ def test_insights_and_the_history_of_a_concept_are_sent_as_they_are_described(ag
     assert agent.get("/agents/ann/insights?at=2999-01-01").json() == {"insights": []}
     assert agent.get("/agents/ann/insights?at=soon").status_code == 422
     assert agent.get("/agents/ann/summary").json()["insights"] == agent.get("/agents/ann/insights").json()["insights"]
-    term = ask(agent)["topics"][0]["terms"][0]
-    history = agent.get(f"/agents/ann/concepts/{term['concept_id']}/history").json()
-    assert history["concept"]["name"] == term["name"]
-    assert [month["owners"] for month in history["months"]] == [2]
-    assert agent.get("/agents/ann/concepts/999/history").json()["code"] == "concept_not_found"

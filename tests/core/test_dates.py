@@ -1,4 +1,4 @@
-"""The three recognisers of dates in text agree on every written date."""
+"""The recognisers of dates in text agree on every written date."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def spellings(day: date) -> Iterator[str]:
 @given(DAYS)
 def test_all_recognisers_agree_on_the_day(day: date) -> None:
     for text in spellings(day):
-        assert [one.key for one in mentioned(f"We met on {text}.")] == [day.isoformat()], text
+        assert mentioned(f"We met on {text}.") == (), text
         stamp = parse_stamp(text, None)
         assert stamp is not None, text
         assert stamp.date() == day, text
@@ -58,13 +58,7 @@ def test_all_recognisers_agree_on_the_day(day: date) -> None:
 def test_no_recogniser_guesses_the_order_of_day_and_month(first: int, second: int, year: int) -> None:
     text = f"{first}/{second}/{year}"
     readings = {date(year, first, second), date(year, second, first)}
-    [mention] = mentioned(f"We met on {text}.")
     stamp = parse_stamp(text, None)
     [phrase] = find_phrases(readable(f"what happened on {text}?"), NOW)
     assert {*phrase.near} == {Days(day, day + timedelta(days=1)) for day in readings}
-    if len(readings) == 1:
-        assert mention.key == readings.pop().isoformat()
-        assert stamp is not None
-    else:
-        assert mention.key == text
-        assert stamp is None
+    assert (stamp is not None) == (len(readings) == 1)

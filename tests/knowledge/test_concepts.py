@@ -286,16 +286,6 @@ def test_the_most_significant_concepts_come_first_and_pages_are_contiguous(
     assert pages == list(everything)
 
 
-def test_concepts_of_a_period_come_first(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    tell(engine, graph, "I met Boris", "I met Boris", "I met Clara", "I met Boris", *OTHERS[:4])
-    march = datetime(2024, 3, 1, tzinfo=UTC)
-    with engine.namespace(ANN) as (connection, namespace):
-        assert namespace is not None
-        found = concept_ranking.top(connection, namespace.id, limit=5, since=march, until=march)
-        assert {one.name for one in found} == {"Clara", "Hanna"}
-        assert [one.name for one in concept_ranking.top(connection, namespace.id, limit=1)] == ["Boris"]
-
-
 def test_concepts_that_co_occur_are_related(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     tell(engine, graph, *["I saw Boris with Clara"] * 3, *["I met Clara in Lisbon"] * 2, *["I met Dora"] * 5)
     concept, found = graph.concepts.related(ANN, "boris", depth=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,6 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import (
     ClaimedBy,
     ClaimKind,
-    FloatVector,
     MemoryDraft,
     MemoryPatch,
     MessageRole,
@@ -30,7 +29,7 @@ from souvenir.core.types import (
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.removals import Removals
-from souvenir.store.graph import claims, concepts, mentions
+from souvenir.store.graph import claims, mentions
 from souvenir.store.graph.claims import ClaimDraft
 from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.selection import Chooses
@@ -38,14 +37,6 @@ from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
 from tests.thoroughness import sampled
-
-
-class SpellingEmbedder(FakeEmbedder):
-    """Knows that two spellings are one word."""
-
-    def embed_documents(self, texts: Sequence[str]) -> FloatVector:
-        return super().embed_documents([text.replace("colour", "color") for text in texts])
-
 
 ANN = Scope("ann", "tester")
 TEXTS = st.sampled_from(
@@ -140,7 +131,7 @@ class FillingMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = TemporaryDirectory()
         settings = Settings(data_dir=Path(self.folder.name))
-        self.engine = MemoryEngine.open(settings, SpellingEmbedder())
+        self.engine = MemoryEngine.open(settings, FakeEmbedder())
         self.graph = KnowledgeServices.open(self.engine)
         self.conversations = Conversations(self.engine)
         self.removals = Removals(self.engine, on_jobs_gone=lambda: None)
@@ -260,23 +251,34 @@ def test_claims_survive_an_edit_that_still_mentions_the_concept(engine: MemoryEn
     assert whole(engine)["claims"] == whole(engine)["concepts"] == []
 
 
-def test_two_spellings_are_one_concept_while_both_are_mentioned(settings: Settings) -> None:
-    with closing(MemoryEngine.open(settings, SpellingEmbedder())) as engine:
-        graph, conversations = KnowledgeServices.open(engine), Conversations(engine)
-        uid = say(engine, "I like the pottery colour palette")
-        say(engine, "We chose another pottery color palette")
-        graph.indexer.catch_up()
-        assert ("pottery colour palette", 1, "pottery color palette") in whole(engine)["concepts"]
-        assert list(engine.check()) == []
-        with engine.namespace(ANN) as (connection, namespace):
-            assert namespace is not None
-            [shown] = concepts.by_ids(
-                connection, namespace.id, [concepts_named(connection)["pottery colour palette"]]
-            ).values()
-        assert (shown.key, shown.owners) == ("pottery color palette", 2)
-        conversations.edit(ANN, uid, content="I like it")
-        graph.indexer.catch_up()
-        assert whole(engine)["concepts"] == [("pottery color palette", 1, None)]
+def test_two_spellings_are_one_concept_while_both_are_mentioned(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    uid = say(engine, "I like the pottery colour palette")
+    say(engine, "We chose another pottery color palette")
+    graph.indexer.catch_up()
+    assert ("pottery colour palette", 1, "pottery color palette") in whole(engine)["concepts"]
+    shown = graph.concepts.details(ANN, "pottery colour palette").concept
+    assert (shown.key, shown.owners) == ("pottery color palette", 2)
+    Conversations(engine).edit(ANN, uid, content="I like it")
+    graph.indexer.catch_up()
+    assert whole(engine)["concepts"] == [("pottery color palette", 1, None)]
+
+
+def test_spellings_are_matched_again_after_a_change_of_the_rules(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    say(engine, "I like the pottery colour palette")
+    say(engine, "We chose another pottery color palette")
+    graph.indexer.catch_up()
+    filled = whole(engine)
+
+    def as_it_was(tx: Transaction) -> None:
+        tx.connection.execute("DELETE FROM near_concepts")
+        tx.connection.execute("UPDATE concepts SET same_as = NULL")
+        tx.connection.execute("UPDATE meta SET value = '3' WHERE key = 'graph_rules'")
+
+    engine.write(ANN, as_it_was)
+    graph.indexer.catch_up()
+    assert whole(engine) == filled
 
 
 def test_memories_are_indexed_when_their_namespace_becomes_an_agent(
@@ -301,6 +303,25 @@ def test_a_check_reports_mentions_that_a_rebuild_would_not_make(engine: MemoryEn
     engine.write(ANN, damage)
     assert any("mentions something else" in problem for problem in engine.check())
     read_anew(engine, graph)
+
+
+def test_dates_of_former_rules_are_readable_and_go_when_their_texts_are_read_again(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    say(engine, "I met Alice")
+    graph.indexer.catch_up()
+
+    def as_it_was(tx: Transaction) -> None:
+        tx.connection.execute("UPDATE concepts SET key = '15 km'")
+        tx.connection.execute("UPDATE mentions SET form = '15 km', concept_kind = 'quantity'")
+        tx.connection.execute("UPDATE concept_forms SET form = '15 km', kind = 'quantity'")
+        tx.connection.execute("UPDATE meta SET value = '3' WHERE key = 'graph_rules'")
+
+    engine.write(ANN, as_it_was)
+    [former], _ = graph.concepts.page(ANN, offset=0, limit=10)
+    assert (former.name, former.kind) == ("15 km", "phrase")
+    graph.indexer.catch_up()
+    assert keys_of(engine) == {"alice"}
 
 
 def test_concepts_stay_consistent_after_an_interrupted_run(settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""Insights: sentences that are worth acting on, with their sources, and the months of a concept."""
+"""Insights: sentences that are worth acting on, with their sources."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import pytest
 
 from souvenir.conversations.agents import Agents
 from souvenir.conversations.messages import Conversations
-from souvenir.core.errors import AgentNotFound, ConceptNotFound
+from souvenir.core.errors import AgentNotFound
 from souvenir.core.settings import Settings
 from souvenir.core.types import MessageRole, RecordKind, Scope
 from souvenir.knowledge.insights import MAX_INSIGHTS, Insight, InsightKind
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.removals import Removals
-from souvenir.store.graph.mentions import month_of
 from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.selection import Chooses
 from tests.fake_embedder import FakeEmbedder
@@ -290,23 +289,6 @@ def test_small_talk_has_no_insights(engine: MemoryEngine, graph: KnowledgeServic
     assert not insights(graph, MONDAY + WEEK)
     with pytest.raises(AgentNotFound):
         graph.insights.of_agent(Scope("nobody"))
-
-
-def test_the_months_of_a_concept_have_its_neighbours(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    april = MONDAY + timedelta(days=91)
-    say(engine, MONDAY, *["Alice met Boris"] * 3, "Alice met Greta", *["Alice met Zelda"] * 2)
-    say(engine, april, "Alice met Greta")
-    graph.indexer.catch_up()
-    alice = graph.concepts.details(ANN, "alice").concept
-    found = graph.neighbourhoods.history(ANN, alice.id)
-    assert [(one.month, one.owners) for one in found.months] == [(month_of(MONDAY), 6), (month_of(april), 1)]
-    assert [(one.name, together) for one, together in found.months[0].neighbours] == [
-        ("Boris", 3),
-        ("Zelda", 2),
-        ("Greta", 1),
-    ]
-    with pytest.raises(ConceptNotFound):
-        graph.neighbourhoods.history(ANN, 999)
 
 
 @pytest.mark.parametrize("at", [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)])

@@ -51,6 +51,7 @@ def test_a_concept_has_its_mentions_and_related_concepts(page, origin, api, mira
     expect(concept).to_contain_text(f"{mira['mentions']} mentions")
     for text in ABOUT_MIRA:
         expect(concept).to_contain_text(text)
+    expect(concept.get_by_role("mark").filter(has_text="Mira")).to_have_count(mira["mentions"])
     related = api("GET", f"/agents/assistant/concepts/{mira['id']}/related")["related"]
     assert related
     for each in related:
@@ -187,7 +188,6 @@ def test_a_found_concept_is_selected_with_its_neighbours_and_a_path_to_another(p
 def test_a_node_is_selected_by_a_click(page, origin, mira):
     open_page(page, origin, f"/#/knowledge?in=assistant&show=graph&around={mira['id']}")
     page.get_by_role("checkbox", name="phrase").uncheck()
-    page.get_by_role("checkbox", name="date").uncheck()
     expect(drawing(page).locator("canvas").first).to_be_visible()
     box = drawing(page).bounding_box()
     assert box
@@ -202,8 +202,7 @@ def test_a_node_is_selected_by_a_click(page, origin, mira):
 
 
 def test_what_the_drawing_offers_works_without_a_mouse(page, origin, api, mira):
-    open_page(page, origin, f"/#/knowledge?in=assistant&show=graph&around={mira['id']}&without=date")
-    expect(page.get_by_role("checkbox", name="date")).not_to_be_checked()
+    open_page(page, origin, f"/#/knowledge?in=assistant&show=graph&around={mira['id']}&until=2099-01-01")
     page.get_by_text("Concepts in the drawing").press("Enter")
     page.get_by_role("button", name="Show neighbours of chemistry").press("Enter")
     selected = page.get_by_role("region", name="Selected")
@@ -215,7 +214,7 @@ def test_what_the_drawing_offers_works_without_a_mouse(page, origin, api, mira):
         page.get_by_role("button", name=name).press("Enter")
     page.get_by_label("Mentioned from").fill("2026-01-01")
     assert "since=2026-01-01" in page.url
-    assert "without=date" in page.url
+    assert "until=2099-01-01" in page.url
 
 
 def test_a_concept_joins_another_by_its_name_and_parts_again(page, origin, api, mira):
@@ -287,18 +286,6 @@ def test_two_concepts_of_one_name_are_merged_from_either_side(page, origin, api,
     expect(concept).to_contain_text(f"{ours['mentions'] + theirs['mentions']} mentions")
     page.get_by_role("button", name="Undo").click()
     expect(concept).to_contain_text(re.compile(rf"\b{ours['mentions']} mentions?\b"))
-
-
-def test_the_timeline_has_the_months_of_the_service_with_their_sentences(page, origin, api, mira):
-    months = api("GET", f"/agents/assistant/concepts/{mira['id']}/history")["months"]
-    assert months
-    open_page(page, origin, f"/#/knowledge?in=assistant&concept={mira['id']}")
-    timeline = page.locator("section.month")
-    expect(timeline).to_have_count(len(months))
-    expect(timeline.first).to_contain_text(f"{months[-1]['owners']} texts")
-    for text in ABOUT_MIRA:
-        expect(timeline.first).to_contain_text(text)
-    expect(timeline.first.get_by_role("mark").filter(has_text="Mira")).to_have_count(mira["mentions"])
 
 
 def test_entities_of_mcp_are_drawn_searched_and_opened(page, origin, api):

@@ -161,26 +161,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/agents/{agent_name}/concepts/{concept_id}/history": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get the history of a concept
-         * @description Get the months in which a concept is mentioned, with the concepts that are mentioned most often with it.
-         */
-        get: operations["concept_history"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/agents/{agent_name}/concepts/{concept_id}/related": {
         parameters: {
             query?: never;
@@ -213,11 +193,7 @@ export interface paths {
          * @description List the stated relations from and to a concept.
          */
         get: operations["list_relations"];
-        /**
-         * Relate two concepts
-         * @description State a typed relation between two concepts (idempotent).
-         */
-        put: operations["relate_concepts"];
+        put?: never;
         post?: never;
         /**
          * Remove a relation
@@ -4057,7 +4033,7 @@ export interface components {
             key: string;
             /** @description The stated name, or else the most frequent spelling. */
             name: string;
-            /** @description `person`, `animal`, `place`, `organisation`, `product`, `event`, `work`, `name` (of an unknown kind), `phrase`, `date`, `quantity`, `hashtag` or `code`, or a stated kind. */
+            /** @description `person`, `animal`, `place`, `organisation`, `product`, `event`, `work`, `name` (of an unknown kind), `phrase`, `hashtag` or `code`, or a stated kind. */
             kind: string;
             /** @description The probability that it is a concept of this kind; 1 if the kind was stated. */
             confidence: number;
@@ -4080,20 +4056,6 @@ export interface components {
             messages: components["schemas"]["MessageRecord"][];
             memories: components["schemas"]["MemoryRecord"][];
         };
-        /** @description The history of the concepts that are mentioned with a concept. */
-        ConceptHistory: {
-            concept: components["schemas"]["NamedConcept"];
-            /** @description The months in which it is mentioned, oldest first. */
-            months: components["schemas"]["ConceptMonth"][];
-        };
-        ConceptMonth: {
-            /** @description Year and month in UTC. */
-            month: string;
-            /** @description The number of messages and memories that mention the concept. */
-            owners: number;
-            /** @description The concepts that they mention most often with it; at most 10. */
-            neighbours: components["schemas"]["NeighbourRecord"][];
-        };
         ConceptPage: {
             /** @description Most characteristic first: mentioned often, but not everywhere. */
             concepts: components["schemas"]["ConceptRecord"][];
@@ -4109,7 +4071,7 @@ export interface components {
             key: string;
             /** @description The stated name, or else the most frequent spelling. */
             name: string;
-            /** @description `person`, `animal`, `place`, `organisation`, `product`, `event`, `work`, `name` (of an unknown kind), `phrase`, `date`, `quantity`, `hashtag` or `code`, or a stated kind. */
+            /** @description `person`, `animal`, `place`, `organisation`, `product`, `event`, `work`, `name` (of an unknown kind), `phrase`, `hashtag` or `code`, or a stated kind. */
             kind: string;
             /** @description The probability that it is a concept of this kind; 1 if the kind was stated. */
             confidence: number;
@@ -5535,11 +5497,6 @@ export interface components {
             nodes: components["schemas"]["GraphNode"][];
             relations: components["schemas"]["GraphRelation"][];
         };
-        /**
-         * @description The format of a graph.
-         * @enum {string}
-         */
-        GraphFileFormat: "json" | "graphml";
         /** @description A node of a graph. */
         GraphNode: {
             /** @description The id of the node, unique in this graph. */
@@ -6398,12 +6355,6 @@ export interface components {
             /** @description The first 500 characters of the text. */
             text: string;
         };
-        NeighbourRecord: {
-            concept_id: number;
-            name: string;
-            /** @description The number of messages and memories of the month that mention both. */
-            together: number;
-        };
         NewKeyResponse: {
             id: string;
             /** @description The key itself. It is shown only once. */
@@ -6825,12 +6776,6 @@ export interface components {
             id: number;
             /** @description Why the memory stayed as it was. */
             detail: string;
-        };
-        RelateRequest: {
-            /** @description The id of the target concept. */
-            to: number;
-            /** @description The type of the relation, such as `works_for`; stored in snake_case. */
-            type: string;
         };
         /** @description A related concept, with the strongest path to it. */
         RelatedConcept: {
@@ -8661,34 +8606,6 @@ export interface operations {
             };
         };
     };
-    concept_history: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
-                "X-Namespace"?: string | null;
-            };
-            path: {
-                /** @description The agent's name, which is that of its namespace: printable characters without `/`. */
-                agent_name: string;
-                /** @description The id of a concept. */
-                concept_id: number;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConceptHistory"];
-                };
-            };
-        };
-    };
     related_concepts: {
         parameters: {
             query?: {
@@ -8748,38 +8665,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ConceptRelations"];
-                };
-            };
-        };
-    };
-    relate_concepts: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The namespace that the request is about: 1 to 200 printable characters without `/`. Without it: that of the key, else `default`. */
-                "X-Namespace"?: string | null;
-            };
-            path: {
-                /** @description The agent's name, which is that of its namespace: printable characters without `/`. */
-                agent_name: string;
-                /** @description The id of a concept. */
-                concept_id: number;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RelateRequest"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConceptRelation"];
                 };
             };
         };
@@ -8846,9 +8731,7 @@ export interface operations {
     export_graph: {
         parameters: {
             query?: {
-                /** @description JSON or GraphML. */
-                format?: components["schemas"]["GraphFileFormat"];
-                /** @description Include the vectors of messages; JSON only. */
+                /** @description Include the vectors of messages. */
                 embeddings?: boolean;
             };
             header?: {
@@ -8863,13 +8746,12 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The graph in the requested format. */
+            /** @description The graph. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/graphml+xml": string;
                     "application/json": components["schemas"]["GraphDocument"];
                 };
             };

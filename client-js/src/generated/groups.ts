@@ -10,11 +10,6 @@ export class Agents extends Group {
     return this.transport.send({ method: "GET", path: "/agents/{agent_name}/access", names: { agent_name: agentName }, repeat: "safe" }, options);
   }
 
-  /** Get the months in which a concept is mentioned, with the concepts that are mentioned most often with it. `GET /agents/{agent_name}/concepts/{concept_id}/history`. */
-  conceptHistory(agentName: string, conceptId: number, options?: CallOptions): Promise<Output<"concept_history">> {
-    return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts/{concept_id}/history", names: { agent_name: agentName, concept_id: conceptId }, repeat: "safe" }, options);
-  }
-
   /** Create an agent, or get the existing agent with that name. `POST /agents`. */
   create(input: Input<"create_agent">, options?: CallOptions): Promise<Output<"create_agent">> {
     return this.transport.send({ method: "POST", path: "/agents", input, headers: ["Idempotency-Key"], hasBody: true, repeat: "keyed" }, options);
@@ -47,7 +42,7 @@ export class Agents extends Group {
 
   /** Stream a consistent snapshot of an agent's graph of users, sessions, messages, concepts, topics and memories. `GET /agents/{agent_name}/graph`. */
   graph(agentName: string, input: Input<"export_graph"> = {}, options?: CallOptions): AsyncGenerator<Uint8Array, void, undefined> {
-    return this.transport.pieces({ method: "GET", path: "/agents/{agent_name}/graph", names: { agent_name: agentName }, input, query: ["format","embeddings"], repeat: "safe" }, options);
+    return this.transport.pieces({ method: "GET", path: "/agents/{agent_name}/graph", names: { agent_name: agentName }, input, query: ["embeddings"], repeat: "safe" }, options);
   }
 
   /** Get at most seven sentences that are worth acting on: promises, changes, contradictions, people and subjects. `GET /agents/{agent_name}/insights`. */
@@ -233,11 +228,6 @@ export class Concepts extends Group {
   /** List the concepts that an agent's messages and memories mention, most characteristic first. `GET /agents/{agent_name}/concepts`. */
   list(agentName: string, input: Input<"list_concepts"> = {}, options?: CallOptions): Promise<Output<"list_concepts">> {
     return this.transport.send({ method: "GET", path: "/agents/{agent_name}/concepts", names: { agent_name: agentName }, input, query: ["offset","limit","as_of"], repeat: "safe" }, options);
-  }
-
-  /** State a typed relation between two concepts (idempotent). `PUT /agents/{agent_name}/concepts/{concept_id}/relations`. */
-  relate(agentName: string, conceptId: number, input: Input<"relate_concepts">, options?: CallOptions): Promise<Output<"relate_concepts">> {
-    return this.transport.send({ method: "PUT", path: "/agents/{agent_name}/concepts/{concept_id}/relations", names: { agent_name: agentName, concept_id: conceptId }, input, hasBody: true, repeat: "safe" }, options);
   }
 
   /** List the concepts with the strongest paths from a concept. `GET /agents/{agent_name}/concepts/{concept_id}/related`. */

@@ -17,14 +17,11 @@ if TYPE_CHECKING:
         AgentSearchItem,
         AgentSearchResponse,
         AgentStatsResponse,
-        ConceptHistory,
-        ConceptMonth,
         GraphDocument,
         GraphNode,
         GraphRelation,
         InsightsResponse,
         MemoryToolResponse,
-        NeighbourRecord,
         RemovedResponse,
         StateConceptsResponse,
         TopicDetailsRecord,
@@ -295,17 +292,17 @@ __all__ = [
     "AgentSearchItem", "AgentSearchResponse", "AgentStatsResponse", "ArchiveBatchResponse", "AuditRecord",
     "AuditResponse", "BackupRecord", "BackupResponse", "BackupsResponse", "BlockHistoryPage",
     "BlockVersionRecord", "BuildResponse", "Candidate", "ChangedId", "ChangedTagResponse", "ClearedResponse",
-    "ClusterRecord", "CompactResponse", "ConceptDetailsRecord", "ConceptHistory", "ConceptMonth", "ConceptPage",
-    "ConceptRecord", "ConceptRelation", "ConceptRelations", "ConflictDismissed", "ConflictFlagged",
-    "ConflictList", "ConflictRecord", "ConsolidateResponse", "ContextExplanation", "ContextLines",
-    "ContextResponse", "ConversationStored", "CountResponse", "CreatedWebhook", "DayFigures",
-    "DeduplicateResponse", "DeleteBatchResponse", "DeleteManyResponse", "DeleteResponse", "DeletedBlock",
-    "DeletedWebhook", "DeliveriesResponse", "DeliveryRecord", "DescribeJob", "DescribeResponse", "DiffResponse",
-    "DiskMetrics", "DownloadResponse", "DroppedClaims", "DroppedCounts", "DroppedResult", "DuplicatePairRecord",
-    "EntityRecord", "ErasePreviewResponse", "EraseResponse", "EventRecord", "EventsResponse",
-    "EvidenceConfidence", "EvidenceItem", "EvidencePacket", "EvidenceResponse", "ExplainMessagesResponse",
-    "ExplainResponse", "ExplainedHit", "ExplainedMessage", "Explanation", "ExtractAccepted", "ExtractFigures",
-    "ExtractJob", "ExtractResult", "ExtractStatus", "ExtractionFigures", "ExtractionOrigin", "ExtractionPage",
+    "ClusterRecord", "CompactResponse", "ConceptDetailsRecord", "ConceptPage", "ConceptRecord", "ConceptRelation",
+    "ConceptRelations", "ConflictDismissed", "ConflictFlagged", "ConflictList", "ConflictRecord",
+    "ConsolidateResponse", "ContextExplanation", "ContextLines", "ContextResponse", "ConversationStored",
+    "CountResponse", "CreatedWebhook", "DayFigures", "DeduplicateResponse", "DeleteBatchResponse",
+    "DeleteManyResponse", "DeleteResponse", "DeletedBlock", "DeletedWebhook", "DeliveriesResponse",
+    "DeliveryRecord", "DescribeJob", "DescribeResponse", "DiffResponse", "DiskMetrics", "DownloadResponse",
+    "DroppedClaims", "DroppedCounts", "DroppedResult", "DuplicatePairRecord", "EntityRecord",
+    "ErasePreviewResponse", "EraseResponse", "EventRecord", "EventsResponse", "EvidenceConfidence",
+    "EvidenceItem", "EvidencePacket", "EvidenceResponse", "ExplainMessagesResponse", "ExplainResponse",
+    "ExplainedHit", "ExplainedMessage", "Explanation", "ExtractAccepted", "ExtractFigures", "ExtractJob",
+    "ExtractResult", "ExtractStatus", "ExtractionFigures", "ExtractionOrigin", "ExtractionPage",
     "ExtractionQualityResponse", "ExtractionUsage", "FactPair", "FactQuote", "FactRecord", "FactsResponse",
     "FailureRecord", "FailuresResponse", "FeedbackFigures", "FeedbackHistoryResponse", "FeedbackRecord",
     "FeedbackResponse", "FileError", "FlagRecord", "FolderRecord", "FoldersResponse", "ForgetResponse",
@@ -321,11 +318,11 @@ __all__ = [
     "MemoryChange", "MemoryFigures", "MemoryMetrics", "MemoryPage", "MemoryRecord", "MemoryToolResponse",
     "MemoryTrend", "MergeResponse", "MergedRecord", "MessageBatch", "MessageRecord", "MetricsResponse",
     "MissedMemoryResponse", "ModelClaim", "ModelTopicClaim", "ModelUsage", "NamedConcept", "NearMemory",
-    "NeighbourRecord", "NewKeyResponse", "OperationUsage", "OwnKeyResponse", "PatchMemoryResponse",
-    "PolicyAction", "PolicyCounts", "PolicyRecord", "PolicyResponse", "PolicySummary", "PreferencePage",
-    "PreferenceRecord", "ProblemQueriesResponse", "ProblemQueryRecord", "ProcessMemory", "ProfileDeleted",
-    "ProfileRecord", "ProvenanceResponse", "PruneResponse", "PurgeResponse", "QualitySummaryResponse",
-    "QuoteRecord", "QuotesResponse", "ReadyResponse", "RecallResponse", "RecallSearchResponse", "ReembedResponse",
+    "NewKeyResponse", "OperationUsage", "OwnKeyResponse", "PatchMemoryResponse", "PolicyAction", "PolicyCounts",
+    "PolicyRecord", "PolicyResponse", "PolicySummary", "PreferencePage", "PreferenceRecord",
+    "ProblemQueriesResponse", "ProblemQueryRecord", "ProcessMemory", "ProfileDeleted", "ProfileRecord",
+    "ProvenanceResponse", "PruneResponse", "PurgeResponse", "QualitySummaryResponse", "QuoteRecord",
+    "QuotesResponse", "ReadyResponse", "RecallResponse", "RecallSearchResponse", "ReembedResponse",
     "RefusedUpdate", "RelatedConcept", "RelatedConcepts", "RelationRecord", "ReloadResponse", "RememberResponse",
     "RemoteRestoreResponse", "RemoteSnapshotRecord", "RemoteSnapshotsResponse", "RemoveLinkResponse",
     "RemovedCounts", "RemovedResponse", "RenameFolderResponse", "RequestMetrics", "RescanResponse",
@@ -347,9 +344,9 @@ __all__ = [
 _RECORDS = {
     "agents": (
         "AccessRecord AgentPage AgentRecord AgentSearchItem AgentSearchResponse AgentStatsResponse "
-        "ConceptHistory ConceptMonth GraphDocument GraphNode GraphRelation InsightsResponse "
-        "MemoryToolResponse NeighbourRecord RemovedResponse StateConceptsResponse TopicDetailsRecord "
-        "TopicMessage TopicPage TopicRecord TopicSession TopicTerm UserPage UserRecord"
+        "GraphDocument GraphNode GraphRelation InsightsResponse MemoryToolResponse RemovedResponse "
+        "StateConceptsResponse TopicDetailsRecord TopicMessage TopicPage TopicRecord TopicSession TopicTerm "
+        "UserPage UserRecord"
     ),
     "audit": ("AuditRecord AuditResponse PurgeResponse"),
     "backup": (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from souvenir_client.records.common import FoundMessage, InsightRecord, NamedConcept, RemovedCounts, SearchHit
+from souvenir_client.records.common import FoundMessage, InsightRecord, RemovedCounts, SearchHit
 from souvenir_client.records.enums import Answered, EvidenceLevel, RecordKind, SearchStrategy
 
 
@@ -75,21 +75,6 @@ class AgentStatsResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConceptHistory:
-    """The history of the concepts that are mentioned with a concept."""
-
-    concept: NamedConcept
-    months: list[ConceptMonth]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConceptMonth:
-    month: str
-    owners: int
-    neighbours: list[NeighbourRecord]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GraphDocument:
     """The graph of an agent."""
 
@@ -131,13 +116,6 @@ class MemoryToolResponse:
 
     content: str
     is_error: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeighbourRecord:
-    concept_id: int
-    name: str
-    together: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

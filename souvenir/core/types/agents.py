@@ -22,8 +22,6 @@ class ConceptKind(StrEnum):
     WORK = "work"
     NAME = "name"
     PHRASE = "phrase"
-    DATE = "date"
-    QUANTITY = "quantity"
     HASHTAG = "hashtag"
     CODE = "code"
 

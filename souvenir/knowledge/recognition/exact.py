@@ -1,18 +1,19 @@
 """Tokenise a text, and recognise items with a fixed form in any language: dates, quantities, hashtags, code.
 
+Dates and quantities are no concepts; they are recognised so that their words are not taken for names and phrases.
+
 One pattern splits a text into these items, words, and marks. Every repeat in it is bounded and no two alternatives
 share a long prefix, so that matching is linear in the length of any text.
 """
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from souvenir.core.dates import MONTH_NAMES, MONTHS, is_day_first
+from souvenir.core.dates import MONTH_NAMES
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS, key_of
 from souvenir.knowledge.recognition.vocabulary import AUXILIARIES
@@ -25,7 +26,7 @@ class Sort(Enum):
     MARK = "mark"
     QUOTE = "quote"
     END = "end"
-    MENTION = "mention"
+    ITEM = "item"
     VOID = "void"
 
 
@@ -33,7 +34,7 @@ class Token(NamedTuple):
     """A span of a text; a tuple, because there are many.
 
     :param word: In lower case, without a possessive ending; contractions are kept.
-    :param mention: The recognised item, for `Sort.MENTION` only.
+    :param mention: The recognised item, unless it is a date or a quantity.
     """
 
     text: str
@@ -54,53 +55,17 @@ _YEAR = r"(?:19|20)\d\d(?![\w%])(?![.,:/-]\d)"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _NUMBER = r"\d{1,12}(?:,\d{3}){0,4}(?:\.\d{1,9})?"
 
-_UNIT_NAMES = {
-    "km": "km kms kilometer kilometers kilometre kilometres 公里 千米",
-    "m": "m meter meters metre metres 米",
-    "cm": "cm centimeter centimeters centimetre centimetres 厘米",
-    "mm": "mm millimeter millimeters millimetre millimetres 毫米",
-    "miles": "mi mile miles",
-    "feet": "ft foot feet",
-    "inches": "inch inches",
-    "kg": "kg kgs kilo kilos kilogram kilograms 公斤 千克",
-    "g": "g gram grams 克",
-    "mg": "mg milligram milligrams",
-    "lbs": "lb lbs pound pounds",
-    "oz": "oz ounce ounces",
-    "l": "l liter liters litre litres 升",
-    "ml": "ml milliliter milliliters 毫升",
-    "ms": "ms millisecond milliseconds",
-    "seconds": "s sec secs second seconds 秒",
-    "minutes": "min mins minute minutes 分钟",
-    "hours": "h hr hrs hour hours 小时",
-    "days": "day days 天",
-    "weeks": "week weeks wk wks 周 星期",
-    "months": "month months 个月",
-    "years": "yr yrs year years yo 岁",
-    "%": "% percent pct",
-    "°c": "°c celsius ℃",
-    "°f": "°f fahrenheit ℉",
-    "kb": "kb",
-    "mb": "mb megabytes megabyte",
-    "gb": "gb gigabytes gigabyte",
-    "tb": "tb terabytes terabyte",
-    "ghz": "ghz",
-    "mhz": "mhz",
-    "hz": "hz",
-    "kw": "kw",
-    "kwh": "kwh",
-    "mph": "mph",
-    "km/h": "km/h kmh kph",
-    "px": "px pixels pixel",
-    "calories": "calories calorie kcal",
-    "$": "dollars dollar usd bucks",
-    "€": "euros euro eur",
-    "£": "quid gbp",
-    "元": "元 块 yuan rmb",
-    "万元": "万元",
-}
-_UNITS = {spelling: unit for unit, spellings in _UNIT_NAMES.items() for spelling in spellings.split()}
-_UNIT = "(?:" + "|".join(re.escape(spelling) for spelling in sorted(_UNITS, key=len, reverse=True)) + ")"
+_UNITS = (
+    "km kms kilometer kilometers kilometre kilometres 公里 千米 m meter meters metre metres 米 cm centimeter "
+    "centimeters centimetre centimetres 厘米 mm millimeter millimeters millimetre millimetres 毫米 mi mile miles ft "
+    "foot feet inch inches kg kgs kilo kilos kilogram kilograms 公斤 千克 g gram grams 克 mg milligram milligrams lb "
+    "lbs pound pounds oz ounce ounces l liter liters litre litres 升 ml milliliter milliliters 毫升 ms millisecond "
+    "milliseconds s sec secs second seconds 秒 min mins minute minutes 分钟 h hr hrs hour hours 小时 day days 天 week "
+    "weeks wk wks 周 星期 month months 个月 yr yrs year years yo 岁 % percent pct °c celsius ℃ °f fahrenheit ℉ kb mb "
+    "megabytes megabyte gb gigabytes gigabyte tb terabytes terabyte ghz mhz hz kw kwh mph km/h kmh kph px pixels "
+    "pixel calories calorie kcal dollars dollar usd bucks euros euro eur quid gbp 元 块 yuan rmb 万元"
+)
+_UNIT = "(?:" + "|".join(re.escape(unit) for unit in sorted(_UNITS.split(), key=len, reverse=True)) + ")"
 _MONEY_BEFORE = "$€£¥"
 
 _EXTENSIONS = (
@@ -133,36 +98,28 @@ _ALTERNATIVES: tuple[tuple[str, str], ...] = (
     ("handle", r"(?<![\w@.])@(?P<account>[A-Za-z]\w{1,30})(?![\w@])"),
     (
         "iso",
-        _START + r"(?P<y1>\d{4})(?P<joint>[-/])(?P<m1>0?[1-9]|1[0-2])(?:(?P=joint)(?P<d1>0?[1-9]|[12]\d|3[01]))?"
+        _START + r"\d{4}(?P<joint>[-/])(?:0?[1-9]|1[0-2])(?:(?P=joint)(?:0?[1-9]|[12]\d|3[01]))?"
         r"(?:T[\d:.]{4,15}Z?)?(?![\w/-])",
     ),
-    ("han", r"(?P<y2>\d{4})年(?:(?P<m2>\d\d?)月(?:(?P<d2>\d\d?)[日号])?)?|(?P<m3>\d\d?)月(?P<d3>\d\d?)[日号]"),
+    ("han", r"\d{4}年(?:\d\d?月(?:\d\d?[日号])?)?|\d\d?月\d\d?[日号]"),
     (
         "mdy",
-        _START + rf"(?P<m4>(?i:{_NAMED_MONTH})) (?:the )?(?P<d4>{_DAY})(?:st|nd|rd|th)?(?!\w|[.:]\d)"
-        rf"(?:,? (?P<y4>{_YEAR}))?",
+        _START + rf"(?i:{_NAMED_MONTH}) (?:the )?{_DAY}(?:st|nd|rd|th)?(?!\w|[.:]\d)(?:,? {_YEAR})?",
     ),
-    (
-        "dmy",
-        _START + rf"(?P<d5>{_DAY})(?:st|nd|rd|th)? (?:of )?(?P<m5>(?i:{_NAMED_MONTH}))(?!\w)(?:,? (?P<y5>{_YEAR}))?",
-    ),
-    ("my", _START + rf"(?P<m6>(?i:{_NAMED_MONTH}))(?: of|,)? (?P<y6>{_YEAR})"),
-    ("numeric", _START + r"(?P<a7>\d\d?)[/.](?P<b7>\d\d?)[/.](?P<y7>(?:19|20)\d\d)(?![\w/-])"),
-    ("year", rf"{_START}(?i:{_BEFORE_TIME}) (?P<y8>{_YEAR})|^(?P<y9>{_YEAR})$"),
+    ("dmy", _START + rf"{_DAY}(?:st|nd|rd|th)? (?:of )?(?i:{_NAMED_MONTH})(?!\w)(?:,? {_YEAR})?"),
+    ("my", _START + rf"(?i:{_NAMED_MONTH})(?: of|,)? {_YEAR}"),
+    ("numeric", _START + r"\d\d?[/.]\d\d?[/.](?:19|20)\d\d(?![\w/-])"),
+    ("year", rf"{_START}(?i:{_BEFORE_TIME}) {_YEAR}|^{_YEAR}$"),
     (
         "month",
-        rf"{_START}(?i:{_BEFORE_TIME}) (?P<m9>{_TITLED_MONTH}){_MONTH_AGAIN}"
-        rf"|{_START}(?P<m10>{_SURE_MONTH}){_MONTH_AGAIN}",
+        rf"{_START}(?i:{_BEFORE_TIME}) {_TITLED_MONTH}{_MONTH_AGAIN}|{_START}{_SURE_MONTH}{_MONTH_AGAIN}",
     ),
     (
         "clock",
         _START + r"\d{1,2}(?::\d\d){1,2} ?(?i:[ap]\.?m\.?)?(?!\w)|" + _START + r"\d{1,2} ?(?i:[ap]\.?m\.?)(?!\w)",
     ),
-    (
-        "money",
-        rf"(?P<sign>[{_MONEY_BEFORE}]) ?(?P<sum>{_NUMBER})(?: ?(?P<scale>(?i:k|thousand|m|million|billion|bn))(?!\w))?",
-    ),
-    ("quantity", rf"(?<![A-Za-z0-9_.])(?P<count>{_NUMBER})[ -]?(?P<unit>(?i:{_UNIT}))(?![A-Za-z0-9_])"),
+    ("money", rf"[{_MONEY_BEFORE}] ?{_NUMBER}(?: ?(?i:k|thousand|m|million|billion|bn)(?!\w))?"),
+    ("quantity", rf"(?<![A-Za-z0-9_.]){_NUMBER}[ -]?(?i:{_UNIT})(?![A-Za-z0-9_])"),
     (
         "version",
         _START + r"(?P<v>[vV]\d{1,4}(?:\.\d{1,6}){0,3}|\d{1,4}(?:\.\d{1,6}){2,3}(?:-?(?:rc|beta|alpha)\.?\d{0,3})?)"
@@ -202,7 +159,7 @@ def tokens(text: str) -> Iterator[Token]:
             continue
         read = _READ.get(name)
         found = read(match) if read else None
-        sort = Sort.MENTION if found else _SORTS.get(name, Sort.VOID)
+        sort = Sort.ITEM if found else _SORTS.get(name, Sort.VOID)
         yield Token(text, _word(text) if sort is Sort.WORD else "", sort, start, found)
 
 
@@ -218,6 +175,7 @@ _SORTS = {
     "end": Sort.END,
     "quote": Sort.QUOTE,
     "mark": Sort.MARK,
+    **dict.fromkeys(("iso", "han", "mdy", "dmy", "my", "numeric", "year", "month", "money", "quantity"), Sort.ITEM),
 }
 
 _Found = Mentioned | None
@@ -267,103 +225,11 @@ def _handle(match: re.Match[str]) -> _Found:
     return _mention(match["account"], match[0], ConceptKind.NAME)
 
 
-def _date(form: str, year: str | None, month: int | None = None, day: str | None = None) -> _Found:
-    """Return `2023-05-08`, `2023-05`, `2023`, or without a year `may 8` and `may`; None for an invalid day."""
-    if month is not None and not 1 <= month <= 12:
-        return None
-    if day is not None and month is not None:
-        year_number = int(year) if year else 2000
-        if not 1 <= year_number <= 9999 or not 1 <= int(day) <= calendar.monthrange(year_number, month)[1]:
-            return None
-    if year is None and month is not None:
-        name = MONTH_NAMES[month - 1]
-        return _mention(f"{name} {int(day)}" if day else name, form, ConceptKind.DATE)
-    parts = [year or ""] + ([f"{month:02d}"] if month else []) + ([f"{int(day):02d}"] if day else [])
-    return _mention("-".join(parts), form, ConceptKind.DATE)
-
-
-def _iso(match: re.Match[str]) -> _Found:
-    if not match["d1"] and (match["joint"] == "/" or len(match["m1"]) < 2):
-        return None
-    if not "1000" <= match["y1"] <= "2999":
-        return None
-    return _date(match[0], match["y1"], int(match["m1"]), match["d1"])
-
-
-def _han(match: re.Match[str]) -> _Found:
-    if match["y2"]:
-        return _date(match[0], match["y2"], int(match["m2"]) if match["m2"] else None, match["d2"])
-    return _date(match[0], None, int(match["m3"]), match["d3"])
-
-
-def _named(year: str, month: str, day: str | None) -> Callable[[re.Match[str]], _Found]:
-    return lambda match: _date(
-        match[0], match[year], MONTHS[match[month].casefold().rstrip(".")], match[day] if day else None
-    )
-
-
-def _numeric(match: re.Match[str]) -> _Found:
-    """Return a date only if it is unambiguous: 5/8/2023 may be a day in May or in August."""
-    first, second = int(match["a7"]), int(match["b7"])
-    day_first = True if "." in match[0] else is_day_first(first, second)
-    if day_first is not None:
-        month, day = (second, match["a7"]) if day_first else (first, match["b7"])
-        return _date(match[0], match["y7"], month, day)
-    if not first or not second:
-        return None
-    return _mention(f"{first}/{second}/{match['y7']}", match[0], ConceptKind.DATE)
-
-
-def _year(match: re.Match[str]) -> _Found:
-    year = match["y8"] or match["y9"]
-    return _date(year, year)
-
-
-def _month(match: re.Match[str]) -> _Found:
-    name = match["m9"] or match["m10"]
-    return _date(name, None, MONTHS[name.casefold()])
-
-
-def _count(number: str) -> str:
-    return number.replace(",", "")
-
-
-_SCALES = {"k": " thousand", "thousand": " thousand", "m": " million", "million": " million"}
-
-
-def _money(match: re.Match[str]) -> _Found:
-    scale = (match["scale"] or "").casefold()
-    words = _SCALES.get(scale, " billion") if scale else ""
-    return _mention(f"{match['sign']}{_count(match['sum'])}{words}", match[0], ConceptKind.QUANTITY)
-
-
-def _quantity(match: re.Match[str]) -> _Found:
-    """Return `15 km` for `15km` and `15 kilometres`; currency signs precede the sum."""
-    count, unit = _count(match["count"]), _UNITS[match["unit"].casefold()]
-    if unit in _MONEY_BEFORE:
-        key = unit + count
-    elif unit == "%":
-        key = count + unit
-    else:
-        key = f"{count} {unit}"
-    return _mention(key, match[0], ConceptKind.QUANTITY)
-
-
 _READ: dict[str, Callable[[re.Match[str]], _Found]] = {
     "url": _host,
     "ticked": _code("code"),
     "hashtag": _hashtag,
     "handle": _handle,
-    "iso": _iso,
-    "han": _han,
-    "mdy": _named("y4", "m4", "d4"),
-    "dmy": _named("y5", "m5", "d5"),
-    "my": _named("y6", "m6", None),
-    "numeric": _numeric,
-    "year": _year,
-    "month": _month,
-    "money": _money,
-    "quantity": _quantity,
     "version": _code("v"),
     "file": _file,
     "domain": _domain,

@@ -1,7 +1,7 @@
 """Extract the concepts that a text mentions, by rules.
 
-Phrases are found in English; names need a script with capitals; dates, quantities, hashtags and code are found in any
-language. In code blocks only identifiers count. The result is a function of the text alone.
+Phrases are found in English; names need a script with capitals; hashtags and code are found in any language. In code
+blocks only identifiers count. The result is a function of the text alone.
 
 Questions name concepts less carefully than messages ("lisbon camera?"), so `keys_in_question` returns every sequence of
 up to three words that could be a key; the caller looks up which of them exist.
@@ -40,11 +40,11 @@ from souvenir.learning.transcripts.turns import TurnRole
 
 __all__ = ["MAX_CHARS_READ", "MAX_MENTIONS", "RULES_VERSION", "Mentioned", "mentioned"]
 
-RULES_VERSION = 3
+RULES_VERSION = 4
 """Incremented whenever the result for some text changes."""
 
 MAX_MENTIONS = 16
-"""Maximum number of mentions of a text: the most frequent ones, names before phrases before numbers."""
+"""Maximum number of mentions of a text: the most frequent ones, names before phrases."""
 
 MAX_CHARS_READ = 20_000
 """Only the beginning of a longer text is analysed, which bounds the time."""
@@ -65,8 +65,6 @@ _WEIGHTS = {
     ConceptKind.HASHTAG: 3.0,
     ConceptKind.CODE: 1.5,
     ConceptKind.PHRASE: 1.5,
-    ConceptKind.DATE: 1.5,
-    ConceptKind.QUANTITY: 1.0,
 }
 
 

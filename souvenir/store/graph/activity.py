@@ -1,15 +1,12 @@
-"""Activity of an agent: which concepts are mentioned when, in which sessions, and with which others."""
+"""Activity of an agent: which concepts are mentioned when, and in which sessions."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.rows import readable, select
 from souvenir.store.sql import Connection
-
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 
 class MentionSpan(NamedTuple):
@@ -86,31 +83,5 @@ def recent_roles(connection: Connection, namespace_id: int, since: int, until: i
             "AND role IS NOT NULL AND at BETWEEN ?2 AND ?3 ORDER BY at DESC LIMIT ?4) d WHERE NOT EXISTS "
             "(SELECT 1 FROM mentions n WHERE n.concept_id = d.concept_id AND n.at < ?2) ORDER BY at DESC, id DESC",
             (namespace_id, since, until, limit),
-        )
-    )
-
-
-def around(connection: Connection, ids: Iterable[int]) -> dict[int, Counter[int]]:
-    """Return, by month, how often concepts co-occur with one of these; spellings are not merged."""
-    rows = select(
-        connection,
-        tuple[int, int, int],
-        f"SELECT month, other_id, sum(owners) FROM neighbours WHERE concept_id {_CHOSEN} GROUP BY month, other_id",
-        (ids_parameter(ids),),
-    )
-    found: defaultdict[int, Counter[int]] = defaultdict(Counter)
-    for month, other, owners in rows:
-        found[month][other] += owners
-    return found
-
-
-def mention_times(connection: Connection, ids: Iterable[int]) -> list[int]:
-    """Return the times at which one of these is mentioned, in microseconds, each message and memory once."""
-    return list(
-        select(
-            connection,
-            int,
-            f"SELECT min(at) FROM mentions WHERE concept_id {_CHOSEN} GROUP BY kind, owner_id",
-            (ids_parameter(ids),),
         )
     )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
 
 from souvenir.core.stored_json import to_json
-from souvenir.store.rows import ids_parameter, select
+from souvenir.store.rows import ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
@@ -17,13 +16,6 @@ LAST_CHARACTER = "\U0010ffff"
 
 MAX_CONTINUED = 256
 """Maximum number of keys that continue a name."""
-
-
-class Near(NamedTuple):
-    """Another concept and its similarity."""
-
-    concept_id: int
-    similarity: float
 
 
 def following_unmatched(connection: Connection, namespace_id: int, *, limit: int) -> list[int]:
@@ -41,7 +33,7 @@ def matched(connection: Connection, ids: Iterable[int]) -> None:
     connection.execute(f"DELETE FROM unmatched WHERE concept_id {_CHOSEN}", (ids_parameter(ids),))
 
 
-def replace(connection: Connection, found: Mapping[int, Sequence[Near]]) -> set[int]:
+def replace(connection: Connection, found: Mapping[int, Collection[int]]) -> set[int]:
     """Replace the similar concepts of these; return the ids of all concepts that were or are similar to one."""
     chosen = ids_parameter(found)
     gone = select(
@@ -49,25 +41,23 @@ def replace(connection: Connection, found: Mapping[int, Sequence[Near]]) -> set[
     )
     touched = set(gone)
     connection.execute(f"DELETE FROM near_concepts WHERE other_id {_CHOSEN}", (chosen,))
-    pairs = [(one, near.concept_id, near.similarity) for one, others in found.items() for near in others]
+    pairs = {(one, other) for one, others in found.items() for other in others}
     connection.executemany(
-        "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, ?) "
-        "ON CONFLICT (concept_id, other_id) DO UPDATE SET similarity = excluded.similarity",
-        [*pairs, *((other, one, similarity) for one, other, similarity in pairs)],
+        "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, 1)",
+        sorted(pairs | {(other, one) for one, other in pairs}),
     )
-    return touched | {other for _, other, _ in pairs}
+    return touched | {other for _, other in pairs}
 
 
-def near(connection: Connection, ids: Iterable[int]) -> dict[int, list[Near]]:
-    """Return the concepts similar to each of these, most similar first; ties by key."""
+def near(connection: Connection, ids: Iterable[int]) -> dict[int, list[int]]:
+    """Return the concepts similar to each of these."""
     rows = select(
         connection,
-        tuple[int, Near],
-        "SELECT n.concept_id, n.other_id, n.similarity FROM near_concepts n JOIN concepts c ON c.id = n.other_id "
-        f"WHERE n.concept_id {_CHOSEN} ORDER BY n.concept_id, n.similarity DESC, c.key",
+        tuple[int, int],
+        f"SELECT concept_id, other_id FROM near_concepts WHERE concept_id {_CHOSEN} ORDER BY concept_id, other_id",
         (ids_parameter(ids),),
     )
-    found: defaultdict[int, list[Near]] = defaultdict(list)
+    found: defaultdict[int, list[int]] = defaultdict(list)
     for one, other in rows:
         found[one].append(other)
     return found
@@ -95,6 +85,11 @@ def keys(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
     )
 
 
+def all_keys(connection: Connection, namespace_id: int) -> dict[int, str]:
+    query = "SELECT id, key FROM concepts WHERE namespace_id = ?"
+    return dict(readable(connection, tuple[int, str], query, (namespace_id,), table="concepts"))
+
+
 def by_keys(connection: Connection, namespace_id: int, keys: Iterable[str], prefix: str) -> dict[int, str]:
     """Return the concepts of these keys, and those whose key continues a prefix; an empty prefix is none."""
     found = dict(
@@ -118,7 +113,7 @@ def by_keys(connection: Connection, namespace_id: int, keys: Iterable[str], pref
 
 
 def with_other_names(connection: Connection) -> list[int]:
-    """Return the concepts that may be spellings of others, by similarity or by a claim."""
+    """Return the concepts that may be spellings of others, by their letters or by a claim."""
     query = (
         "SELECT concept_id FROM near_concepts "
         "UNION SELECT concept_id FROM claims WHERE kind = 'alias' AND other_id IS NOT NULL"
@@ -146,9 +141,8 @@ def spellings(connection: Connection, ids: Iterable[int]) -> list[int]:
     return list(select(connection, int, f"SELECT id FROM concepts WHERE same_as {_CHOSEN}", (ids_parameter(ids),)))
 
 
-def forget_all(connection: Connection) -> None:
-    """Delete all similarities and queue every concept for matching."""
-    connection.execute("DELETE FROM near_concepts")
+def queue_all(connection: Connection) -> None:
+    """Queue every concept for matching."""
     connection.execute(
         "INSERT INTO unmatched (concept_id, namespace_id) SELECT id, namespace_id FROM concepts WHERE TRUE "
         "ON CONFLICT DO NOTHING"

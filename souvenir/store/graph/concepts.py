@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from souvenir.core.concept_kinds import kind_of
-from souvenir.core.timestamps import from_us, to_us
+from souvenir.core.timestamps import from_us
 from souvenir.core.types import ClaimKind, ConceptKind, RecordKind
 from souvenir.core.types.statements import DESCRIBING_QUALITY
 from souvenir.store.graph.statements import StoredDefinition, best_definitions
@@ -52,11 +52,10 @@ class Concept:
 
 
 class Mention(NamedTuple):
-    """A mention in a message or a memory, in this form."""
+    """A message or a memory that mentions a concept."""
 
     kind: RecordKind
     owner_id: int
-    form: str
     at: datetime
 
 
@@ -169,7 +168,9 @@ class _Known:
         rows = readable(
             connection,
             tuple[int, str, ConceptKind, int],
-            f"SELECT concept_id, form, kind, owners FROM concept_forms WHERE concept_id {_CHOSEN}",
+            # Dates and quantities were concepts, and are until their texts have been read again.
+            "SELECT concept_id, form, CASE WHEN kind IN ('date', 'quantity') THEN 'phrase' ELSE kind END, owners "
+            f"FROM concept_forms WHERE concept_id {_CHOSEN}",
             (chosen,),
             table="concept_forms",
         )
@@ -297,39 +298,6 @@ def owners_of(connection: Connection, root_ids: Iterable[int]) -> dict[int, int]
     )
 
 
-def mentioned_between(
-    connection: Connection, namespace_id: int, since: datetime, until: datetime, *, messages: int, limit: int
-) -> list[int]:
-    """Return the concepts that the latest messages of a period mention, the most mentioned first.
-
-    :param messages: The number of messages to consider.
-    """
-    return list(
-        select(
-            connection,
-            int,
-            "SELECT n.concept_id FROM (SELECT id FROM messages WHERE namespace_id = ? "
-            "AND created_at BETWEEN ? AND ? ORDER BY created_at DESC, id DESC LIMIT ?) m "
-            "CROSS JOIN mentions n ON n.kind = 'message' AND n.owner_id = m.id "
-            "GROUP BY n.concept_id ORDER BY count(*) DESC, n.concept_id DESC LIMIT ?",
-            (namespace_id, to_us(since), to_us(until), messages, limit),
-        )
-    )
-
-
-def counts_between(connection: Connection, ids: Iterable[int], since: datetime, until: datetime) -> dict[int, int]:
-    """Return how many messages and memories of a period mention each concept; spellings are not merged."""
-    return dict(
-        select(
-            connection,
-            tuple[int, int],
-            "SELECT value, (SELECT count(*) FROM mentions WHERE concept_id = value AND at BETWEEN ? AND ?) "
-            "FROM json_each(?)",
-            (to_us(since), to_us(until), ids_parameter(ids)),
-        )
-    )
-
-
 def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[int, dict[int, int]]:
     """Return monthly counts of the concepts that co-occur with one of these; spellings are not merged.
 
@@ -352,23 +320,20 @@ def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[
 # --- mentions and claims -------------------------------------------------------------------------------------------
 
 
-def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int, oldest_first: bool = False) -> list[Mention]:
-    """Return one mention for each of the latest, or first, messages and memories that mention one of these."""
-    order = "ASC" if oldest_first else "DESC"
+def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int) -> list[Mention]:
+    """Return the latest messages and memories that mention one of these, newest first."""
     found: dict[tuple[str, int], Mention] = {}
     for id_ in ids:
         rows = readable(
             connection,
             tuple[int, Mention],
-            "SELECT concept_id, kind, owner_id, form, at FROM mentions WHERE concept_id = ? "
-            f"ORDER BY at {order} LIMIT ?",
+            "SELECT concept_id, kind, owner_id, at FROM mentions WHERE concept_id = ? ORDER BY at DESC LIMIT ?",
             (id_, limit),
             table="mentions",
         )
         for _, mention in rows:
             found.setdefault((mention.kind, mention.owner_id), mention)
-    ordered = sorted(found.values(), key=lambda one: (one.at, one.owner_id), reverse=not oldest_first)
-    return ordered[:limit]
+    return sorted(found.values(), key=lambda one: (one.at, one.owner_id), reverse=True)[:limit]
 
 
 def described_by(connection: Connection, ids: Iterable[int]) -> str | None:

@@ -176,13 +176,13 @@ def _copy_claims(graph: Connection, store: Connection, namespace_id: int, at: da
 def _copy_similarities(graph: Connection, store: Connection, namespace_id: int, mentioned: Set[int]) -> None:
     rows = select(
         store,
-        tuple[int, int, float],
-        "SELECT n.concept_id, n.other_id, n.similarity FROM concepts c "
+        tuple[int, int],
+        "SELECT n.concept_id, n.other_id FROM concepts c "
         "CROSS JOIN near_concepts n ON n.concept_id = c.id WHERE c.namespace_id = ?",
         (namespace_id,),
     )
     graph.executemany(
-        "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, ?)",
+        "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, 1)",
         [row for row in rows if row[0] in mentioned and row[1] in mentioned],
     )
 

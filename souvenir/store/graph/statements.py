@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, time
 from typing import NamedTuple
 
 from souvenir.core.timestamps import to_us
-from souvenir.core.types import ConceptKind, RecordKind
+from souvenir.core.types import RecordKind
 from souvenir.core.types.statements import Definition, Statement, StatementKind
 from souvenir.store.rows import ids_parameter, readable
 from souvenir.store.sql import Connection
@@ -46,11 +46,10 @@ class StoredDefinition(NamedTuple):
 
 
 class MessageMention(NamedTuple):
-    """A concept that a message mentions, in this form and as this kind."""
+    """A concept that a message mentions, in this form."""
 
     concept_id: int
     form: str
-    concept_kind: ConceptKind
 
 
 _COLUMNS = "id, message_id, kind, sentence, terms, attribute, value, due, replaced, at"
@@ -158,7 +157,7 @@ def mentions_of(connection: Connection, message_ids: Iterable[int]) -> Mapping[i
     rows = readable(
         connection,
         tuple[int, int, MessageMention],
-        "SELECT concept_id, owner_id, concept_id, form, concept_kind FROM mentions "
+        "SELECT concept_id, owner_id, concept_id, form FROM mentions "
         f"WHERE kind = 'message' AND owner_id {_CHOSEN} ORDER BY owner_id, concept_id",
         (ids_parameter(message_ids),),
         table="mentions",

@@ -90,8 +90,6 @@ class Topic:
     messages: int
     first_at: datetime
     last_at: datetime
-    created_at: datetime
-    updated_at: datetime
 
 
 class AssignedSession(NamedTuple):
@@ -178,10 +176,7 @@ class Said(NamedTuple):
 
 
 def said_in(connection: Connection, session_ids: Sequence[int]) -> Iterator[Said]:
-    """Yield the readable messages of these sessions, in the order of the sessions and of their messages.
-
-    Dates and quantities are excluded, since they do not characterise a subject.
-    """
+    """Yield the readable messages of these sessions, in the order of the sessions and of their messages."""
     for begin in range(0, len(session_ids), SESSIONS_AT_ONCE):
         yield from readable(
             connection,
@@ -189,7 +184,7 @@ def said_in(connection: Connection, session_ids: Sequence[int]) -> Iterator[Said
             "SELECT m.id, m.session_id, m.position, CASE WHEN m.role = 'user' THEN 0 ELSE 1 END, "
             f"octet_length(m.content), substr(m.content, 1, {READ_CHARS}), m.created_at, {_VECTOR}, "
             "(SELECT group_concat(CAST(n.concept_id AS TEXT) ORDER BY n.concept_id) FROM mentions n "
-            "WHERE n.kind = 'message' AND n.owner_id = m.id AND n.concept_kind NOT IN ('date', 'quantity')) "
+            "WHERE n.kind = 'message' AND n.owner_id = m.id) "
             f"FROM messages m WHERE m.session_id {_CHOSEN} ORDER BY m.session_id, m.position",
             (ids_parameter(session_ids[begin : begin + SESSIONS_AT_ONCE]),),
             table="messages",
@@ -308,7 +303,7 @@ def remove_segments(connection: Connection, places: Iterable[SegmentPlace]) -> N
     connection.executemany(query, list(places))
 
 
-def change(connection: Connection, topic_id: int, before: TopicContents, after: TopicContents, now: datetime) -> None:
+def change(connection: Connection, topic_id: int, before: TopicContents, after: TopicContents) -> None:
     """Write the differences, without removed segments; sessions and concepts deleted meanwhile are skipped."""
     new = [place for place, segment in after.segments.items() if before.segments.get(place) != segment]
     connection.executemany(
@@ -326,15 +321,13 @@ def change(connection: Connection, topic_id: int, before: TopicContents, after: 
         "ON CONFLICT (topic_id, concept_id) DO UPDATE SET weight = excluded.weight",
         [(topic_id, weight, id_) for id_, weight in after.terms.items() if before.terms.get(id_) != weight],
     )
-    if before.extent != after.extent:
-        connection.execute("UPDATE topics SET updated_at = ? WHERE id = ?", (to_us(now), topic_id))
 
 
 # --- topics as shown to callers ------------------------------------------------------------------------------------
 
 _SELECT = (
     "SELECT t.id, t.name, t.summary, t.named_by, count(DISTINCT o.session_id), sum(o.messages), min(o.first_at), "
-    "max(o.last_at), t.created_at, t.updated_at FROM topics t JOIN topic_segments o ON o.topic_id = t.id"
+    "max(o.last_at) FROM topics t JOIN topic_segments o ON o.topic_id = t.id"
 )
 
 _OF_SESSIONS = (
@@ -454,12 +447,9 @@ def discussing(connection: Connection, topic_id: int, *, looked_at: int, limit: 
     return [DiscussingMessage(message, min(said[message] / total, 1.0)) for message in best]
 
 
-def describe(
-    connection: Connection, topic_id: int, name: str | None, summary: str | None, by: str, now: datetime
-) -> None:
-    """Set the stated name and summary; without either, the topic is named by its best terms again."""
-    named_by = by if name is not None or summary is not None else None
+def describe(connection: Connection, topic_id: int, name: str | None, summary: str | None) -> None:
+    """Set the name and summary that a caller states; without either, the topic is named by its best terms again."""
+    named_by = "caller" if name is not None or summary is not None else None
     connection.execute(
-        "UPDATE topics SET name = ?, summary = ?, named_by = ?, updated_at = ? WHERE id = ?",
-        (name, summary, named_by, to_us(now), topic_id),
+        "UPDATE topics SET name = ?, summary = ?, named_by = ? WHERE id = ?", (name, summary, named_by, topic_id)
     )

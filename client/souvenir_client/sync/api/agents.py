@@ -14,7 +14,6 @@ from souvenir_client.records.agents import (
     AgentRecord,
     AgentSearchResponse,
     AgentStatsResponse,
-    ConceptHistory,
     InsightsResponse,
     MemoryToolResponse,
     RemovedResponse,
@@ -24,7 +23,7 @@ from souvenir_client.records.agents import (
     TopicRecord,
     UserPage,
 )
-from souvenir_client.records.enums import GraphFileFormat, MessageRole, RecordKind, SearchStrategy
+from souvenir_client.records.enums import MessageRole, RecordKind, SearchStrategy
 from souvenir_client.sync.transport import Transport
 
 
@@ -110,20 +109,6 @@ class AgentsOperations:
             )
         )
 
-    def concept_history(self, agent_name: str, concept_id: int) -> ConceptHistory:
-        """Get the months in which a concept is mentioned, with the concepts that are mentioned most often with it.
-
-        `GET /agents/{agent_name}/concepts/{concept_id}/history`.
-        """
-        return self._transport.send(
-            Call(
-                "GET",
-                f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}/history",
-                {200: ConceptHistory},
-                repeat=Repeat.SAFE,
-            )
-        )
-
     def export(self, agent_name: str) -> Iterator[dict[str, Any]]:
         """Stream a consistent snapshot of an agent's data, one JSON object per line.
 
@@ -131,20 +116,14 @@ class AgentsOperations:
         """
         return self._transport.lines(Call("GET", f"/agents/{segment(agent_name)}/export", {}, repeat=Repeat.SAFE))
 
-    def graph(
-        self, agent_name: str, *, format: GraphFileFormat | NotSent = NOT_SENT, embeddings: bool | NotSent = NOT_SENT
-    ) -> Iterator[bytes]:
+    def graph(self, agent_name: str, *, embeddings: bool | NotSent = NOT_SENT) -> Iterator[bytes]:
         """Stream a consistent snapshot of an agent's graph of users, sessions, messages, concepts, topics and memories.
 
         `GET /agents/{agent_name}/graph`.
         """
         return self._transport.pieces(
             Call(
-                "GET",
-                f"/agents/{segment(agent_name)}/graph",
-                {},
-                query={"format": format, "embeddings": embeddings},
-                repeat=Repeat.SAFE,
+                "GET", f"/agents/{segment(agent_name)}/graph", {}, query={"embeddings": embeddings}, repeat=Repeat.SAFE
             )
         )
 

@@ -12,7 +12,6 @@ from souvenir_client.records.concepts import (
     ConceptDetailsRecord,
     ConceptPage,
     ConceptRecord,
-    ConceptRelation,
     ConceptRelations,
     DescribeJob,
     DescribeResponse,
@@ -164,21 +163,6 @@ class ConceptsOperations:
                 "GET",
                 f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}/relations",
                 {200: ConceptRelations},
-                repeat=Repeat.SAFE,
-            )
-        )
-
-    def relate(self, agent_name: str, concept_id: int, *, to: int, type: str) -> ConceptRelation:
-        """State a typed relation between two concepts (idempotent).
-
-        `PUT /agents/{agent_name}/concepts/{concept_id}/relations`.
-        """
-        return self._transport.send(
-            Call(
-                "PUT",
-                f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}/relations",
-                {200: ConceptRelation},
-                body={"to": to, "type": type},
                 repeat=Repeat.SAFE,
             )
         )

@@ -1,12 +1,11 @@
 import { call } from "../../api.js";
-import { address, go, role } from "../../state.js";
+import { address, go, namespace, role } from "../../state.js";
 import { useState } from "../../vendor/preact-hooks.js";
 import { ConceptEditor, ConceptMerge } from "./concept-edit.js";
 import { Confirm } from "../confirm.js";
 import { counted } from "../figures.js";
 import { relationName } from "./graph-data.js";
 import { html } from "../html.js";
-import { Timeline } from "./timeline.js";
 import { notify } from "../notice.js";
 import { RequestState, useRequest } from "../request.js";
 import { StoredText, Time } from "../text.js";
@@ -52,7 +51,7 @@ export function Concept({ agent, id }) {
     }
     <p><a href=${address("knowledge", { show: "graph", around: id, node: id })}>Show in the graph</a></p>
     <${Related} related=${related} />
-    <${Timeline} path=${path} concept=${concept} />
+    <${Mentions} concept=${concept} />
     ${shown === "remove" && html`<${Removal} path=${path} concept=${concept} onClose=${close} />`}
   </section>`;
 }
@@ -65,6 +64,40 @@ function Related({ related }) {
       (each) => html`<tr key=${each.concept.id}><td><a href=${address("knowledge", { concept: each.concept.id })}><bdi>${each.concept.name}</bdi></a></td>
       <td><bdi>${relationName(each.relationship_type)}</bdi>${each.path.length ? html` <span class="faint">through <bdi>${each.path.join(", ")}</bdi></span>` : ""}</td><td>${each.together.toLocaleString("en")}</td></tr>`,
     )}</tbody></table></div>`;
+}
+
+/** @param {{ concept: Details }} props */
+function Mentions({ concept }) {
+  const texts = textsOf(concept);
+  const hidden = concept.mentions - texts.length;
+  return html`<h2>Mentions</h2>
+    ${hidden > 0 && html`<p class="faint">The latest ${texts.length.toLocaleString("en")} of ${concept.mentions.toLocaleString("en")} texts are shown.</p>`}
+    ${texts.map(
+      ({ key, at, name, href, text }) => html`<div key=${key}><a class="faint" href=${href}>${name}</a> <span class="faint">· <${Time} at=${at} /></span>
+        <${StoredText} text=${text} words=${[concept.name, ...concept.aliases]} /></div>`,
+    )}`;
+}
+
+/**
+ * The texts that mention a concept, newest first.
+ * @param {Details} concept
+ */
+function textsOf({ memories, messages }) {
+  const ofMemories = memories.map((each) => ({
+    key: `memory ${each.id}`,
+    at: each.document_at ?? each.created_at,
+    name: `Memory ${each.id}`,
+    href: address("memories", { memory: each.id }),
+    text: each.text,
+  }));
+  const ofMessages = messages.map((each) => ({
+    key: `message ${each.id}`,
+    at: each.created_at,
+    name: each.role,
+    href: address("agents", { in: namespace(), show: "conversations", session: each.session_id, message: each.id }),
+    text: each.content,
+  }));
+  return [...ofMemories, ...ofMessages].sort((one, other) => other.at.localeCompare(one.at));
 }
 
 /** @param {{ path: string, concept: Details, onClose: () => void }} props */
