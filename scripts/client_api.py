@@ -14,6 +14,7 @@ Json = Mapping[str, Any]
 
 NDJSON = "application/x-ndjson"
 PLAIN = "application/json"
+GRAPHML = "application/graphml+xml"
 EVENTS = "text/event-stream"
 NAMESPACE = "X-Namespace"
 MOMENTS = frozenset(
@@ -73,8 +74,8 @@ class Operation:
 
     @property
     def answers_file(self) -> bool:
-        """Return whether the answer is passed on unchanged, piece by piece."""
-        return bool(self.description.get("x-streamed"))
+        """Return whether the answer is passed on unchanged, in the requested format."""
+        return any(GRAPHML in answer["content"] for answer in self.description["responses"].values())
 
     @property
     def answers_events(self) -> bool:

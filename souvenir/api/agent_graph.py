@@ -1,22 +1,152 @@
-"""The concept graph of an agent as a file, and callers' statements about its concepts."""
+"""The concept graph of an agent as a file, in JSON or GraphML, and callers' statements about its concepts."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Any, Self
 
 from fastapi import Query
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.fields import Clean, printable
+from souvenir.api.fields import Clean, printable, wire_time
 from souvenir.api.parameters import AgentReader, AgentWriter
+from souvenir.core.errors import InvalidRequest
+from souvenir.core.timestamps import utc_now
 from souvenir.knowledge.claim_types import ConceptStatement, RelationStatement, StatementResult
-from souvenir.knowledge.graph_export import graph_pieces
+from souvenir.knowledge.graph_export import Edge, Node, Value, graph_pieces
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import REMEMBERED, RunningService
 from souvenir.server.routing import Routes
 
 routes = Routes("agents")
+
+FORMAT = "souvenir-graph"
+FORMAT_VERSION = "1.0"
+
+NODE_TYPES: Mapping[str, str] = {
+    "label": "string",
+    **dict.fromkeys(("user_id", "session_id", "message_id", "concept_id", "topic_id", "memory_id"), "string"),
+    **dict.fromkeys(
+        ("name", "created_at", "started_at", "ended_at", "title", "content", "role", "timestamp"), "string"
+    ),
+    **dict.fromkeys(("description", "key", "kind", "aliases", "stated", "stated_aliases"), "string"),
+    **dict.fromkeys(("summary", "source", "document_at"), "string"),
+    **dict.fromkeys(("confidence", "importance"), "double"),
+}
+"""The properties of nodes and the types that GraphML gives them."""
+
+RELATION_TYPES: Mapping[str, str] = {
+    "label": "string",
+    **dict.fromkeys(("relationship_type", "timestamp", "response_to", "reference_type"), "string"),
+    **dict.fromkeys(("relevance", "strength", "trigger_strength"), "double"),
+    "sequence_number": "int",
+    "primary_topic": "boolean",
+}
+
+GRAPH_TYPES: Mapping[str, str] = dict.fromkeys(("agent", "format", "version", "exported_at"), "string")
+
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;"})
+_SCHEMA = "http://graphml.graphdrawing.org/xmlns"
+
+
+class JsonGraph:
+    """One object: `format`, `version`, `agent`, `exported_at`, `nodes` and `relations`, each of these on a line."""
+
+    def __init__(self) -> None:
+        self._first = True
+
+    def begin(self, agent: str) -> bytes:
+        head = json.dumps(_head(agent), ensure_ascii=False)
+        return f'{head[:-1]}, "nodes": ['.encode()
+
+    def node(self, node: Node) -> bytes:
+        return self._item({"id": str(node.id), "label": node.id.label.value, "properties": _plain(node.properties)})
+
+    def relations(self) -> bytes:
+        self._first = True
+        return b'\n], "relations": ['
+
+    def relation(self, edge: Edge) -> bytes:
+        ends = {"from_id": str(edge.from_id), "to_id": str(edge.to_id)}
+        return self._item({"type": edge.type.value, **ends, "properties": _plain(edge.properties)})
+
+    def end(self) -> bytes:
+        return b"\n]}\n"
+
+    def _item(self, said: Mapping[str, Any]) -> bytes:
+        before, self._first = b"\n" if self._first else b",\n", False
+        return before + json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class GraphMl:
+    """GraphML 1.0 (graphml.graphdrawing.org): a directed graph whose values have declared types."""
+
+    def begin(self, agent: str) -> bytes:
+        head = [
+            '<?xml version="1.0" encoding="UTF-8"?>',
+            f'<graphml xmlns="{_SCHEMA}" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
+            f'xsi:schemaLocation="{_SCHEMA} {_SCHEMA}/1.0/graphml.xsd">',
+            *_keys("graph", GRAPH_TYPES),
+            *_keys("node", NODE_TYPES),
+            *_keys("edge", RELATION_TYPES),
+            f'<graph id="G" edgedefault="directed">{_data("graph", _head(agent))}',
+        ]
+        return ("\n".join(head) + "\n").encode()
+
+    def node(self, node: Node) -> bytes:
+        data = _data("node", {"label": node.id.label.value, **_plain(node.properties)})
+        return f'<node id="{node.id}">{data}</node>\n'.encode()
+
+    def relations(self) -> bytes:
+        return b""
+
+    def relation(self, edge: Edge) -> bytes:
+        data = _data("edge", {"label": edge.type.value, **_plain(edge.properties)})
+        return f'<edge source="{edge.from_id}" target="{edge.to_id}">{data}</edge>\n'.encode()
+
+    def end(self) -> bytes:
+        return b"</graph>\n</graphml>\n"
+
+
+def _head(agent: str) -> dict[str, str]:
+    return {"format": FORMAT, "version": FORMAT_VERSION, "agent": agent, "exported_at": wire_time(utc_now())}
+
+
+def _plain(properties: Mapping[str, Value]) -> dict[str, Any]:
+    """Convert to JSON without absent values."""
+    return {
+        name: wire_time(value) if isinstance(value, datetime) else value
+        for name, value in properties.items()
+        if value is not None
+    }
+
+
+def _keys(of: str, types: Mapping[str, str]) -> Iterator[str]:
+    for name, kind in types.items():
+        yield f'<key id="{of}_{name}" for="{of}" attr.name="{name}" attr.type="{kind}"/>'
+
+
+def _data(of: str, values: Mapping[str, Any]) -> str:
+    return "".join(f'<data key="{of}_{name}">{_xml(value)}</data>' for name, value in values.items())
+
+
+def _xml(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            return _NO_XML.sub("\ufffd", value).translate(_ESCAPES)
+        case _:
+            return _xml("\n".join(value))
+
 
 MAX_STATED = 1_000
 MAX_ALIASES = 50
@@ -136,25 +266,51 @@ class StateConceptsResponse(BaseModel):
         return cls(stated=stated.stated, unchanged=stated.unchanged, unknown=list(stated.unknown), unread=stated.unread)
 
 
+GRAPHML = "application/graphml+xml"
+
+
+class GraphFileFormat(StrEnum):
+    """The format of a graph."""
+
+    JSON = "json"
+    GRAPHML = "graphml"
+
+
 @routes.get(
     "/agents/{agent_name}/graph",
     summary="Export an agent's graph",
     cost=CostClass.LONG,
     sdk="agents.graph",
     response_class=StreamingResponse,
-    errors=[404],
-    responses={200: {"description": "The graph.", "model": GraphDocument}},
-    openapi_extra={"x-streamed": True},
+    errors=[400, 404],
+    responses={
+        200: {
+            "description": "The graph in the requested format.",
+            "model": GraphDocument,
+            "content": {GRAPHML: {"schema": {"type": "string"}}},
+        },
+    },
 )
 def export_graph(
     scope: AgentReader,
     service: RunningService,
-    embeddings: Annotated[bool, Query(description="Include the vectors of messages.")] = False,
+    format: Annotated[GraphFileFormat, Query(description="JSON or GraphML.")] = GraphFileFormat.JSON,
+    embeddings: Annotated[bool, Query(description="Include the vectors of messages; JSON only.")] = False,
 ) -> StreamingResponse:
     """Stream a consistent snapshot of an agent's graph of users, sessions, messages, concepts, topics and memories."""
+    written_as = _writer_of(format, embeddings=embeddings)
     service.audit.act(scope, "export")
-    pieces = graph_pieces(service.engine, scope, embeddings=embeddings)
-    return StreamingResponse(service.transfer.exports.stream_lines(pieces), media_type="application/json")
+    pieces = graph_pieces(service.engine, scope, written_as, embeddings=embeddings)
+    media_type = "application/json" if format is GraphFileFormat.JSON else GRAPHML
+    return StreamingResponse(service.transfer.exports.stream_lines(pieces), media_type=media_type)
+
+
+def _writer_of(written_as: GraphFileFormat, *, embeddings: bool) -> JsonGraph | GraphMl:
+    if written_as is GraphFileFormat.JSON:
+        return JsonGraph()
+    if embeddings:
+        raise InvalidRequest("GraphML holds no vectors; leave embeddings out, or ask for format=json")
+    return GraphMl()
 
 
 @routes.post(

@@ -6,13 +6,12 @@ computed as for every other reader (`souvenir.knowledge.concept_ranking`).
 
 from __future__ import annotations
 
-import json
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from itertools import groupby
-from typing import Any
+from typing import Protocol
 
 from souvenir.core.errors import AgentNotFound
 from souvenir.core.timestamps import from_us, utc_now
@@ -77,6 +76,7 @@ class NodeId:
     row: int
 
     def __str__(self) -> str:
+        """Return an XML name, as GraphML requires."""
         return f"{self.label.lower()}-{self.row}"
 
 
@@ -96,7 +96,20 @@ class Edge:
     properties: Mapping[str, Value]
 
 
-FORMAT, FORMAT_VERSION = "souvenir-graph", "1.0"
+class GraphFormat(Protocol):
+    """A file format: bytes that are written in this order."""
+
+    def begin(self, agent: str) -> bytes: ...
+
+    def node(self, node: Node) -> bytes: ...
+
+    def relations(self) -> bytes:
+        """The bytes between the last node and the first relation."""
+
+    def relation(self, edge: Edge) -> bytes: ...
+
+    def end(self) -> bytes: ...
+
 
 USUAL_IMPORTANCE = 0.5
 """Importance of a memory without one."""
@@ -107,7 +120,9 @@ DIGITS = 6
 PAGE = 200
 
 
-def graph_pieces(engine: MemoryEngine, scope: Scope, *, embeddings: bool = False) -> Generator[bytes]:
+def graph_pieces(
+    engine: MemoryEngine, scope: Scope, written_as: GraphFormat, *, embeddings: bool = False
+) -> Generator[bytes]:
     """Yield users, sessions, messages, concepts, topics and memories, then the relations between them.
 
     :param embeddings: Include the vectors of messages.
@@ -117,46 +132,11 @@ def graph_pieces(engine: MemoryEngine, scope: Scope, *, embeddings: bool = False
         if namespace is None or agents.find(connection, scope.namespace) is None:
             raise AgentNotFound(scope.namespace)
         graph = _Graph(connection, namespace, embeddings=embeddings)
-        yield from as_json(scope.namespace, graph.nodes(), graph.relations())
-
-
-def as_json(agent: str, nodes: Iterable[Node], relations: Iterable[Edge]) -> Iterator[bytes]:
-    """Yield one JSON object of `format`, `version`, `agent`, `exported_at`, and each node and relation on a line."""
-    head = {"format": FORMAT, "version": FORMAT_VERSION, "agent": agent, "exported_at": _time(utc_now())}
-    yield f'{json.dumps(head, ensure_ascii=False)[:-1]}, "nodes": ['.encode()
-    yield from _lines(
-        {"id": str(one.id), "label": one.id.label.value, "properties": _present(one.properties)} for one in nodes
-    )
-    yield b'\n], "relations": ['
-    yield from _lines(
-        {
-            "type": one.type.value,
-            "from_id": str(one.from_id),
-            "to_id": str(one.to_id),
-            "properties": _present(one.properties),
-        }
-        for one in relations
-    )
-    yield b"\n]}\n"
-
-
-def _lines(items: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    before = b"\n"
-    for one in items:
-        yield before + json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode()
-        before = b",\n"
-
-
-def _present(properties: Mapping[str, Value]) -> dict[str, Any]:
-    return {
-        name: _time(value) if isinstance(value, datetime) else value
-        for name, value in properties.items()
-        if value is not None
-    }
-
-
-def _time(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="microseconds")
+        yield written_as.begin(scope.namespace)
+        yield from map(written_as.node, graph.nodes())
+        yield written_as.relations()
+        yield from map(written_as.relation, graph.relations())
+        yield written_as.end()
 
 
 @dataclass(frozen=True, slots=True)

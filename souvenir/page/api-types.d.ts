@@ -3943,6 +3943,8 @@ export interface components {
             nodes: components["schemas"]["GraphNode"][];
             relations: components["schemas"]["GraphRelation"][];
         };
+        /** @enum {string} */
+        GraphFileFormat: "json" | "graphml";
         GraphNode: {
             id: string;
             label: string;
@@ -6108,6 +6110,7 @@ export interface operations {
     export_graph: {
         parameters: {
             query?: {
+                format?: components["schemas"]["GraphFileFormat"];
                 embeddings?: boolean;
             };
             header?: never;
@@ -6123,6 +6126,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/graphml+xml": string;
                     "application/json": components["schemas"]["GraphDocument"];
                 };
             };

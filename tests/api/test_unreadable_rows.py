@@ -281,6 +281,7 @@ Seen = dict[str, set[Any]]
 def seen_in_graph(client: TestClient, memory_id: int) -> Seen:
     """Return the ids of everything that reads of the agent's graph and of a memory's links show."""
     whole = done(client.get(f"/agents/{AGENT}/graph"))
+    assert client.get(f"/agents/{AGENT}/graph", params={"format": "graphml"}).status_code == 200
     concepts = done(client.get(f"/agents/{AGENT}/concepts", params={"limit": 100}))["concepts"]
     relations = set()
     for concept in concepts:

@@ -5497,6 +5497,11 @@ export interface components {
             nodes: components["schemas"]["GraphNode"][];
             relations: components["schemas"]["GraphRelation"][];
         };
+        /**
+         * @description The format of a graph.
+         * @enum {string}
+         */
+        GraphFileFormat: "json" | "graphml";
         /** @description A node of a graph. */
         GraphNode: {
             /** @description The id of the node, unique in this graph. */
@@ -8731,7 +8736,9 @@ export interface operations {
     export_graph: {
         parameters: {
             query?: {
-                /** @description Include the vectors of messages. */
+                /** @description JSON or GraphML. */
+                format?: components["schemas"]["GraphFileFormat"];
+                /** @description Include the vectors of messages; JSON only. */
                 embeddings?: boolean;
             };
             header?: {
@@ -8746,12 +8753,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The graph. */
+            /** @description The graph in the requested format. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/graphml+xml": string;
                     "application/json": components["schemas"]["GraphDocument"];
                 };
             };

@@ -42,7 +42,7 @@ export class Agents extends Group {
 
   /** Stream a consistent snapshot of an agent's graph of users, sessions, messages, concepts, topics and memories. `GET /agents/{agent_name}/graph`. */
   graph(agentName: string, input: Input<"export_graph"> = {}, options?: CallOptions): AsyncGenerator<Uint8Array, void, undefined> {
-    return this.transport.pieces({ method: "GET", path: "/agents/{agent_name}/graph", names: { agent_name: agentName }, input, query: ["embeddings"], repeat: "safe" }, options);
+    return this.transport.pieces({ method: "GET", path: "/agents/{agent_name}/graph", names: { agent_name: agentName }, input, query: ["format","embeddings"], repeat: "safe" }, options);
   }
 
   /** Get at most seven sentences that are worth acting on: promises, changes, contradictions, people and subjects. `GET /agents/{agent_name}/insights`. */

@@ -1,4 +1,4 @@
-"""The graph of an agent in JSON, as the service exports it or as another system writes the same nodes.
+"""The graph of an agent in JSON or GraphML, as the service exports it or as another system writes the same nodes.
 
 Users, sessions, messages and memories are imported. Mentions, topics and co-occurrence follow from the messages and are
 computed again; only statements about concepts are imported: descriptions, other names, and relations of types other
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from souvenir_client.errors import NotImportable
 from souvenir_client.importing import storable
 from souvenir_client.importing.conversations import SourceMessage, conversation
 from souvenir_client.importing.exports import IMPORT_ID
+from souvenir_client.importing.graphml import FileNode, FileRelation, GraphFile, read_graphml
 from souvenir_client.importing.reading import Document
 from souvenir_client.importing.records import (
     ConceptRelationStatement,
@@ -39,38 +40,11 @@ NO_LISTS = "it has no nodes"
 _FROM, _TO = ("from_id", "from", "source"), ("to_id", "to", "target")
 
 
-@dataclass(slots=True)
-class FileNode:
-    """A node; its `label` is User, Session, Message, Concept or Memory."""
-
-    id: str
-    label: str = ""
-    properties: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class FileRelation:
-    """A relation; its `type` is SENT, CONTAINS or MENTIONS, for example."""
-
-    type: str
-    from_id: str
-    to_id: str
-    properties: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class GraphFile:
-    """:param agent: The agent of the graph, if the file names it."""
-
-    nodes: list[FileNode] = field(default_factory=list)
-    relations: list[FileRelation] = field(default_factory=list)
-    agent: str | None = None
-
-
 def read(path: Path, source: str | None) -> Reading:
     """:param source: Source of memories without one, and the prefix of the others."""
     document = Document(path)
-    graph = _Graph(_of_json(document.name, document.load()), source)
+    is_xml = document.begin().lstrip().startswith(b"<")
+    graph = _Graph(read_graphml(document) if is_xml else _of_json(document.name, document.load()), source)
     return Reading(len(graph.sessions) + len(graph.memories) + 1, graph.items(), agent=graph.agent)
 
 
@@ -260,8 +234,9 @@ def _stated(key: str, said: Mapping[str, Any], place: str) -> Iterator[Record]:
 
 
 def _several(value: object) -> Sequence[str]:
-    """Return the texts of a list, or a single text."""
-    return tuple(filter(None, map(_line, value if isinstance(value, list) else [value])))
+    """Return the texts of a list, or the lines of a text, as in GraphML."""
+    held = value if isinstance(value, list) else storable.text_of(value).split("\n")
+    return tuple(filter(None, map(_line, held)))
 
 
 def _line(value: object) -> str:

@@ -38,7 +38,7 @@ class Kind(StrEnum):
     MEM0 = "mem0"
     MCP_MEMORY = "mcp-memory"
     GRAPH = "graph"
-    """The graph of an agent, in JSON."""
+    """The graph of an agent, in JSON or GraphML."""
 
     LOCRIT = "locrit"
     MCP_SQLITE = "mcp-sqlite"
@@ -112,7 +112,7 @@ def detect(path: Path) -> Kind:
         raise NotImportable(str(path), "it is empty")
     if begin.startswith(mcp_sqlite.MAGIC):
         return Kind.MCP_SQLITE
-    kind = _of_first_line(begin) or _of_names(begin)
+    kind = _of_xml(begin) or _of_first_line(begin) or _of_names(begin)
     if kind is None and markdown.is_markdown(path):
         kind = Kind.MARKDOWN
     if kind is None:
@@ -128,6 +128,11 @@ def read(kind: Kind, path: Path, source: str | None = None) -> Reading:
     """
     check(path)
     return _READERS[kind](path, source)
+
+
+def _of_xml(begin: bytes) -> Kind | None:
+    """Return GraphML, also for files that are refused later."""
+    return Kind.GRAPH if begin.lstrip().startswith(b"<") and b"<graphml" in begin else None
 
 
 def _of_first_line(begin: bytes) -> Kind | None:

@@ -40,18 +40,19 @@ def test_graphs_to_a_file_and_to_stdout_are_equal_and_imported_once(run, answer,
     said = "Redis \x9b31m runs in Oslo. \u202e😀"
     with Souvenir(service.url) as client:
         client.messages.add(agent_name="seen", role="user", content=said, session_id="s")
-    path = tmp_path / "graph.json"
-    done = run("graph", "export", "seen", str(path))
-    assert (done.exit_code, done.stdout) == (0, f"Wrote the graph of seen to {path}.\n")
-    shown = tmp_path / "shown.json"
-    shown.write_text(run("graph", "export", "seen").stdout, encoding="utf-8")
-    assert "\x9b" not in shown.read_text(encoding="utf-8")
-    assert "\u202e" not in shown.read_text(encoding="utf-8")
-    told = "Imported 1 session, 1 message (graph).\n"
-    assert run("graph", "import", "copy", str(path)).stdout == told
-    assert answer("graph", "import", "copy", str(shown))["messages"]["unchanged"] == 1
-    [message] = answer("chat", "history", "copy")["messages"]
-    assert message["content"] == said
+    for written_as in ("json", "graphml"):
+        path = tmp_path / f"graph.{written_as}"
+        done = run("graph", "export", "seen", str(path), "--format", written_as)
+        assert (done.exit_code, done.stdout) == (0, f"Wrote the graph of seen to {path}.\n")
+        shown = tmp_path / f"shown.{written_as}"
+        shown.write_text(run("graph", "export", "seen", "--format", written_as).stdout, encoding="utf-8")
+        assert "\x9b" not in shown.read_text(encoding="utf-8")
+        assert "\u202e" not in shown.read_text(encoding="utf-8")
+        told = "Imported 1 session, 1 message (graph).\n"
+        assert run("graph", "import", f"from-{written_as}", str(path)).stdout == told
+        assert answer("graph", "import", f"from-{written_as}", str(shown))["messages"]["unchanged"] == 1
+        [message] = answer("chat", "history", f"from-{written_as}")["messages"]
+        assert message["content"] == said
 
 
 def test_a_refused_graph_export_keeps_the_previous_file(run, tmp_path):

@@ -99,6 +99,19 @@ def test_the_tables_of_the_locrit_graph_engine_are_read_by_name(tmp_path):
     assert skipped(found) == [("relation 3", LOST_END), ("node 4:0", UNKNOWN_LABEL)]
 
 
+def test_graphml_of_another_program_is_read(tmp_path):
+    path = tmp_path / "graph.graphml"
+    path.write_text(
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="c" for="node" attr.name="content"/>'
+        '<key id="n" for="edge" attr.name="sequence_number" attr.type="long"/><graph edgedefault="directed">'
+        '<node id="m" labels=":Message"><data key="c">Hello &amp; good day</data></node>'
+        '<node id="s"><data key="labels">:Session</data></node>'
+        '<edge source="s" target="m" label="CONTAINS"><data key="n">1</data></edge></graph></graphml>'
+    )
+    [talk] = usable(records(Kind.GRAPH, path))
+    assert (talk.session_id, [turn.content for turn in talk.turns]) == ("s", ["Hello & good day"])
+
+
 def test_an_invalid_graph_is_refused(tmp_path):
     with pytest.raises(NotImportable, match="it has no nodes"):
         read(Kind.GRAPH, json_file(tmp_path / "none.json", {"relations": []}))

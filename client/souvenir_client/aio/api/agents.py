@@ -24,7 +24,7 @@ from souvenir_client.records.agents import (
     TopicRecord,
     UserPage,
 )
-from souvenir_client.records.enums import MessageRole, RecordKind, SearchStrategy
+from souvenir_client.records.enums import GraphFileFormat, MessageRole, RecordKind, SearchStrategy
 
 
 class AsyncAgentsOperations:
@@ -116,14 +116,20 @@ class AsyncAgentsOperations:
         """
         return self._transport.lines(Call("GET", f"/agents/{segment(agent_name)}/export", {}, repeat=Repeat.SAFE))
 
-    def graph(self, agent_name: str, *, embeddings: bool | NotSent = NOT_SENT) -> AsyncIterator[bytes]:
+    def graph(
+        self, agent_name: str, *, format: GraphFileFormat | NotSent = NOT_SENT, embeddings: bool | NotSent = NOT_SENT
+    ) -> AsyncIterator[bytes]:
         """Stream a consistent snapshot of an agent's graph of users, sessions, messages, concepts, topics and memories.
 
         `GET /agents/{agent_name}/graph`.
         """
         return self._transport.pieces(
             Call(
-                "GET", f"/agents/{segment(agent_name)}/graph", {}, query={"embeddings": embeddings}, repeat=Repeat.SAFE
+                "GET",
+                f"/agents/{segment(agent_name)}/graph",
+                {},
+                query={"format": format, "embeddings": embeddings},
+                repeat=Repeat.SAFE,
             )
         )
 
