@@ -23,7 +23,10 @@ UNIT = 1_024
 """Vectors are scaled by this and rounded."""
 
 SEGMENT_COST = 0.78
-"""Coherence that one more segment must add; measured by `make bench-topics`."""
+"""Coherence that one more segment must add; measured by `make bench-topics` ..."""
+
+SHORT_SESSION = 0.5
+"""... and this divided by the session's units in addition: a short session seldom has two subjects."""
 
 LONGEST = 60
 """Maximum units of a segment, so that time grows linearly with the session; clustering joins longer runs again."""
@@ -151,11 +154,12 @@ def _segment_begins(units: Floats) -> list[int]:
     :param units: The vectors of the units, shape (units, dim).
     """
     sums = np.concatenate([np.zeros((1, units.shape[1])), np.cumsum(units, axis=0)])
+    cost = (SEGMENT_COST + SHORT_SESSION / len(units)) * UNIT
     best, begin_of = np.zeros(len(units) + 1), np.zeros(len(units) + 1, np.int64)
     for end in range(1, len(units) + 1):
         least = max(0, end - LONGEST)
         spans = sums[end] - sums[least:end]
-        values = best[least:end] + np.sqrt((spans * spans).sum(axis=1)) - SEGMENT_COST * UNIT
+        values = best[least:end] + np.sqrt((spans * spans).sum(axis=1)) - cost
         begin_of[end] = least + int(np.argmax(values))
         best[end] = values[begin_of[end] - least]
     begins = [int(begin_of[-1])]

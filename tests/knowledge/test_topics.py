@@ -33,6 +33,7 @@ from souvenir.knowledge.segmentation import (
     SEGMENT_COST,
     SESSION_PRIOR,
     SHORT_BYTES,
+    SHORT_SESSION,
     Segment,
     Turn,
     segments_of,
@@ -429,11 +430,11 @@ def test_openings_and_users_mention_more_than_answers() -> None:
 
 def best_segments(units: np.ndarray) -> float:
     """Return the greatest value of any segmentation, by trying all of them."""
-    values = []
+    values, cost = [], SEGMENT_COST + SHORT_SESSION / len(units)
     for cuts in product((False, True), repeat=len(units) - 1):
         begins = [0, *(index for index, cut in enumerate(cuts, 1) if cut)]
         parts = [units[begin:end] for begin, end in zip(begins, [*begins[1:], len(units)], strict=True)]
-        values.append(sum(float(np.linalg.norm(part.sum(axis=0))) - SEGMENT_COST for part in parts))
+        values.append(sum(float(np.linalg.norm(part.sum(axis=0))) - cost for part in parts))
     return max(values)
 
 
@@ -451,7 +452,8 @@ def test_segments_have_the_greatest_coherence_less_their_costs(seed: int) -> Non
     weights = LEAST_WEIGHT + np.minimum(sizes, FULL_BYTES)
     centred = units - weights @ units / (weights.sum() + SESSION_PRIOR * (LEAST_WEIGHT + FULL_BYTES))
     centred /= np.linalg.norm(centred, axis=1, keepdims=True)
-    value = sum(float(np.linalg.norm(centred[one.first : one.last + 1].sum(axis=0))) - SEGMENT_COST for one in found)
+    cost = SEGMENT_COST + SHORT_SESSION / len(units)
+    value = sum(float(np.linalg.norm(centred[one.first : one.last + 1].sum(axis=0))) - cost for one in found)
     assert value == pytest.approx(best_segments(centred), abs=0.01)
 
 
