@@ -50,6 +50,9 @@ RECENT = timedelta(days=60)
 AHEAD = timedelta(days=21)
 """Period ahead in which a promise or an appointment is worth a sentence."""
 
+FAR_AHEAD, FRESH = timedelta(days=45), timedelta(days=14)
+"""The same for one that was said so recently that it still holds."""
+
 NEW = timedelta(days=30)
 """Period in which a person who was not mentioned before is new."""
 
@@ -244,8 +247,8 @@ class _Reading:
 
     def drafts(self) -> Iterator[_Draft]:
         changes = self._latest(StatementKind.CHANGE, self._at - 2 * RECENT)
-        near = self._dated(self._today - RECENT, self._today + AHEAD, limit=READ)
-        dated = [*near, *self._dated(self._today + AHEAD, self._today + LONGEST, limit=READ_FAR)]
+        near = self._dated(self._today - RECENT, self._today + FAR_AHEAD, limit=READ)
+        dated = [*near, *self._dated(self._today + FAR_AHEAD, self._today + LONGEST, limit=READ_FAR)]
         contradicted = list(self._contradictions())
         changed = self._changes(_not_shown(changes, contradicted), dated)
         yield from self._due(near, changes, changed)
@@ -274,10 +277,13 @@ class _Reading:
                 text = f"Due since {day}, and nothing says that it was done: {self._quoted(one)}."
                 yield _Draft(text, InsightKind.OVERDUE, _messages(one.message_id), one.at, one.due.date())
         for one in reversed(waiting):
-            if one.due is not None and one.due >= self._today:
+            if one.due is not None and one.due >= self._today and self._still_holds(one, one.due):
                 start = "Due on" if one.kind is StatementKind.PROMISE else "Coming up on"
                 text = f"{start} {one.due:%A}, {self._day(one.due)}: {self._quoted(one)}."
                 yield _Draft(text, InsightKind.UPCOMING, _messages(one.message_id), one.at, one.due.date())
+
+    def _still_holds(self, one: Stated, due: datetime) -> bool:
+        return due <= self._today + AHEAD or one.at >= self._at - FRESH
 
     def _undone(self, said: Sequence[Stated]) -> list[Stated]:
         """Return those but the promises that a message of the user may have completed, or that are too old to tell."""
@@ -302,7 +308,8 @@ class _Reading:
         earlier = by_time(dated)
         ahead = [one for one in changes if one.due is None or one.due >= self._today]
         found: list[tuple[Stated, Stated | None]] = []
-        for one in by_time(one for one in (*ahead, *facts) if one.at >= self._at - RECENT):
+        recent = [one for one in (*ahead, *facts) if one.at >= self._at - RECENT or one.due is not None]
+        for one in by_time(recent):
             before = next((fact for fact in facts if differs(fact, one)), None)
             if before is None and one.due is not None:
                 before = next((other for other in earlier if is_moved_by(other, one)), None)

@@ -5,12 +5,13 @@ Two statements are about the same matter by the terms that they have in common. 
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from souvenir.core.types.statements import StatementKind
+from souvenir.core.types.statements import BARE_REPORT, StatementKind
 from souvenir.knowledge.recognition.statement_patterns import CHANGES, MOVED
 from souvenir.store.graph.statements import Stated
 
@@ -19,6 +20,19 @@ MIN_LEAD = timedelta(days=1)
 
 JUST_OVER = timedelta(days=4)
 """Time after its day in which an appointment may be given a new one."""
+
+FEW_MESSAGES = 3
+"""A term of more messages than this is a person or a subject of which there is more to say than one promise."""
+
+MIN_CONSONANTS = 3
+"""Words with fewer of them have more in common with others."""
+
+_PARTICIPLE = re.compile(
+    r"^(ab|an|auf|aus|ein|mit|nach|vor|zu|um|weg|fest|zuruck|aan|af|op|uit|in|mee|na|terug|over|door)?"
+    r"(?:ge|(?<=[a-z])zu)(?=\w{3,}(?:t|d|en)$)"
+)
+_ENDING = re.compile(r"(?<=\w{4})(?:ung|ado|ido|en|et|ar|er|ir|[dtneaoi])$")
+_VOWELS = re.compile(r"[aeiou]+")
 
 CANCELLED = frozenset("cancel cancelled abgesagt cancelado cancelada afgezegd".split())
 """Terms of a change that cancels an appointment."""
@@ -121,25 +135,47 @@ def is_about_the_same(one: Stated, other: Stated) -> bool:
     )
 
 
-def completed(said: Iterable[Stated], steps: Iterable[Stated], today: datetime) -> set[int]:
+def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) -> set[int]:
     """Return the ids of the promises that a later message may have completed.
 
-    One common term completes a promise if it is in a sentence that reports something as done. Two common terms in any
-    of its sentences complete one that is past its day, since "nothing says that it was done" would not be certain.
+    One common term completes a promise if it is in a sentence that reports something as done. One that is past its day
+    is completed by any later mention of a term that few messages have, or of two terms, since "nothing says that it was
+    done" would not be certain; and the latest promise before it by a report without a subject ("Signed on Monday!").
     """
-    by_term: defaultdict[str, list[Stated]] = defaultdict(list)
-    for one in said:
-        if one.kind is StatementKind.PROMISE:
-            for term in one.terms.split():
-                by_term[term].append(one)
+    by_root: defaultdict[str, list[Stated]] = defaultdict(list)
+    promises = [one for one in said if one.kind is StatementKind.PROMISE]
+    for one in promises:
+        for root in _roots(one.terms):
+            by_root[root].append(one)
+    frequency = Counter(root for step in steps for root in _roots(step.terms) if root in by_root)
     done = set[int]()
     for step in steps:
-        reported = frozenset((step.value or "").split())
+        reported = _roots(step.value or "")
+        before = [one for one in promises if one.at < step.at and one.message_id != step.message_id]
+        if step.attribute == BARE_REPORT and before:
+            latest = max(before, key=lambda one: one.at)
+            done |= {one.id for one in before if one.message_id == latest.message_id and _is_past(one, today)}
         common = Counter[int]()
-        for term in by_term.keys() & step.terms.split():
-            for one in by_term[term]:
-                if one.at < step.at and one.message_id != step.message_id:
-                    is_past = one.due is not None and one.due < today
-                    common[one.id] += 2 if term in reported else int(is_past)
-        done |= {id_ for id_, count in common.items() if count > 1}
+        for root in by_root.keys() & _roots(step.terms):
+            for one in by_root[root]:
+                common[one.id] += 2 if root in reported or frequency[root] <= FEW_MESSAGES else 1
+                if root not in reported and not _is_past(one, today):
+                    common[one.id] -= 2
+        done |= {one.id for one in before if common[one.id] > 1}
     return done
+
+
+def _is_past(one: Stated, today: datetime) -> bool:
+    return one.due is not None and one.due < today
+
+
+@lru_cache(maxsize=2_048)
+def _roots(terms: str) -> frozenset[str]:
+    return frozenset(_root(term) for term in terms.split())
+
+
+def _root(term: str) -> str:
+    """Return what the forms of a verb have in common: "unterschreiben" and "unterschrieben", "firmar" and "firmado"."""
+    stem = _ENDING.sub("", _PARTICIPLE.sub(r"\1", term))
+    consonants = _VOWELS.sub("", stem[1:])
+    return stem[0] + consonants if len(consonants) >= MIN_CONSONANTS else stem

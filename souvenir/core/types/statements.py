@@ -23,13 +23,17 @@ class StatementKind(StrEnum):
     STEP = "step"
 
 
+BARE_REPORT = "report"
+"""The attribute of a step that begins with a report without a subject: "Done, on Monday"."""
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A statement of a person.
 
     :param sentence: Verbatim, without line breaks.
     :param terms: The terms by which it is compared with others.
-    :param attribute: The attribute that it states, such as `home`; None if it states none.
+    :param attribute: The attribute that it states, such as `home`, or `BARE_REPORT`; None if it states none.
     :param value: The value of the attribute, the term of what was moved to another day, or the terms of what a step
         reports as done or under way.
     :param due: The day of a promise or an appointment, or the new day of a change.

@@ -70,10 +70,11 @@ COMMITMENT = _any(
     r"\bill (?:send|do|write|call|bring|give|get|ring|finish|pay|be)\b",
     rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:promised|agreed to|committed|volunteered)\b",
     rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:told|said)(?: [\w.,]+){{0,5}}? (?:that )?"
-    r"(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would|\b gets?)\b",
+    r"(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would| should|\b gets?)\b",
+    rf"{I}(?: am| are|['’]m|['’]re) (?:to(?! be (?:fair|honest))|down (?:to|for))\b",
     rf"{I}(?:['’]ve| have)? got to\b|{I}{_ADVERBS} (?:(?:have|need|ought) to|must|gotta)\b",
     rf"{I}{_ADVERBS} owe\b|\bremind me\b|{I}['’]?m gonna\b",
-    r"^(?:also |and |but |so )*(?:(?:have|need) to|must|gotta|gonna)\b",
+    r"(?:^|[,;] )(?:also |and |but |so )*(?:(?:have|need) to|must|gotta|gonna)\b",
     r"^(?=.*\b(?:ich|wir)\b).*\b(?:versprochen|zugesagt|muss|müssen|soll|sollen|werden?|schicken?|bringen?|gebe|geben"
     r"|machen?|liefern?|liefere|sagen?|rufen?)\b",
     r"^muss\b|\b(?:bekommt|kriegt)\b.*\bbis\b",
@@ -81,6 +82,14 @@ COMMITMENT = _any(
     r"|(?:les?|l[oa]s?) (?:llevo|mando|envío|doy|entrego))\b",
     r"^(?=.*\b(?:ik|wij|we)\b).*\b(?:moet(?:en)?|beloofd|zal|zullen|stuur|breng|geef|bel|lever|regel)\b",
 )
+TAKES_PART = _any(
+    r"\b(?:will|['’]ll|would|['’]d|shall|should|must|gotta|gonna|(?:have|need|am|are|going|got) to)"
+    r" (?:be(?! done| ready| paid| sent| finished)|go"
+    r"|come|attend|meet|see|visit|talk|speak|sing|play|perform|fly|travel|leave|start|stay|move|run|teach|host)\b",
+    r"\b(?:muss|müssen|soll|werde) (?:\S+ ){0,5}(?:sein|gehen|kommen|fahren|fliegen|treffen|sprechen)\b",
+)
+"""A commitment to take part in an event, which happens on its day without a word."""
+
 IS_DUE = _any(r"\bdue\b", r"\bdeadline\b", r"\bfällig\b", r"\babgabe\b")
 NO_COMMITMENT = _any(
     r"\b(?:won['’]?t|(?:will|shall|do|does|did) not|not going to|(?:don|doesn|didn|needn)['’]?t|never)\b",
@@ -111,15 +120,16 @@ CONTINUES = _any(
 REFERS_BACK = _any(
     CONTINUES.pattern,
     r"\b(?:it|them|they)\b(?!['’]s\b)|\b(?:her|him)\b(?= (?:i['’]?d|i['’]?ll|that|it|a|by)\b|$|[.,!])",
-    r"\b(?:er|ihm|ihn)\b|\bse l[oa]s?\b|\bhem\b",
+    r"\b(?:er|ihm|ihn)\b|\bse l[oa]s?\b|\bhem\b|^(?:must|has to|have to|needs? to) be\b|^(?:muss|wird|moet|wordt)\b",
 )
 """A promise or an appointment that is understood only together with the sentence before."""
 
 MOVED = _any(
-    r"\b(?:mov(?:ed?|es|ing)|postponed|put off|pushed|shifted|rescheduled|extended|extension|brought forward"
-    r"|bring .{1,40} forward|changed?|delayed)\b",
+    r"\b(?:mov(?:ed?|es|ing)|postponed|put (?:me |us |it |them )?off|pushed|shifted|rescheduled|extended|extension"
+    r"|brought forward|bring .{1,40} forward|changed?|delayed)\b",
     r"\b(?:verschoben|verlegt|verschiebt|vorverlegt|verzögert|verlängert|aplazad[oa]|cambiad[oa]|adelantad[oa]"
     r"|retrasad[oa]|verschoven|verplaatst|uitgesteld)\b",
+    r"(?:\b(?:is|are|ist|sind)|['’]s|\bits) (?:now|jetzt|nun|nu)\b(?: \w+){0,2} \d|\bahora es\b",
 )
 NOW = _any(
     r"\b(?:now|instead|not (?:on )?(?:the )?\d|new date)\b",
@@ -135,28 +145,44 @@ CIRCUMSTANCE = re.compile(
 )
 """Words before what was moved that do not name it: "the meeting with Greg"."""
 
+FROM_DAY = re.compile(r"\b(?:from|vom|von|van)\b(?:(?!\b(?:to|auf|naar)\b)[^,.;])*$", re.IGNORECASE)
 OLD_DAY = re.compile(
-    r"\b(?:not|from|couldn['’]?t|could not|can['’]?t|instead of|rather than|nicht|statt|vom|von|en vez de[l]?"
-    r"|no (?:vino )?el|niet|van|in plaats van)\b[^,.;]*$",
+    r"\b(?:not|couldn['’]?t|could not|can['’]?t|instead of|rather than|nicht|statt|en vez de[l]?|no (?:vino )?el|niet"
+    r"|in plaats van)\b(?:(?!\b(?:but|sondern|sino|maar)\b)[^,.;])*$",
     re.IGNORECASE,
 )
-"""The words before a day that no longer holds."""
+"""The words before a day that no longer holds; "from" says so only together with a word such as "moved"."""
+
+DAY_THAT_FAILS = re.compile(
+    r"^\W*(?:is|was|are|were)? ?(?:no good|not possible|too (?:early|late|soon)|(?:do|did|does|wo|is|was|ca)n['’]?t\b"
+    r"|(?:passt|geht|klappt) (?:\w+ )?nicht|(?:lukt|kan|past) (?:\w+ )?niet|no (?:puede|pueden|va))",
+    re.IGNORECASE,
+)
+"""The words after a day that no longer holds."""
 
 NEW_DAY = re.compile(r"\b(?:now|jetzt|nun|ahora|nu)\b[^,.;]*$", re.IGNORECASE)
 
 CHANGES = _any(
-    r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|extended|shifted|migrated|migrating|went|gone)\b"
-    r".*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
+    r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|swapped|extended|shifted|migrated|migrating|went"
+    r"|gone)\b.*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
     rf"\binstead of\b(?=.*\b(?:{_NUMBER}|\w+days?)\b)|\bnow\b.*\binstead of\b",
     r"\bno longer\b(?! sure)|\binstead\b(?=\s*[,.;!]|$)",
     rf"^(?=.*(?:\bnot|n['’]t)\b.*\bany ?more\b)(?!.*\b{_MENTAL}.*\bany ?more).*{I}\b",
     r"\b(?:has|have|had|was|were|is|are|been|got)\s+(?:been\s+)?(?:postponed|cancell?ed|called off|rescheduled|put off"
     r"|brought forward|extended|replaced)\b",
     rf"\bfrom (?:now on|{_MONTH}|next \w+),?\s+(?:it|we|i|they|he|she|on)\b",
-    rf"(?:^|: |, (?=moving)|{I}{_ADVERBS}|{I}['’](?:ve|m|re)(?: just| now| finally)?|\bim)\s*"
-    r"(?<!since i )(?<!when i )(?<!before i )(?<!after i )(?:quit|dropped (?-i:[A-Z])\w*|leaving (?:the|my)"
+    r"\b(?:came|comes?|went|goes|going|gone|got|cut|dropped|fell|fallen|rose|risen|raised|(?:is|are|was|were)(?= down))"
+    r" (?:\w+ ){0,3}?(?:down|up) to \D{0,4}\d"
+    r"|\b(?:came|comes?|went|goes|going|gone|down|up|cut|dropped|fell|fallen|rose|risen|raised|lowered|increased|reduced)\b.*"
+    r"\bfrom \D{0,4}\d.*\bto \D{0,4}\d|\b(?:cut|raised|lowered|increased|reduced)\b.*\bto \D{0,4}\d(?! ?(?:am|pm)\b)"
+    r"|\bvon [\d.,]+.{0,12} auf [\d.,]+|\bauf [\d.,]+.{0,12} (?:erhöht|gesenkt|gestiegen|gesunken|gekürzt)\b"
+    r"|\bvan \D{0,2}[\d.,]+.{0,12} naar \D{0,2}[\d.,]+"
+    r"|\b(?:sub|baj)(?:e|en|ió|ieron|ido|ó|a|an|ado) (?:de .{1,12} )?a \d",
+    rf"(?:^(?:and )?|: |[,!] (?:and )?(?=moving|quit)|{I}{_ADVERBS}|{I}['’](?:ve|m|re)(?: just| now| finally)?|\bim)\s*"
+    r"(?<!since i )(?<!when i )(?<!before i )(?<!after i )(?:quit|resigned|dropped (?-i:[A-Z])\w*|leaving (?:the|my)"
     r"|(?:given|gave) up (?!hope|trying|waiting|looking)|stopped using|mov(?:ed|ing) (?:to|in|out|house|away|back)\b"
-    r"|switch(?:ed|ing) (?:to|from|jobs)|signed with|migrated (?:to|from)|replaced \w+|sold (?:my|our|the))\b",
+    r"|switch(?:ed|ing) (?:to|from|jobs)|swapp(?:ed|ing) (?:to|for|over)|signed with|hired"
+    r"|migrated (?:to|from)|replaced \w+|sold (?:my|our|the))\b",
     r"\b(?:is|are|['’]re|['’]m|am) moving (?:to|in|out|house|away|back)\b",
     r"\bnew job\b(?<!want a new job)(?<!need a new job)(?<!find a new job)"
     r"(?! (?:would|might|offer|title|search|opportunit))"
@@ -259,6 +285,23 @@ STEP = _any(
     r"\b(?:geregeld|gedaan|gestuurd|klaar|betaald|gebracht|geweest|besteld|af|zegt)\b",
 )
 """Words of a sentence that reports something as done or under way."""
+
+BARE_REPORT = re.compile(
+    r"^(?:(?:all|it['’]?s|that['’]?s|is|ist|ya) )?(?:done|finished|sent|submitted|paid|delivered|signed|posted|booked"
+    r"|fixed|shipped|merged|sorted|handed (?:it )?in|erledigt|fertig|abgegeben|abgeschickt|bezahlt|unterschrieben"
+    r"|eingereicht|hecho|listo|opgestuurd|klaar|ge\w{3,}(?:t|d|en)|\w{3,}[ai]d[oa]s?)"
+    r"(?=[,.;:!]|$| (?:on|last|this|yesterday|today|already|and|am|gestern|heute|ayer|hoy|gisteren|op|al|el)\b)",
+    re.IGNORECASE,
+)
+"""A report that begins a message, without a subject and an object."""
+
+STILL_OPEN = _any(
+    r"\bstill (?:not|no|have to|has to|need|must|owe|to do|open|waiting|sitting|haven['’]?t|hasn['’]?t)\b"
+    r"|\bnot\b.* yet\b|n['’]t\b.* yet\b|\bhaven['’]?t\b",
+    r"\bnoch (?:nicht|kein\w*|immer nicht)\b|\b(?:todavía|aún) no\b|\bno\b.*\b(?:todavía|aún)\b"
+    r"|\bnog (?:steeds )?(?:niet|geen)\b",
+)
+"""A sentence that says that something is not done yet."""
 
 _MEMBERS = {
     "fish": "sushi salmon tuna cod prawns prawn shrimp seafood mackerel sardines anchovies sashimi trout fisch lachs "

@@ -17,11 +17,11 @@ import structlog
 
 from souvenir.core.text import sentences
 from souvenir.core.types import Mentioned, MessageRole
-from souvenir.core.types.statements import Definition, Statement, StatementKind
+from souvenir.core.types.statements import BARE_REPORT, Definition, Statement, StatementKind
 from souvenir.index.analyser import Analyser
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in
-from souvenir.knowledge.recognition.due_dates import NamedDay, named_days
+from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
 from souvenir.knowledge.recognition.extraction import said
 
 log = structlog.get_logger(__name__)
@@ -171,7 +171,8 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
     if len(read.split()) < 3:
         return None
     numbered = _without_periods(read, [one for one in days if one.is_numbered])
-    if numbered and _signs_of_move(read) and _is_decided(read, numbered[-1].start):
+    is_one_off = len(numbered) > 1 and sum(_no_longer_holds(read, one) for one in numbered) == 1
+    if numbered and (is_one_off or _signs_of_move(read)) and _is_decided(read, numbered[-1].start):
         moved = _moved_day(read, numbered, said_on)
         if moved is not None:
             return moved
@@ -204,18 +205,27 @@ def _subject(read: str, days: Sequence[NamedDay]) -> str | None:
     return before[-1] if before else next(iter(after), None)
 
 
+def _no_longer_holds(read: str, day: NamedDay) -> bool:
+    return bool(patterns.OLD_DAY.search(read[: day.start]) or patterns.DAY_THAT_FAILS.search(read[day.end :]))
+
+
 def _moved_day(read: str, numbered: Sequence[NamedDay], said_on: date) -> tuple[date, date | None] | None:
+    no_longer = [
+        one for one in numbered[:2] if _no_longer_holds(read, one) or patterns.FROM_DAY.search(read[: one.start])
+    ]
     if len(numbered) == 1:
-        return (numbered[0].day, None) if numbered[0].day >= said_on else None
+        return (numbered[0].day, None) if numbered[0].day >= said_on and not no_longer else None
     first, second = numbered[:2]
-    old = next((one for one in (first, second) if patterns.OLD_DAY.search(read[: one.start])), first)
+    old = no_longer[0] if no_longer else first
     if patterns.NEW_DAY.search(read[: first.start]):
         old = second
     new = second if old is first else first
-    replaced = old.day
+    due, replaced = new.day, old.day
     if not old.is_exact and new.is_exact and old.day.day <= 28:
-        replaced = new.day.replace(day=old.day.day)
-    return (new.day, replaced) if new.day >= said_on else None
+        replaced = due.replace(day=replaced.day)
+    elif old.is_exact and not new.is_exact:
+        due = next_of_month(due.day, replaced) or due
+    return (due, replaced) if due >= said_on else None
 
 
 def _without_periods(read: str, days: Sequence[NamedDay]) -> list[NamedDay]:
@@ -244,7 +254,9 @@ def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said
         return
     if is_committed or patterns.IS_DUE.search(read):
         due = max(ahead, key=lambda one: (_is_deadline(read, one), one.is_exact, -one.start))
-        yield Statement(StatementKind.PROMISE, shown, " ".join(terms), due=due.day)
+        is_event = is_committed and patterns.TAKES_PART.search(read) and not _is_deadline(read, due)
+        kind = StatementKind.APPOINTMENT if is_event else StatementKind.PROMISE
+        yield Statement(kind, shown, " ".join(terms), due=due.day)
     elif len(read.split()) > 3 and not any(
         pattern.search(read)
         for pattern in (patterns.PAST, patterns.NEGATED, patterns.NO_COMMITMENT, patterns.NOT_PLANNED)
@@ -299,13 +311,17 @@ def _classes(text: str) -> list[str]:
 
 
 def _mentioned(found: Sequence[_Sentence]) -> Iterator[Statement]:
-    """Yield one statement with the terms of a message, and those of its sentences that report something as done."""
-    stated = [one for one in found if one.is_statement]
+    """Yield one statement with the terms of a message, and those of its sentences that report something as done.
+
+    What is said to be still open is not among them.
+    """
+    stated = [one for one in found if one.is_statement and not patterns.STILL_OPEN.search(one.read)]
     terms = _terms(" ".join(one.shown for one in stated))
-    if terms:
+    is_bare = stated != [] and patterns.BARE_REPORT.search(stated[0].read) is not None
+    if terms or is_bare:
         done = [one for one in stated if patterns.STEP.search(one.read)]
         value = terms if len(done) == len(stated) else _terms(" ".join(one.shown for one in done))
-        yield Statement(StatementKind.STEP, "", terms, value=value or None)
+        yield Statement(StatementKind.STEP, "", terms, BARE_REPORT if is_bare else None, value or None)
 
 
 def _terms(text: str) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from souvenir.core.types import MessageRole
-from souvenir.core.types.statements import Statement, StatementKind
+from souvenir.core.types.statements import BARE_REPORT, Statement, StatementKind
 from souvenir.knowledge.recognition.due_dates import named_days
 from souvenir.knowledge.recognition.statements import content_terms, definitions_and_statements, statements_in
 
@@ -38,6 +38,14 @@ def found(text: str, kind: StatementKind, said_on: date = SUNDAY) -> list[Statem
         ("voor vrijdag 8 mei", ["2026-05-08"]),
         ("mañana por la mañana", ["2026-03-09"]),
         ("Guten Morgen, es ist heute Morgen kalt", ["2026-03-08"]),
+        ("no longer the second of March, it is to be the twenty-third", ["2026-03-02", "2026-03-23"]),
+        ("on Wednesday the seventeenth of June", ["2026-06-17"]),
+        ("Sunday the twenty-ninth, after the eleventh hour", ["2026-03-29"]),
+        ("am dritten April, nicht am zwölften", ["2026-04-03", "2026-03-12"]),
+        ("bis zum 27. unterschreiben, am 3. Tag", ["2026-03-27"]),
+        ("26 mei in plaats van de elfde, niet de 12e, de 2e keer", ["2026-05-26", "2026-03-11", "2026-03-12"]),
+        ("no vino el 9, viene el 18 y sube el 20%", ["2026-03-09", "2026-03-18"]),
+        ("the first may follow", []),
         ("last Monday and on Tuesdays", []),
         ("from 8 to 2, on 31 June", []),
     ],
@@ -62,6 +70,10 @@ def test_days_are_resolved_against_the_day_on_which_they_were_said(text: str, da
         ("Ik moet voor 20 maart de verzekering regelen.", date(2026, 3, 20)),
         ("told her she gets twenty pictures by thursday", date(2026, 3, 12)),
         ("I'll send Priya the draft by Friday, can you help me with it?", date(2026, 3, 13)),
+        ("I told her I should ring Sophie on Friday.", date(2026, 3, 13)),
+        ("I am down for twelve jars on 4 April.", date(2026, 4, 4)),
+        ("Tom wants his lamp back, have to drop it off on Friday", date(2026, 3, 13)),
+        ("I'll talk to the landlord by Friday.", date(2026, 3, 13)),
         ("need to hand in the papers by 20 march or i dont get the money", date(2026, 3, 20)),
     ],
 )
@@ -101,6 +113,14 @@ def test_a_promise_with_a_pronoun_is_shown_with_the_sentence_before_it() -> None
     assert "registr" in one.terms.split()
 
 
+@pytest.mark.parametrize(
+    "text", ["I'll be in Porto on Friday.", "I have to go to the vet on Friday.", "Ich werde am 13. März in Wien sein."]
+)
+def test_a_commitment_to_take_part_is_an_appointment(text: str) -> None:
+    assert [one.due for one in found(text, StatementKind.APPOINTMENT)] == [date(2026, 3, 13)]
+    assert not found(text, StatementKind.PROMISE)
+
+
 def test_an_appointment_has_a_day_without_a_promise() -> None:
     [one] = found("My appointment at the dentist is on 14 April.", StatementKind.APPOINTMENT)
     assert one.due == date(2026, 4, 14)
@@ -127,6 +147,18 @@ def test_an_appointment_has_a_day_without_a_promise() -> None:
         ("De afspraak is verplaatst van 12 mei naar 19 mei.", date(2026, 5, 19), date(2026, 5, 12)),
         ("My leave is now 31 August to 11 September.", date(2026, 8, 31), None),
         ("We're moving CI from GitLab to GitHub Actions.", None, None),
+        ("The second of May was no good, it is to be the twenty-third.", date(2026, 5, 23), date(2026, 5, 2)),
+        ("Dr Ames can't do 9 June, so it's 16 June.", date(2026, 6, 16), date(2026, 6, 9)),
+        ("Der 9. Juni passt ihnen nicht, wir machen den 16. Juni.", date(2026, 6, 16), date(2026, 6, 9)),
+        ("De plaatsing wordt 26 mei in plaats van de elfde.", date(2026, 5, 26), date(2026, 5, 11)),
+        ("My call is rescheduled from 3 PM to 5 PM on 20 March.", date(2026, 3, 20), None),
+        ("The number of guests is down to 320.", None, None),
+        ("The rent goes up from 700 to 780.", None, None),
+        ("Die Miete steigt von 700 auf 780 Euro.", None, None),
+        ("De huur gaat van 700 naar 780 euro.", None, None),
+        ("El alquiler sube a 780.", None, None),
+        ("We swapped to Fridays at 5.", None, None),
+        ("Yes! and quit the bakery", None, None),
         ("Die Bank gibt mir nur 40.000 statt 60.000 Euro.", None, None),
         ("Ya no abrimos los jueves por la tarde.", None, None),
         ("Ik drink geen koffie meer.", None, None),
@@ -145,6 +177,11 @@ def test_a_change_has_the_new_and_the_replaced_day(text: str, due: date | None, 
         "I dropped my phone in the sink.",
         "My sister says I should swim instead.",
         "We slept from 8 to 2.",
+        "We went to 3 museums.",
+        "There are up to 10 of us.",
+        "I can't do 9 June or 16 June.",
+        "The letter from 9 June says 16 June.",
+        "The concert is not on 9 June.",
         "I'm thinking of moving to Porto instead of Lisbon.",
         "I've known them since I moved here.",
         "Hallam suggests Abena Osei from Bangor instead.",
@@ -225,6 +262,26 @@ def test_other_sentences_state_no_home_and_no_work(text: str) -> None:
 def test_a_promise_without_a_subject_is_shown_with_the_sentence_before_it() -> None:
     [one] = found("The loan is approved. I have to sign by 30 April.", StatementKind.PROMISE)
     assert one.sentence == "The loan is approved. I have to sign by 30 April."
+
+
+def test_a_promise_without_the_thing_that_must_be_done_is_shown_with_the_sentence_before_it() -> None:
+    [one] = found("The old kitchen comes out. Must be empty by 30 April, I told Ed.", StatementKind.PROMISE)
+    assert one.sentence.startswith("The old kitchen comes out.")
+
+
+@pytest.mark.parametrize("text", ["Signed, on Wednesday.", "Done!", "Getekend, woensdag al.", "Erledigt."])
+def test_a_message_that_begins_with_a_report_without_a_subject_is_a_bare_report(text: str) -> None:
+    assert [one.attribute for one in found(text, StatementKind.STEP)] == [BARE_REPORT]
+
+
+@pytest.mark.parametrize("text", ["Sent Priya the draft.", "Boat again.", "General remark: no."])
+def test_other_messages_are_no_bare_report(text: str) -> None:
+    assert [one.attribute for one in found(text, StatementKind.STEP)] == [None]
+
+
+def test_what_is_still_open_is_not_among_the_terms_of_a_message() -> None:
+    [one] = found("The programme is still not written. The boat is fine.", StatementKind.STEP)
+    assert one.terms.split() == content_terms("boat fine")
 
 
 def test_a_report_has_the_terms_of_its_message_and_of_the_sentence_that_reports() -> None:
