@@ -27,6 +27,7 @@ from souvenir.knowledge.statement_comparison import (
     differs,
     has_old_value,
     is_about_the_same,
+    is_cancellation,
     is_moved_by,
     may_be_overdue,
     returns,
@@ -51,7 +52,7 @@ AHEAD = timedelta(days=21)
 """Period ahead in which a promise or an appointment is worth a sentence."""
 
 FAR_AHEAD, FRESH = timedelta(days=45), timedelta(days=14)
-"""The same for one that was said so recently that it still holds."""
+"""The same for one that was said so recently that it still holds. A cancellation is worth a sentence as long."""
 
 NEW = timedelta(days=30)
 """Period in which a person who was not mentioned before is new."""
@@ -303,8 +304,7 @@ class _Reading:
         earlier = by_time(dated)
         ahead = [one for one in changes if one.due is None or one.due >= self._today]
         found: list[tuple[Stated, Stated | None]] = []
-        recent = [one for one in (*ahead, *facts) if one.at >= self._at - RECENT or one.due is not None]
-        for one in by_time(recent):
+        for one in by_time(one for one in (*ahead, *facts) if one.due is not None or self._is_recent(one)):
             before = next((fact for fact in facts if differs(fact, one)), None)
             if before is None and one.due is not None:
                 before = next((other for other in earlier if is_moved_by(other, one)), None)
@@ -314,6 +314,9 @@ class _Reading:
                 found.append((one, before))
         found.sort(key=lambda row: has_old_value(*row), reverse=True)
         return [self._change(one, before) for one, before in found[:MAX_INSIGHTS]]
+
+    def _is_recent(self, change: Stated) -> bool:
+        return change.at >= self._at - (FRESH if is_cancellation(change) else RECENT)
 
     def _change(self, one: Stated, before: Stated | None) -> _Draft:
         old = "" if before is None else f"; before: {self._quoted(before)}"

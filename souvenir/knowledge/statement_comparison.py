@@ -59,6 +59,10 @@ def says_what_changed(one: Stated) -> bool:
     return one.due is None or any(pattern.search(one.sentence) for pattern in (MOVED, CHANGES))
 
 
+def is_cancellation(change: Stated) -> bool:
+    return not CANCELLED.isdisjoint(_terms(change.terms))
+
+
 def has_old_value(one: Stated, before: Stated | None) -> bool:
     return before is not None or one.replaced is not None
 
@@ -66,7 +70,7 @@ def has_old_value(one: Stated, before: Stated | None) -> bool:
 def without_replaced(found: Sequence[Stated], changes: Sequence[Stated]) -> list[Stated]:
     """Return those for which no later statement sets another day, or cancels them."""
     moving = [change for change in changes if change.due is not None]
-    cancelling = [change for change in changes if CANCELLED & _terms(change.terms)]
+    cancelling = [change for change in changes if is_cancellation(change)]
     return [
         one
         for one in found

@@ -222,6 +222,7 @@ def test_a_topic_that_the_policy_hides_is_not_quoted(engine: MemoryEngine, graph
 def test_a_cancelled_appointment_is_not_coming_up(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     say(engine, MONDAY, "My appointment at the clinic is on 9 January.", "The appointment was cancelled by the clinic.")
     assert [one.kind for one in insights(graph, MONDAY + timedelta(days=1))] == [InsightKind.CHANGE]
+    assert not insights(graph, MONDAY + timedelta(days=15))
 
 
 def test_a_new_home_is_shown_with_the_old_one(engine: MemoryEngine, graph: KnowledgeServices) -> None:

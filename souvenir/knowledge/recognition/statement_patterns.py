@@ -52,7 +52,7 @@ HYPOTHETICAL = _any(
 
 UNDECIDED = _any(
     r"\b(?:should|could(?! not|n['’]t)|would|thinking of|thinking about|considering|looking for|i['’]ll|trying|tried"
-    r"|hoping|tempted|about to|offered|soll(?:te)?n?|überlege|debería|pensando|overweeg)\b",
+    r"|hoping|tempted|about to|offered|(?:stuck|torn) between|soll(?:te)?n?|überlege|debería|pensando|overweeg)\b",
 )
 CLAUSE_END = re.compile(
     r"[;:]|, (?:and|but|so|because|since|und|aber|denn|weil|y|pero|porque|en|maar|want)\b", re.IGNORECASE
@@ -77,7 +77,7 @@ COMMITMENT = _any(
     r"(?:^|[,;] )(?:also |and |but |so )*(?:(?:have|need) to|must|gotta|gonna)\b",
     r"^(?=.*\b(?:ich|wir)\b).*\b(?:versprochen|zugesagt|muss|müssen|soll|sollen|werden?|schicken?|bringen?|gebe|geben"
     r"|machen?|liefern?|liefere|sagen?|rufen?)\b",
-    r"^muss\b|\b(?:bekommt|kriegt)\b.*\bbis\b",
+    r"\b(?:bekommt|kriegt)\b.*\bbis\b",
     r"\b(?:he prometido|prometí|ten(?:go|emos) que|deb(?:o|emos)|v(?:oy|amos) a|qued(?:é|amos) en"
     r"|(?:les?|l[oa]s?) (?:llevo|mando|envío|doy|entrego))\b",
     r"^(?=.*\b(?:ik|wij|we)\b).*\b(?:moet(?:en)?|beloofd|zal|zullen|stuur|breng|geef|bel|lever|regel)\b",
@@ -90,13 +90,16 @@ TAKES_PART = _any(
 )
 """A commitment to take part in an event, which happens on its day without a word."""
 
-IS_DUE = _any(r"\bdue\b", r"\bdeadline\b", r"\bfällig\b", r"\babgabe\b")
+IS_DUE = _any(r"\bdue\b(?! to\b)", r"\bdeadline\b", r"\bfällig\b", r"\babgabe\b")
 NO_COMMITMENT = _any(
     r"\b(?:won['’]?t|(?:will|shall|do|does|did) not|not going to|(?:don|doesn|didn|needn)['’]?t|never)\b",
     r"\b(?:nicht|kein\w*|nie|no (?:ten|voy|deb|pued)\w*|niet|geen)\b",
 )
 CONSEQUENCE = re.compile(r"\b(?:or|otherwise|because|sonst|weil|porque|omdat)\b", re.IGNORECASE)
 """A word after which a sentence says why something is due."""
+
+AFTER = re.compile(r"\b(?:after|nach|después de[l]?|tras|na)\b[^,.;]*$", re.IGNORECASE)
+"""The words before a day that is not that of an appointment, but precedes it."""
 
 DEADLINE = re.compile(r"\b(?:by|until|before|due|bis|vor|para|antes de[l]?|voor|uiterlijk)\b[^,.;]*$", re.IGNORECASE)
 """The words before a day by which something is due."""
@@ -175,7 +178,11 @@ CHANGES = _any(
     r" (?:\w+ ){0,3}?(?:down|up) to \D{0,4}\d"
     r"|\b(?:came|comes?|went|goes|going|gone|down|up|cut|dropped|fell|fallen|rose|risen|raised|lowered|increased|reduced)\b.*"
     r"\bfrom \D{0,4}\d.*\bto \D{0,4}\d|\b(?:cut|raised|lowered|increased|reduced)\b.*\bto \D{0,4}\d(?! ?(?:am|pm)\b)"
-    r"|\bvon [\d.,]+.{0,12} auf [\d.,]+|\bauf [\d.,]+.{0,12} (?:erhöht|gesenkt|gestiegen|gesunken|gekürzt)\b"
+    r"|\d.*\b(?:up|down) from \D{0,4}\d|\b(?:was|were|took|cost|had)\b \D*\d.*\b(?:and|but|,) (?:it['’]?s )?now\b.*\d"
+    r"|\bwar(?:en)? .*\d.*\bjetzt\b.*\d|\bera[n]? .*\d.*\bahora\b.*\d|\bwaren? .*\d.*\bnu\b.*\d",
+    r"\b(?:took|takes|taking|taken) over (?:from|as)\b|\breplaces\b|\bfell through\b|\bchanged (?:my|our) minds?\b"
+    r"|\b(?:not|n['’]t)\b.*\bafter all\b|\bal final no\b",
+    r"\bvon [\d.,]+.{0,12} auf [\d.,]+|\bauf [\d.,]+.{0,12} (?:erhöht|gesenkt|gestiegen|gesunken|gekürzt)\b"
     r"|\bvan \D{0,2}[\d.,]+.{0,12} naar \D{0,2}[\d.,]+"
     r"|\b(?:sub|baj)(?:e|en|ió|ieron|ido|ó|a|an|ado) (?:de .{1,12} )?a \d",
     rf"(?:^(?:and )?|: |[,!] (?:and )?(?=moving|quit)|{I}{_ADVERBS}|{I}['’](?:ve|m|re)(?: just| now| finally)?|\bim)\s*"
@@ -186,7 +193,7 @@ CHANGES = _any(
     r"\b(?:is|are|['’]re|['’]m|am) moving (?:to|in|out|house|away|back)\b",
     r"\bnew job\b(?<!want a new job)(?<!need a new job)(?<!find a new job)"
     r"(?! (?:would|might|offer|title|search|opportunit))"
-    r"|\bgot (?:a|the) (?:new )?job\b|\bstarted (?:a|at|my) new\b",
+    r"|\bgot (?:a|the) (?:new )?job\b",
     r"\b(?:is|are) on [\w ]+ since\b",
     r"^(?=.*\d).*\bstatt (?=\w)|\b(?:en vez|en lugar) de\b.*\d|\bin plaats van\b.*\d",
     r"\b(?:ich|wir|ist|sind|wurde|habe[n]?)\b.*\b(?:umgezogen|gewechselt|gekündigt|abgesagt|aufgehört)\b",

@@ -271,7 +271,8 @@ def _is_deadline(read: str, day: NamedDay) -> bool:
 
 
 def _is_dated(read: str, day: NamedDay) -> bool:
-    return day.is_exact or read[day.start : day.end].casefold().startswith("next ")
+    is_named = day.is_exact or read[day.start : day.end].casefold().startswith("next ")
+    return is_named and patterns.AFTER.search(read[: day.start]) is None
 
 
 def _fact(sentence: _Sentence) -> Statement | None:
