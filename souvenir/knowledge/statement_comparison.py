@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from souvenir.core.types.statements import BARE_REPORT, StatementKind
-from souvenir.knowledge.recognition.statement_patterns import CHANGES, MOVED
+from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, MOVED
 from souvenir.store.graph.statements import Stated
 
 MIN_LEAD = timedelta(days=1)
@@ -33,9 +33,6 @@ _PARTICIPLE = re.compile(
 )
 _ENDING = re.compile(r"(?<=\w{4})(?:ung|ado|ido|en|et|ar|er|ir|[dtneaoi])$")
 _VOWELS = re.compile(r"[aeiou]+")
-
-CANCELLED = frozenset("cancel cancelled abgesagt cancelado cancelada afgezegd".split())
-"""Terms of a change that cancels an appointment."""
 
 
 def may_be_overdue(one: Stated) -> bool:
@@ -60,7 +57,7 @@ def says_what_changed(one: Stated) -> bool:
 
 
 def is_cancellation(change: Stated) -> bool:
-    return not CANCELLED.isdisjoint(_terms(change.terms))
+    return CALLED_OFF.search(change.sentence) is not None
 
 
 def has_old_value(one: Stated, before: Stated | None) -> bool:

@@ -70,14 +70,22 @@ def test_a_promise_is_upcoming_then_overdue_and_then_forgotten(engine: MemoryEng
 
 
 @pytest.mark.parametrize(
-    "done", ["Sent Priya the draft at midnight.", "The draft is finished.", "Priya says that she has it."]
+    "done",
+    [
+        "Sent Priya the draft at midnight.",
+        "The draft is finished.",
+        "Priya says that she has it.",
+        "Tom takes over the draft.",
+        "I don't have to write the draft any more.",
+    ],
 )
-def test_a_promise_that_a_later_message_reports_as_done_is_not_mentioned(
+def test_a_promise_that_a_later_message_reports_as_done_or_dropped_is_not_mentioned(
     engine: MemoryEngine, graph: KnowledgeServices, done: str
 ) -> None:
     say(engine, MONDAY, "I'll send Priya the draft by Friday.")
     say(engine, MONDAY + timedelta(days=2), "Priya wants a draft?", done, session="t")
-    assert not insights(graph, MONDAY + WEEK)
+    assert not insights(graph, MONDAY + timedelta(days=3), InsightKind.UPCOMING)
+    assert not insights(graph, MONDAY + WEEK, InsightKind.OVERDUE)
 
 
 def test_another_report_and_one_of_the_assistant_complete_no_promise(
@@ -219,8 +227,18 @@ def test_a_topic_that_the_policy_hides_is_not_quoted(engine: MemoryEngine, graph
     assert "Priya" in one.text
 
 
-def test_a_cancelled_appointment_is_not_coming_up(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "My appointment at the clinic is on 9 January.", "The appointment was cancelled by the clinic.")
+@pytest.mark.parametrize(
+    ("plan", "end"),
+    [
+        ("My appointment at the clinic is on 9 January.", "The appointment was cancelled by the clinic."),
+        ("Our trip to Rome is on 9 January.", "We're not going to Rome after all."),
+        ("Das Konzert in der Kirche ist am 9. Januar.", "Das Konzert fällt aus."),
+    ],
+)
+def test_a_cancelled_appointment_is_not_coming_up(
+    engine: MemoryEngine, graph: KnowledgeServices, plan: str, end: str
+) -> None:
+    say(engine, MONDAY, plan, end)
     assert [one.kind for one in insights(graph, MONDAY + timedelta(days=1))] == [InsightKind.CHANGE]
     assert not insights(graph, MONDAY + timedelta(days=15))
 

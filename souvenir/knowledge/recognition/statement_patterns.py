@@ -180,7 +180,8 @@ CHANGES = _any(
     r"\bfrom \D{0,4}\d.*\bto \D{0,4}\d|\b(?:cut|raised|lowered|increased|reduced)\b.*\bto \D{0,4}\d(?! ?(?:am|pm)\b)"
     r"|\d.*\b(?:up|down) from \D{0,4}\d|\b(?:was|were|took|cost|had)\b \D*\d.*\b(?:and|but|,) (?:it['’]?s )?now\b.*\d"
     r"|\bwar(?:en)? .*\d.*\bjetzt\b.*\d|\bera[n]? .*\d.*\bahora\b.*\d|\bwaren? .*\d.*\bnu\b.*\d",
-    r"\b(?:took|takes|taking|taken) over (?:from|as)\b|\breplaces\b|\bfell through\b|\bchanged (?:my|our) minds?\b"
+    r"\b(?:took|takes|taking|taken) over (?:from|as)\b|\breplaces\b|\bfell through\b|\bfällt aus\b|\bgaat niet door\b"
+    r"|\bchanged (?:my|our) minds?\b"
     r"|\b(?:not|n['’]t)\b.*\bafter all\b|\bal final no\b",
     r"\bvon [\d.,]+.{0,12} auf [\d.,]+|\bauf [\d.,]+.{0,12} (?:erhöht|gesenkt|gestiegen|gesunken|gekürzt)\b"
     r"|\bvan \D{0,2}[\d.,]+.{0,12} naar \D{0,2}[\d.,]+"
@@ -203,6 +204,12 @@ CHANGES = _any(
     rf"\b(?:ik|we|wij)\b(?!.*\b{_MENTAL}.*\bmeer\b).*\b(?:niet meer|geen (?:\w+ )?meer|opgezegd|verhuisd|gestopt)\b",
 )
 """Something replaced by something else, and ends and beginnings in the life of the author."""
+
+CALLED_OFF = _any(
+    r"\b(?:cancel\w*|called off|fell through|abgesagt|fällt aus|anulad[oa]|afgezegd|gaat niet door)\b",
+    r"\b(?:not|\w+n['’]t)\b.*\bafter all\b",
+)
+"""Words of a change that ends a plan."""
 
 _PLACE = r"(?P<value>[^\W\d_][\w'’-]+(?:(?: (?:de|da|do|la|of|the))? (?-i:[A-ZÀ-Ý])[\w'’-]+)*)"
 _COMPANY = r"(?P<value>(?-i:[A-ZÀ-Ý0-9])[\w'’&-]*(?: (?-i:[A-ZÀ-Ý])[\w'’&-]+)*)"
@@ -290,8 +297,11 @@ STEP = _any(
     r"|war|bestellt|sagt)\b",
     r"\b(?:hecho|enviado|entregado|mandé|envié|pagado|listo|terminado|tiene|firmado|dice)\b",
     r"\b(?:geregeld|gedaan|gestuurd|klaar|betaald|gebracht|geweest|besteld|af|zegt)\b",
+    r"\b(?:instead|no longer|any ?more|(?:took|takes|taking|taken) (?:it |this )?over"
+    r"|(?:do|does|did)n['’]t (?:have|need) to|needn['’]t|übernimmt|übernommen|nicht mehr|niet meer|neemt"
+    r"|ya no|se encarga|he['’]ll|she['’]ll|they['’]ll)\b",
 )
-"""Words of a sentence that reports something as done or under way."""
+"""Words of a sentence that reports something as done, under way, dropped or taken over by somebody else."""
 
 BARE_REPORT = re.compile(
     r"^(?:(?:all|it['’]?s|that['’]?s|is|ist|ya) )?(?:done|finished|sent|submitted|paid|delivered|signed|posted|booked"
