@@ -54,7 +54,7 @@ AHEAD = timedelta(days=21)
 FAR_AHEAD, FRESH = timedelta(days=45), timedelta(days=14)
 """The same for one that was said so recently that it still holds. A cancellation is worth a sentence as long."""
 
-NEW = timedelta(days=30)
+NEW = timedelta(days=14)
 """Period in which a person who was not mentioned before is new."""
 
 QUIET = timedelta(days=14)
@@ -348,7 +348,8 @@ class _Reading:
         ids = activity.recent_roles(self._connection, self._namespace_id, to_us(since), to_us(self._at), limit=RANKED)
         shown = [one for one in self._related(ids) if may_be_new(one.role or "")]
         defined = statements.best_definitions(self._connection, [one.id for one in shown])
-        plans = [one.sentence for one in dated if one.due is not None and one.due >= self._today]
+        promises = [one for one in dated if one.kind is StatementKind.PROMISE]
+        plans = [one.sentence for one in promises if one.due is not None and one.due >= self._today]
         for one in shown[:NAMED]:
             if one.id in defined and one.first_at is not None:
                 day, sentence = self._day(one.first_at), defined[one.id].sentence

@@ -159,9 +159,8 @@ def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) 
         common = Counter[int]()
         for root in by_root.keys() & _roots(step.terms):
             for one in by_root[root]:
-                common[one.id] += 2 if root in reported or frequency[root] <= FEW_MESSAGES else 1
-                if root not in reported and not _is_past(one, today):
-                    common[one.id] -= 2
+                if root in reported or _is_past(one, today):
+                    common[one.id] += 2 if root in reported or frequency[root] <= FEW_MESSAGES else 1
         done |= {one.id for one in before if common[one.id] > 1}
     return done
 

@@ -276,10 +276,13 @@ def test_a_person_of_the_last_weeks_is_new_unless_everything_is(engine: MemoryEn
     assert not insights(graph, MONDAY + WEEK, InsightKind.NEW)
     say(engine, MONDAY + 6 * WEEK, "My boss Henrique is calm. My sister Ines is not.", session="t")
     assert not insights(graph, MONDAY + 7 * WEEK, InsightKind.NEW)
+    say(engine, MONDAY + 6 * WEEK, "Henrique is in Rome on 9 March.", session="t")
+    assert not insights(graph, MONDAY + 7 * WEEK, InsightKind.NEW)
     say(engine, MONDAY + 6 * WEEK, "I have to give Henrique the list by 8 March.", session="u")
     [one] = insights(graph, MONDAY + 7 * WEEK, InsightKind.NEW)
     assert one.text == "Henrique (your boss) was first mentioned on 12 February: “My boss Henrique is calm.”"
     assert [concept.name for concept in one.concepts] == ["Henrique"]
+    assert not insights(graph, MONDAY + 8 * WEEK + timedelta(days=1), InsightKind.NEW)
 
 
 def test_a_person_who_is_said_to_be_new_needs_no_plans(engine: MemoryEngine, graph: KnowledgeServices) -> None:

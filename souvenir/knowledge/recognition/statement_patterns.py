@@ -115,8 +115,9 @@ PAST = _any(
 """A sentence about something past, which is no appointment."""
 
 CONTINUES = _any(
-    r"^(?:(?:and|but|so|also|oh|ok),? )*(?:he|she|it|its|it['’]s|they|that|this)\b|\binstead\b(?! of)",
-    r"^(?:er|es|das|dem|dies\w*)\b|^(?:él|ella|ellos|eso|esto)\b|^(?:hij|dat|dit)\b",
+    r"^(?:(?:and|but|so|also|oh|ok|yes|yeah|well|ja|nein|nee|und|aber|en|maar|y|pero),? )*"
+    r"(?:he|she|it|its|it['’]s|they|that|this|er|es|das|dem|dies\w*|él|ella|ellos|eso|esto|les?|dice|viene|empieza|llega"
+    r"|será|hij|dat|dit)\b|\binstead\b(?! of)",
 )
 """A sentence whose subject is in the one before."""
 
@@ -204,6 +205,12 @@ CHANGES = _any(
     rf"\b(?:ik|we|wij)\b(?!.*\b{_MENTAL}.*\bmeer\b).*\b(?:niet meer|geen (?:\w+ )?meer|opgezegd|verhuisd|gestopt)\b",
 )
 """Something replaced by something else, and ends and beginnings in the life of the author."""
+
+LONG_AGO = _any(
+    r"\b(?:for|al|seit|desde hace|hace) (?:[\w-]+ ){0,2}(?:years|decades|jaar|jahren|años)\b",
+    r"\byears ago\b|\bvor .{1,15} jahren\b|\b(?:since|seit|desde|sinds) (?:19|20)\d\d\b",
+)
+"""A change of years ago, which is no news."""
 
 CALLED_OFF = _any(
     r"\b(?:cancel\w*|called off|fell through|abgesagt|fällt aus|anulad[oa]|afgezegd|gaat niet door)\b",
@@ -371,6 +378,6 @@ GENERIC = (
     "marzo abril mayo junio julio agosto lunes martes miércoles jueves viernes sábado domingo septiembre octubre "
     "noviembre diciembre semana día ik jij hij zij wij het een of maar niet geen ook nog tot op van voor met aan uit "
     "bij naar is zijn heeft heb hebben wordt moet nu pas dan dat dit beloofd gaat gaan komt maart mei augustus "
-    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag dag"
+    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag dag tmrw heute hoy vandaag"
 )
 """Words that are no subject of a sentence."""

@@ -126,7 +126,9 @@ def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[S
         due, replaced = change
         attribute, value = (fact.attribute, fact.value) if fact else (None, _subject(read, days) if due else None)
         text = _with_next(found, place)
-        yield Statement(StatementKind.CHANGE, text, _terms(text), attribute, value, due, replaced)
+        terms = _terms(text)
+        if terms or not patterns.CONTINUES.search(read):
+            yield Statement(StatementKind.CHANGE, text, terms, attribute, value, due, replaced)
     elif fact is not None:
         yield fact
     ahead = [one for one in days if one.day >= said_on]
@@ -148,19 +150,25 @@ def _is_habit(read: str) -> bool:
     return patterns.PEOPLE_ONLY.search(read) is not None and not any(one.search(read) for one in not_of_the_author)
 
 
-def _with_previous(found: Sequence[_Sentence], place: int) -> str:
-    """Return a sentence with the one before it, if that can be shown."""
-    before = found[place - 1] if place else None
-    if before is None or not before.is_statement or not 2 < len(before.shown.split()) <= MAX_CONTEXT_WORDS:
-        return found[place].shown
-    return f"{before.shown} {found[place].shown}"
+def _in_context(found: Sequence[_Sentence], place: int) -> str:
+    """Return a sentence with the one before it; a short first one with the one after it, if that refers to it."""
+    shown = found[place].shown
+    if place:
+        return f"{found[place - 1].shown} {shown}" if _is_context(found[place - 1]) else shown
+    after = found[1] if len(found) > 1 and len(shown.split()) < FEW_WORDS + 2 else None
+    is_meant = after is not None and _is_context(after) and patterns.REFERS_BACK.search(after.read)
+    return f"{shown} {after.shown}" if after is not None and is_meant else shown
+
+
+def _is_context(other: _Sentence) -> bool:
+    return other.is_statement and 2 < len(other.shown.split()) <= MAX_CONTEXT_WORDS
 
 
 def _with_next(found: Sequence[_Sentence], place: int) -> str:
     """Return the sentence of a change, with the one before it to which it refers, or the one after a short one."""
     shown = found[place].shown
     if patterns.CONTINUES.search(found[place].read):
-        return _with_previous(found, place)
+        return _in_context(found, place)
     if len(shown.split()) < FEW_WORDS and len(found) > place + 1 and found[place + 1].is_statement:
         return f"{shown} {found[place + 1].shown}"
     return shown
@@ -177,8 +185,8 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
         if moved is not None:
             return moved
     found = patterns.CHANGES.search(read)
-    is_change = found and _is_decided(read, found.start()) and not patterns.REPORTED.search(read)
-    return (None, None) if is_change else None
+    is_no_news = patterns.REPORTED.search(read) or patterns.LONG_AGO.search(read)
+    return (None, None) if found and _is_decided(read, found.start()) and not is_no_news else None
 
 
 def _is_decided(read: str, place: int) -> bool:
@@ -241,20 +249,20 @@ def _without_periods(read: str, days: Sequence[NamedDay]) -> list[NamedDay]:
 
 def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said_on: date) -> Iterator[Statement]:
     read, shown = found[place].read, found[place].shown
-    is_committed = patterns.COMMITMENT.search(read) and not patterns.NO_COMMITMENT.search(
-        patterns.CONSEQUENCE.split(read)[0]
-    )
+    is_refused = patterns.NO_COMMITMENT.search(patterns.CONSEQUENCE.split(read)[0])
+    commitment = None if is_refused else patterns.COMMITMENT.search(read)
     terms = content_terms(shown)
     refers_back = patterns.REFERS_BACK.search(read) is not None
     if refers_back or len(terms) < FEW_TERMS:
-        shown = _with_previous(found, place)
+        shown = _in_context(found, place)
     if refers_back or not terms:
         terms = content_terms(" ".join(one.shown for one in found[max(0, place - 2) : place + 1]))
     if not terms:
         return
-    if is_committed or patterns.IS_DUE.search(read):
-        due = max(ahead, key=lambda one: (_is_deadline(read, one), one.is_exact, -one.start))
-        is_event = is_committed and patterns.TAKES_PART.search(read) and not _is_deadline(read, due)
+    if commitment or patterns.IS_DUE.search(read):
+        begin = commitment.start() if commitment else 0
+        due = max(ahead, key=lambda one: (one.start > begin, _is_deadline(read, one), one.is_exact, -one.start))
+        is_event = commitment and patterns.TAKES_PART.search(read) and not _is_deadline(read, due)
         kind = StatementKind.APPOINTMENT if is_event else StatementKind.PROMISE
         yield Statement(kind, shown, " ".join(terms), due=due.day)
     elif len(read.split()) > 3 and not any(

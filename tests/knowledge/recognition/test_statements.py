@@ -74,6 +74,7 @@ def test_days_are_resolved_against_the_day_on_which_they_were_said(text: str, da
         ("I am down for twelve jars on 4 April.", date(2026, 4, 4)),
         ("Tom wants his lamp back, have to drop it off on Friday", date(2026, 3, 13)),
         ("I'll talk to the landlord by Friday.", date(2026, 3, 13)),
+        ("Lena wants a preview by Friday, told her she gets 20 by Thursday", date(2026, 3, 12)),
         ("need to hand in the papers by 20 march or i dont get the money", date(2026, 3, 20)),
     ],
 )
@@ -121,6 +122,22 @@ def test_a_promise_with_a_pronoun_is_shown_with_the_sentence_before_it() -> None
 def test_a_commitment_to_take_part_is_an_appointment(text: str) -> None:
     assert [one.due for one in found(text, StatementKind.APPOINTMENT)] == [date(2026, 3, 13)]
     assert not found(text, StatementKind.PROMISE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Chema se va. Empieza en Huesca el 1 de abril.",
+        "The Smiths agree to 30 April. I promised them two chapters.",
+    ],
+)
+def test_a_short_appointment_is_shown_with_the_sentence_to_which_it_refers_or_that_refers_to_it(text: str) -> None:
+    [one] = found(text, StatementKind.APPOINTMENT)
+    assert one.sentence == text
+
+
+def test_a_promise_of_which_nothing_but_pronouns_is_said_is_none() -> None:
+    assert not found("I'll send it to him on 13 March.", StatementKind.PROMISE)
 
 
 def test_an_appointment_has_a_day_without_a_promise() -> None:
@@ -186,6 +203,9 @@ def test_a_change_has_the_new_and_the_replaced_day(text: str, due: date | None, 
         "My sister says I should swim instead.",
         "We slept from 8 to 2.",
         "We went to 3 museums.",
+        "Ik eet al twaalf jaar geen vlees meer.",
+        "I quit my job four years ago.",
+        "Ja, hij komt nu 11 april.",
         "There are up to 10 of us.",
         "I can't do 9 June or 16 June.",
         "The letter from 9 June says 16 June.",
