@@ -28,6 +28,7 @@ from souvenir.knowledge.statement_comparison import (
     has_old_value,
     is_about_the_same,
     is_cancellation,
+    is_left_by,
     is_moved_by,
     may_be_overdue,
     returns,
@@ -266,7 +267,8 @@ class _Reading:
 
     def _due(self, said: Sequence[Stated], changes: Sequence[Stated], shown: Sequence[_Draft]) -> Iterator[_Draft]:
         """Yield what is due, without the sentences of other insights."""
-        waiting = _not_shown(self._undone(without_repeats(without_replaced(said, changes))), shown)
+        withdrawals = self._latest(StatementKind.WITHDRAWAL, self._at - RECENT)
+        waiting = _not_shown(self._undone(without_repeats(without_replaced(said, changes, withdrawals))), shown)
         for one in waiting:
             if one.due is not None and one.due < self._today and may_be_overdue(one):
                 day = self._day(one.due)
@@ -305,7 +307,7 @@ class _Reading:
         ahead = [one for one in changes if one.due is None or one.due >= self._today]
         found: list[tuple[Stated, Stated | None]] = []
         for one in by_time(one for one in (*ahead, *facts) if one.due is not None or self._is_recent(one)):
-            before = next((fact for fact in facts if differs(fact, one)), None)
+            before = next((fact for fact in facts if differs(fact, one) or is_left_by(fact, one)), None)
             if before is None and one.due is not None:
                 before = next((other for other in earlier if is_moved_by(other, one)), None)
             is_stated = one.kind is StatementKind.CHANGE and (one.replaced is not None or says_what_changed(one))

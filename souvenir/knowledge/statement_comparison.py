@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from souvenir.core.types.statements import BARE_REPORT, StatementKind
-from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, MOVED
+from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED
 from souvenir.store.graph.statements import Stated
 
 MIN_LEAD = timedelta(days=1)
@@ -64,15 +64,15 @@ def has_old_value(one: Stated, before: Stated | None) -> bool:
     return before is not None or one.replaced is not None
 
 
-def without_replaced(found: Sequence[Stated], changes: Sequence[Stated]) -> list[Stated]:
-    """Return those for which no later statement sets another day, or cancels them."""
+def without_replaced(found: Sequence[Stated], changes: Sequence[Stated], withdrawals: Sequence[Stated]) -> list[Stated]:
+    """Return those for which no later statement sets another day, or withdraws them."""
     moving = [change for change in changes if change.due is not None]
-    cancelling = [change for change in changes if is_cancellation(change)]
     return [
         one
         for one in found
         if not any(is_moved_by(one, change) for change in moving)
-        and not any(_cancels(change, one) for change in cancelling)
+        and not any(is_cancellation(change) and _follows(change, one) for change in changes)
+        and not any(_withdraws(withdrawal, one) for withdrawal in withdrawals)
         and not any(_sets_another_day(other, one) for other in found)
     ]
 
@@ -94,8 +94,20 @@ def _sets_another_day(other: Stated, one: Stated, *, terms: float = 3) -> bool:
     return other.due != one.due and one.due >= other.at - JUST_OVER and _common(other, one) >= terms
 
 
-def _cancels(change: Stated, one: Stated) -> bool:
-    return change.at >= one.at and change.message_id != one.message_id and _common(change, one) > 0
+def _withdraws(withdrawal: Stated, one: Stated) -> bool:
+    """Return whether a negated sentence names the day of an earlier statement and a term of it, or two terms."""
+    needed = 1 if withdrawal.replaced == one.due else min(2, len(_terms(one.terms)))
+    return _follows(withdrawal, one) and _common(withdrawal, one) >= needed
+
+
+def _follows(other: Stated, one: Stated) -> bool:
+    return other.at >= one.at and other.message_id != one.message_id and _common(other, one) > 0
+
+
+def is_left_by(fact: Stated, one: Stated) -> bool:
+    """Return whether a change says that the value of an earlier fact no longer holds: "I quit Siemens"."""
+    is_change = one.kind is StatementKind.CHANGE and fact.at < one.at and LEAVES.search(one.sentence) is not None
+    return is_change and re.search(rf"\b{re.escape(fact.value or '')}\b", one.sentence, re.IGNORECASE) is not None
 
 
 def without_repeats(found: Iterable[Stated]) -> list[Stated]:

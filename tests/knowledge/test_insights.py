@@ -228,11 +228,60 @@ def test_a_topic_that_the_policy_hides_is_not_quoted(engine: MemoryEngine, graph
 
 
 @pytest.mark.parametrize(
+    ("plan", "denial"),
+    [
+        ("The meeting with Leo is on 9 January.", "There is no meeting with Leo on 9 January."),
+        ("The meeting with Leo is on 9 January.", "I'm not seeing Leo on 9 January."),
+        ("We are flying to Rome on 9 January.", "We are not flying to Rome."),
+        ("I have to renew my passport by 9 January.", "I won't renew my passport."),
+        ("Ich muss bis 9. Januar den Pass verlängern.", "Den Pass muss ich nicht verlängern."),
+        ("Tengo que renovar el pasaporte antes del 9 de enero.", "El pasaporte ya no hace falta renovar."),
+        ("Ik moet voor 9 januari het paspoort verlengen.", "Ik hoef geen paspoort te verlengen."),
+    ],
+)
+def test_a_plan_that_is_negated_later_is_withdrawn(
+    engine: MemoryEngine, graph: KnowledgeServices, plan: str, denial: str
+) -> None:
+    say(engine, MONDAY, plan)
+    assert len(insights(graph, MONDAY + timedelta(hours=1))) == 1
+    say(engine, MONDAY + timedelta(days=1), denial, session="t")
+    for days in (2, 20):
+        at = MONDAY + timedelta(days=days)
+        assert not [one for one in insights(graph, at) if one.kind is not InsightKind.CHANGE]
+
+
+def test_what_is_not_done_yet_is_still_called_open(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, MONDAY, "I'll send Priya the draft by Friday.")
+    say(engine, MONDAY + timedelta(days=5), "I haven't sent Priya the draft yet.", session="t")
+    say(engine, MONDAY + timedelta(days=6), "Priya is still waiting for the draft, I have not sent it.", session="u")
+    assert len(insights(graph, MONDAY + WEEK, InsightKind.OVERDUE)) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("I live in Antwerp.", "I moved to Bruges."),
+        ("I work at Siemens.", "I quit Siemens and joined Barco."),
+        ("I work at Siemens.", "I started at Barco, I left Siemens."),
+    ],
+)
+def test_a_new_home_or_job_is_shown_with_the_one_that_it_replaces(
+    engine: MemoryEngine, graph: KnowledgeServices, before: str, after: str
+) -> None:
+    say(engine, MONDAY, before)
+    say(engine, MONDAY + WEEK, after, session="t")
+    [one] = insights(graph, MONDAY + WEEK + timedelta(hours=1))
+    assert one.text == f"Changed: “{after}” (8 January); before: “{before}” (1 January)."
+
+
+@pytest.mark.parametrize(
     ("plan", "end"),
     [
         ("My appointment at the clinic is on 9 January.", "The appointment was cancelled by the clinic."),
         ("Our trip to Rome is on 9 January.", "We're not going to Rome after all."),
         ("Das Konzert in der Kirche ist am 9. Januar.", "Das Konzert fällt aus."),
+        ("I have a dentist appointment on 9 January.", "The dentist called off the appointment on 9 January."),
+        ("I have to renew my passport by 9 January.", "I no longer have to renew my passport."),
     ],
 )
 def test_a_cancelled_appointment_is_not_coming_up(

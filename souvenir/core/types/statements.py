@@ -11,7 +11,7 @@ class StatementKind(StrEnum):
     """The kinds of statements, as stored.
 
     A denial rules something out ("I never eat fish"), and a habit may contradict it. A step is what a message says as a
-    whole, and may complete a promise.
+    whole, and may complete a promise. A withdrawal negates or cancels a plan.
     """
 
     PROMISE = "promise"
@@ -21,6 +21,7 @@ class StatementKind(StrEnum):
     DENIAL = "denial"
     HABIT = "habit"
     STEP = "step"
+    WITHDRAWAL = "withdrawal"
 
 
 BARE_REPORT = "report"
@@ -37,7 +38,7 @@ class Statement:
     :param value: The value of the attribute, the term of what was moved to another day, or the terms of what a step
         reports as done or under way.
     :param due: The day of a promise or an appointment, or the new day of a change.
-    :param replaced: The day that a change replaces.
+    :param replaced: The day that a change replaces, or that a withdrawal names.
     """
 
     kind: StatementKind

@@ -181,7 +181,8 @@ CHANGES = _any(
     r"\bfrom \D{0,4}\d.*\bto \D{0,4}\d|\b(?:cut|raised|lowered|increased|reduced)\b.*\bto \D{0,4}\d(?! ?(?:am|pm)\b)"
     r"|\d.*\b(?:up|down) from \D{0,4}\d|\b(?:was|were|took|cost|had)\b \D*\d.*\b(?:and|but|,) (?:it['’]?s )?now\b.*\d"
     r"|\bwar(?:en)? .*\d.*\bjetzt\b.*\d|\bera[n]? .*\d.*\bahora\b.*\d|\bwaren? .*\d.*\bnu\b.*\d",
-    r"\b(?:took|takes|taking|taken) over (?:from|as)\b|\breplaces\b|\bfell through\b|\bfällt aus\b|\bgaat niet door\b"
+    r"\b(?:took|takes|taking|taken) over (?:from|as)\b|\breplaces\b|\bfell through\b"
+    r"|\b(?:cancelled|called off) (?:my|our|the)\b|\b(?:joined|started at) (?-i:[A-Z])|\bfällt aus\b|\bgaat niet door\b"
     r"|\bchanged (?:my|our) minds?\b"
     r"|\b(?:not|n['’]t)\b.*\bafter all\b|\bal final no\b",
     r"\bvon [\d.,]+.{0,12} auf [\d.,]+|\bauf [\d.,]+.{0,12} (?:erhöht|gesenkt|gestiegen|gesunken|gekürzt)\b"
@@ -214,9 +215,17 @@ LONG_AGO = _any(
 
 CALLED_OFF = _any(
     r"\b(?:cancel\w*|called off|fell through|abgesagt|fällt aus|anulad[oa]|afgezegd|gaat niet door)\b",
-    r"\b(?:not|\w+n['’]t)\b.*\bafter all\b",
+    r"\b(?:not|\w+n['’]t)\b.*\bafter all\b|\bno longer (?:have|has|needs?) to\b",
 )
 """Words of a change that ends a plan."""
+
+WITHDRAWS = _any(
+    CALLED_OFF.pattern,
+    r"\b(?:there is|there['’]s|have) no\b|\bno longer\b|\bany ?more\b|\b(?:won|don|doesn|isn|aren|needn)['’]?t\b",
+    r"(?:\b(?:am|is|are|will|do|does|need)|['’][mrs]e?) not\b|\bnicht\b|\bkeine?n?\b|\bya no\b"
+    r"|\bno (?:hay|voy|vamos|tengo)\b|\bgeen\b|\bniet\b",
+)
+"""A sentence that negates or cancels a plan; what is not done yet is still planned."""
 
 _PLACE = r"(?P<value>[^\W\d_][\w'’-]+(?:(?: (?:de|da|do|la|of|the))? (?-i:[A-ZÀ-Ý])[\w'’-]+)*)"
 _COMPANY = r"(?P<value>(?-i:[A-ZÀ-Ý0-9])[\w'’&-]*(?: (?-i:[A-ZÀ-Ý])[\w'’&-]+)*)"
@@ -266,6 +275,14 @@ FACTS = (
     ),
 )
 """Attributes of the person, of which only the latest value holds."""
+
+MOVED_TO = re.compile(
+    rf"{I}(?:['’]ve|['’]re| are|['’]m| am)?{_ADVERBS} mov(?:ed|ing) to {_CAPITAL_PLACE}", re.IGNORECASE
+)
+"""A new home, if the value is a place."""
+
+LEAVES = _any(r"\b(?:quit|left|leaving|leave|resigned|moved|moving|gekündigt|verlassen|dejé|dejado|vertrokken)\b")
+"""A change that ends the value of a fact, if it names that."""
 
 NOT_A_FACT = re.compile(r"\b(?:lost|may|used to|back then|from)\b", re.IGNORECASE)
 NEGATED = _any(r"\b(?:not|never|no longer|nothing|nobody|cannot|\w+n['’]t|dont|wont|cant|nicht|kein\w*|niet|geen)\b")

@@ -16,13 +16,14 @@ from typing import NamedTuple
 import structlog
 
 from souvenir.core.text import sentences
-from souvenir.core.types import Mentioned, MessageRole
+from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.core.types.statements import BARE_REPORT, Definition, Statement, StatementKind
 from souvenir.index.analyser import Analyser
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
 from souvenir.knowledge.recognition.extraction import said
+from souvenir.knowledge.recognition.gazetteer import KNOWN
 
 log = structlog.get_logger(__name__)
 
@@ -134,6 +135,9 @@ def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[S
     ahead = [one for one in days if one.day >= said_on]
     if ahead and change is None and not re.search(r"\bevery\b", read, re.IGNORECASE):
         yield from _due(found, place, ahead, said_on)
+    if patterns.WITHDRAWS.search(read) and not patterns.STILL_OPEN.search(read):
+        named = days[0].day if days else None
+        yield Statement(StatementKind.WITHDRAWAL, "", _terms(shown), replaced=named)
     if denied:
         yield Statement(StatementKind.DENIAL, shown, " ".join(denied))
     elif _is_habit(read):
@@ -267,7 +271,13 @@ def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said
         yield Statement(kind, shown, " ".join(terms), due=due.day)
     elif len(read.split()) > 3 and not any(
         pattern.search(read)
-        for pattern in (patterns.PAST, patterns.NEGATED, patterns.NO_COMMITMENT, patterns.NOT_PLANNED)
+        for pattern in (
+            patterns.PAST,
+            patterns.NEGATED,
+            patterns.NO_COMMITMENT,
+            patterns.NOT_PLANNED,
+            patterns.WITHDRAWS,
+        )
     ):
         later = next((one for one in ahead if _is_dated(read, one) and one.day > said_on), None)
         if later is not None and _is_decided(read, later.start):
@@ -294,6 +304,9 @@ def _fact(sentence: _Sentence) -> Statement | None:
             if patterns.REPORTED.search(read[: match.start()]):
                 return None
             return Statement(StatementKind.FACT, shown, _terms(shown), attribute=attribute, value=match["value"])
+    moved = patterns.MOVED_TO.search(read)
+    if moved is not None and KNOWN.get(moved["value"].casefold()) is ConceptKind.PLACE:
+        return Statement(StatementKind.FACT, shown, _terms(shown), attribute="home", value=moved["value"])
     return None
 
 
