@@ -27,6 +27,9 @@ FEW_MESSAGES = 3
 MIN_CONSONANTS = 3
 """Words with fewer of them have more in common with others."""
 
+MIN_PART = 5
+"""Minimum length of a word of a compound; the rest of it may be one shorter."""
+
 _PARTICIPLE = re.compile(
     r"^(ab|an|auf|aus|ein|mit|nach|vor|zu|um|weg|fest|zuruck|aan|af|op|uit|in|mee|na|terug|over|door)?"
     r"(?:ge|(?<=[a-z])zu)(?=\w{3,}(?:t|d|en)$)"
@@ -158,18 +161,18 @@ def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) 
     by_root: defaultdict[str, list[Stated]] = defaultdict(list)
     promises = [one for one in said if one.kind is StatementKind.PROMISE]
     for one in promises:
-        for root in _roots(one.terms):
+        for root in _roots(one.terms) | _parts(one.terms):
             by_root[root].append(one)
-    frequency = Counter(root for step in steps for root in _roots(step.terms) if root in by_root)
+    frequency = Counter(root for step in steps for root in by_root.keys() & _forms(step.terms))
     done = set[int]()
     for step in steps:
-        reported = _roots(step.value or "")
+        reported = _forms(step.value or "")
         before = [one for one in promises if one.at < step.at and one.message_id != step.message_id]
         if step.attribute == BARE_REPORT and before:
             latest = max(before, key=lambda one: one.at)
             done |= {one.id for one in before if one.message_id == latest.message_id and _is_past(one, today)}
         common = Counter[int]()
-        for root in by_root.keys() & _roots(step.terms):
+        for root in by_root.keys() & _forms(step.terms):
             for one in by_root[root]:
                 if root in reported or _is_past(one, today):
                     common[one.id] += 2 if root in reported or frequency[root] <= FEW_MESSAGES else 1
@@ -184,6 +187,21 @@ def _is_past(one: Stated, today: datetime) -> bool:
 @lru_cache(maxsize=2_048)
 def _roots(terms: str) -> frozenset[str]:
     return frozenset(_root(term) for term in terms.split())
+
+
+def _forms(terms: str) -> frozenset[str]:
+    return _roots(terms) | _terms(terms)
+
+
+@lru_cache(maxsize=2_048)
+def _parts(terms: str) -> frozenset[str]:
+    """Return the beginnings and ends of long terms, some of which are the words of a compound: "Mietvertrag"."""
+    return frozenset(
+        part
+        for term in _terms(terms)
+        for length in range(MIN_PART, len(term) - MIN_PART + 2)
+        for part in (term[:length], term[-length:])
+    )
 
 
 def _root(term: str) -> str:

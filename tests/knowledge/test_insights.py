@@ -135,6 +135,7 @@ def test_a_promise_to_a_person_who_is_often_mentioned_is_still_called_open(
     ("promise", "report"),
     [
         ("Ich muss den Mietvertrag bis Freitag unterschreiben.", "Der Vertrag ist unterschrieben."),
+        ("Ich muss bis Freitag die Steuererklärung machen.", "Steuer ist weg."),
         ("Ich muss mich bis Freitag zum Kurs anmelden.", "Angemeldet bin ich."),
         ("Ik moet de offerte voor vrijdag ondertekenen.", "Alles ondertekend."),
         ("Tengo que firmar el préstamo antes del viernes 5 de enero.", "Ya he firmado todo."),

@@ -175,14 +175,16 @@ CHANGES = _any(
     r"\b(?:has|have|had|was|were|is|are|been|got)\s+(?:been\s+)?(?:postponed|cancell?ed|called off|rescheduled|put off"
     r"|brought forward|extended|replaced)\b",
     rf"\bfrom (?:now on|{_MONTH}|next \w+),?\s+(?:it|we|i|they|he|she|on)\b",
-    r"\b(?:came|comes?|went|goes|going|gone|got|cut|dropped|fell|fallen|rose|risen|raised|(?:is|are|was|were)(?= down))"
+    r"\b(?:came|comes?|went|goes|going|gone|got|cut|dropped|fell|fallen|rose|risen|raised|(?:is|are|was|were)(?= down)"
+    r"|['’](?:m|re|s)(?= down))"
     r" (?:\w+ ){0,3}?(?:down|up) to \D{0,4}\d"
     r"|\b(?:came|comes?|went|goes|going|gone|down|up|cut|dropped|fell|fallen|rose|risen|raised|lowered|increased|reduced)\b.*"
     r"\bfrom \D{0,4}\d.*\bto \D{0,4}\d|\b(?:cut|raised|lowered|increased|reduced)\b.*\bto \D{0,4}\d(?! ?(?:am|pm)\b)"
     r"|\d.*\b(?:up|down) from \D{0,4}\d|\b(?:was|were|took|cost|had)\b \D*\d.*\b(?:and|but|,) (?:it['’]?s )?now\b.*\d"
     r"|\bwar(?:en)? .*\d.*\bjetzt\b.*\d|\bera[n]? .*\d.*\bahora\b.*\d|\bwaren? .*\d.*\bnu\b.*\d",
     r"\b(?:took|takes|taking|taken) over (?:from|as)\b|\breplaces\b|\bfell through\b"
-    r"|\b(?:cancelled|called off) (?:my|our|the)\b|\b(?:joined|started at) (?-i:[A-Z])|\bfällt aus\b|\bgaat niet door\b"
+    r"|\b(?:cancelled|called off) (?:my|our|the)\b|\b(?:joined|started at) (?-i:[A-Z])|\bstarted as an?\b|\bfällt aus\b"
+    r"|\bgaat niet door\b"
     r"|\bchanged (?:my|our) minds?\b"
     r"|\b(?:not|n['’]t)\b.*\bafter all\b|\bal final no\b",
     r"\bvon [\d.,]+.{0,12} auf [\d.,]+|\bauf [\d.,]+.{0,12} (?:erhöht|gesenkt|gestiegen|gesunken|gekürzt)\b"
@@ -197,7 +199,7 @@ CHANGES = _any(
     r"\bnew job\b(?<!want a new job)(?<!need a new job)(?<!find a new job)"
     r"(?! (?:would|might|offer|title|search|opportunit))"
     r"|\bgot (?:a|the) (?:new )?job\b",
-    r"\b(?:is|are) on [\w ]+ since\b",
+    r"\b(?:is|are) on [\w ]+ since\b|\b(?:is|are|meets?) (?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)days now\b",
     r"^(?=.*\d).*\bstatt (?=\w)|\b(?:en vez|en lugar) de\b.*\d|\bin plaats van\b.*\d",
     r"\b(?:ich|wir|ist|sind|wurde|habe[n]?)\b.*\b(?:umgezogen|gewechselt|gekündigt|abgesagt|aufgehört)\b",
     rf"\b(?:ich|wir)\b(?!.*\bseit\b)(?!.*\b{_MENTAL}.*\bmehr\b).*\b(?:nicht mehr|kein\w* (?:\w+ )?mehr)\b",
