@@ -50,6 +50,11 @@ HYPOTHETICAL = _any(
 )
 """A condition, a wish, a question without its sign or a joke."""
 
+INDIRECT_QUESTION = re.compile(
+    r"\b(?:answer|know|decide|say|tell|check|find out)\b[^,.;]{0,40}\bif\b.*$", re.IGNORECASE
+)
+"""An "if" that is no condition: "I'd give her an answer if I want to go"."""
+
 UNDECIDED = _any(
     r"\b(?:should|could(?! not|n['’]t)|would|thinking of|thinking about|considering|looking for|i['’]ll|trying|tried"
     r"|hoping|tempted|about to|offered|(?:stuck|torn) between|soll(?:te)?n?|überlege|debería|pensando|overweeg)\b",
@@ -70,7 +75,7 @@ COMMITMENT = _any(
     r"\bill (?:send|do|write|call|bring|give|get|ring|finish|pay|be)\b",
     rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:promised|agreed to|committed|volunteered)\b",
     rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:told|said)(?: [\w.,]+){{0,5}}? (?:that )?"
-    r"(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would| should|\b gets?)\b",
+    r"(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would| should|\b gets?|['’]s (?:in|with|on|ready|done))\b",
     rf"{I}(?: am| are|['’]m|['’]re) (?:to(?! be (?:fair|honest))|down (?:to|for))\b",
     rf"{I}(?:['’]ve| have)? got to\b|{I}{_ADVERBS} (?:(?:have|need|ought) to|must|gotta)\b",
     rf"{I}{_ADVERBS} owe\b|\bremind me\b|{I}['’]?m gonna\b",
@@ -130,7 +135,7 @@ REFERS_BACK = _any(
 
 MOVED = _any(
     r"\b(?:mov(?:ed?|es|ing)|postponed|put (?:me |us |it |them )?off|pushed|shifted|rescheduled|extended|extension"
-    r"|brought forward|bring .{1,40} forward|changed?|delayed)\b",
+    r"|brought forward|bring .{1,40} forward|changed?|delayed|slipped)\b",
     r"\b(?:verschoben|verlegt|verschiebt|vorverlegt|verzögert|verlängert|aplazad[oa]|cambiad[oa]|adelantad[oa]"
     r"|retrasad[oa]|verschoven|verplaatst|uitgesteld)\b",
     r"(?:\b(?:is|are|ist|sind)|['’]s|\bits) (?:now|jetzt|nun|nu)\b(?: \w+){0,2} \d|\bahora es\b",
@@ -169,7 +174,7 @@ NEW_DAY = re.compile(r"\b(?:now|jetzt|nun|ahora|nu)\b[^,.;]*$", re.IGNORECASE)
 CHANGES = _any(
     r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|swapped|extended|shifted|migrated|migrating|went"
     r"|gone)\b.*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
-    rf"\binstead of\b(?=.*\b(?:{_NUMBER}|\w+days?)\b)|\bnow\b.*\binstead of\b",
+    rf"\binstead of\b(?=.*\b(?:{_NUMBER}|\w+days?)\b)",
     r"\bno longer\b(?! sure)|\binstead\b(?=\s*[,.;!]|$)",
     rf"^(?=.*(?:\bnot|n['’]t)\b.*\bany ?more\b)(?!.*\b{_MENTAL}.*\bany ?more).*{I}\b",
     r"\b(?:has|have|had|was|were|is|are|been|got)\s+(?:been\s+)?(?:postponed|cancell?ed|called off|rescheduled|put off"
@@ -180,13 +185,15 @@ CHANGES = _any(
     r" (?:\w+ ){0,3}?(?:down|up) to \D{0,4}\d"
     r"|\b(?:came|comes?|went|goes|going|gone|down|up|cut|dropped|fell|fallen|rose|risen|raised|lowered|increased|reduced)\b.*"
     r"\bfrom \D{0,4}\d.*\bto \D{0,4}\d|\b(?:cut|raised|lowered|increased|reduced)\b.*\bto \D{0,4}\d(?! ?(?:am|pm)\b)"
-    r"|\d.*\b(?:up|down) from \D{0,4}\d|\b(?:was|were|took|cost|had)\b \D*\d.*\b(?:and|but|,) (?:it['’]?s )?now\b.*\d"
+    rf"|\d\S* (?:down|up) to \D{{0,4}}\d|\d\S*(?: \w+)? from {_MONTH}\b(?! (?:to|until|\d))"
+    r"|\bmy last (?:day|night|shift|lesson|class)\b.*\b(?:was|is)\b|\d.*\b(?:up|down) from \D{0,4}\d"
+    r"|\b(?:was|were|took|cost|had)\b \D*\d.*\b(?:and|but|,) (?:it['’]?s )?now\b.*\d"
     r"|\bwar(?:en)? .*\d.*\bjetzt\b.*\d|\bera[n]? .*\d.*\bahora\b.*\d|\bwaren? .*\d.*\bnu\b.*\d",
-    r"\b(?:took|takes|taking|taken) over (?:from|as)\b|\breplaces\b|\bfell through\b"
+    r"\b(?:took|takes|taking|taken) over (?:from|as)\b|\bfell through\b"
     r"|\b(?:cancelled|called off) (?:my|our|the)\b|\b(?:joined|started at) (?-i:[A-Z])|\bstarted as an?\b|\bfällt aus\b"
     r"|\bgaat niet door\b"
     r"|\bchanged (?:my|our) minds?\b"
-    r"|\b(?:not|n['’]t)\b.*\bafter all\b|\bal final no\b",
+    r"|\b(?:not|n['’]t)\b.*\bafter all\b",
     r"\bvon [\d.,]+.{0,12} auf [\d.,]+|\bauf [\d.,]+.{0,12} (?:erhöht|gesenkt|gestiegen|gesunken|gekürzt)\b"
     r"|\bvan \D{0,2}[\d.,]+.{0,12} naar \D{0,2}[\d.,]+"
     r"|\b(?:sub|baj)(?:e|en|ió|ieron|ido|ó|a|an|ado) (?:de .{1,12} )?a \d",
@@ -305,7 +312,9 @@ HABIT_FREQUENCY = _any(
     r"|tradition|best thing ever)\b",
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days\b|\bnew normal\b|\bjede[nrs]?\b|\bcada\b|\bimmer\b",
 )
-EVENT_PAST = _any(rf"{I}\s+(?:had|ate|drank|drove|smoked|bought|ordered|watched|worked|ran|tried|enjoyed)\b")
+EVENT_PAST = _any(
+    rf"{I}\s+(?:had|ate|drank|drove|smoked|bought|ordered|watched|worked|ran|tried|enjoyed|shared|tasted)\b"
+)
 OF_ANOTHER = re.compile(r"^(?:my|our|mein\w*|unser\w*|mi)\b(?!.*\b(?:i|we|ich|wir)\b)", re.IGNORECASE)
 """A sentence about a person of the author: "my daughter eats fish every Friday"."""
 

@@ -119,7 +119,7 @@ def _sentences(text: str) -> list[_Sentence]:
 
 def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[Statement]:
     read, shown = found[place].read, found[place].shown
-    if patterns.HYPOTHETICAL.search(read):
+    if patterns.HYPOTHETICAL.search(patterns.INDIRECT_QUESTION.sub("", read)):
         return
     days = named_days(read, said_on)
     change, fact, denied = _change(read, days, said_on), _fact(found[place]), _denied(read)
@@ -171,7 +171,7 @@ def _is_context(other: _Sentence) -> bool:
 def _with_next(found: Sequence[_Sentence], place: int) -> str:
     """Return the sentence of a change, with the one before it to which it refers, or the one after a short one."""
     shown = found[place].shown
-    if patterns.CONTINUES.search(found[place].read):
+    if patterns.CONTINUES.search(found[place].read) or (place and len(content_terms(shown)) < 2):
         return _in_context(found, place)
     if len(shown.split()) < FEW_WORDS and len(found) > place + 1 and found[place + 1].is_statement:
         return f"{shown} {found[place + 1].shown}"

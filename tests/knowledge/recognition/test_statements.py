@@ -75,6 +75,8 @@ def test_days_are_resolved_against_the_day_on_which_they_were_said(text: str, da
         ("Tom wants his lamp back, have to drop it off on Friday", date(2026, 3, 13)),
         ("I'll talk to the landlord by Friday.", date(2026, 3, 13)),
         ("Lena wants a preview by Friday, told her she gets 20 by Thursday", date(2026, 3, 12)),
+        ("told her it's in her inbox by Friday", date(2026, 3, 13)),
+        ("I told Rosa I'd give her an answer on Friday if I want to go.", date(2026, 3, 13)),
         ("need to hand in the papers by 20 march or i dont get the money", date(2026, 3, 20)),
     ],
 )
@@ -178,6 +180,10 @@ def test_an_appointment_has_a_day_without_a_promise() -> None:
         ("El alquiler sube a 780.", None, None),
         ("We swapped to Fridays at 5.", None, None),
         ("I'm down to 9 pupils.", None, None),
+        ("The job took 38 down to 11 min.", None, None),
+        ("So the rent is 690 from July.", None, None),
+        ("My last night at the bar was Sunday.", None, None),
+        ("The release slipped, 19 May now.", date(2026, 5, 19), None),
         ("The choir is on Wednesdays now.", None, None),
         ("I started as a midwife.", None, None),
         ("There are 9 of us, down from 12.", None, None),
@@ -229,6 +235,11 @@ def test_accidents_wishes_and_the_distant_past_are_no_changes(text: str) -> None
     assert not found(text, StatementKind.CHANGE)
 
 
+def test_a_change_without_a_subject_is_shown_with_the_sentence_before_it() -> None:
+    [one] = found("The platform team gave us new runners. 38 down to 11 min. Jenkins stays.", StatementKind.CHANGE)
+    assert one.sentence == "The platform team gave us new runners. 38 down to 11 min."
+
+
 def test_a_short_change_is_shown_with_the_sentence_after_it() -> None:
     [one] = found("I've dropped Kahoot. The school now pays for Blooket.", StatementKind.CHANGE)
     assert one.sentence == "I've dropped Kahoot. The school now pays for Blooket."
@@ -257,6 +268,7 @@ def test_facts_have_an_attribute_and_a_value(text: str, attribute: str, value: s
         ("I've been vegetarian since new year.", "I had a pork bun every day this week."),
         ("No screens for him until he is two.", "We watch cartoons every evening."),
         ("I don't fly.", "I fly to Gdansk every other week now."),
+        ("I never smoked, not one in my life.", "We shared a cigarette, then another."),
     ],
 )
 def test_a_habit_has_the_terms_of_the_denial_that_it_contradicts(denial: str, habit: str) -> None:
