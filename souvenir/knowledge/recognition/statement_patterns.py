@@ -90,7 +90,8 @@ COMMITMENT = _any(
 TAKES_PART = _any(
     r"\b(?:will|['’]ll|would|['’]d|shall|should|must|gotta|gonna|(?:have|need|am|are|going|got) to)"
     r" (?:be(?! done| ready| paid| sent| finished)|go"
-    r"|come|attend|meet|see|visit|talk|speak|sing|play|perform|fly|travel|leave|start|stay|move|run|teach|host)\b",
+    r"|come|attend|meet|see|visit|talk|speak|sing|play|perform|fly|travel|leave|start|stay|move|run|teach|host|drive|present"
+    r"|pick \w+ up|look after|sit|give (?:an?|the|my) (?:talk|speech|lecture|presentation|concert))\b",
     r"\b(?:muss|müssen|soll|werde) (?:\S+ ){0,5}(?:sein|gehen|kommen|fahren|fliegen|treffen|sprechen)\b",
 )
 """A commitment to take part in an event, which happens on its day without a word."""
@@ -185,12 +186,10 @@ CHANGES = _any(
     r" (?:\w+ ){0,3}?(?:down|up) to \D{0,4}\d"
     r"|\b(?:came|comes?|went|goes|going|gone|down|up|cut|dropped|fell|fallen|rose|risen|raised|lowered|increased|reduced)\b.*"
     r"\bfrom \D{0,4}\d.*\bto \D{0,4}\d|\b(?:cut|raised|lowered|increased|reduced)\b.*\bto \D{0,4}\d(?! ?(?:am|pm)\b)"
-    rf"|\d\S* (?:down|up) to \D{{0,4}}\d|\d\S*(?: \w+)? from {_MONTH}\b(?! (?:to|until|\d))"
-    r"|\bmy last (?:day|night|shift|lesson|class)\b.*\b(?:was|is)\b|\d.*\b(?:up|down) from \D{0,4}\d"
-    r"|\b(?:was|were|took|cost|had)\b \D*\d.*\b(?:and|but|,) (?:it['’]?s )?now\b.*\d"
-    r"|\bwar(?:en)? .*\d.*\bjetzt\b.*\d|\bera[n]? .*\d.*\bahora\b.*\d|\bwaren? .*\d.*\bnu\b.*\d",
+    rf"|\d\S* down to \D{{0,4}}\d|\d\S*(?: \w+)? from {_MONTH}\b(?! (?:to|until|\d))"
+    r"|\bmy last (?:day|night|shift|lesson|class)\b.*\b(?:was|is)\b|\d.*\b(?:up|down) from \D{0,4}\d",
     r"\b(?:took|takes|taking|taken) over (?:from|as)\b|\bfell through\b"
-    r"|\b(?:cancelled|called off) (?:my|our|the)\b|\b(?:joined|started at) (?-i:[A-Z])|\bstarted as an?\b|\bfällt aus\b"
+    r"|\b(?:cancelled|called off) (?:my|our|the)\b|\bstarted as an?\b|\bfällt aus\b"
     r"|\bgaat niet door\b"
     r"|\bchanged (?:my|our) minds?\b"
     r"|\b(?:not|n['’]t)\b.*\bafter all\b",
@@ -198,7 +197,8 @@ CHANGES = _any(
     r"|\bvan \D{0,2}[\d.,]+.{0,12} naar \D{0,2}[\d.,]+"
     r"|\b(?:sub|baj)(?:e|en|ió|ieron|ido|ó|a|an|ado) (?:de .{1,12} )?a \d",
     rf"(?:^(?:and )?|: |[,!] (?:and )?(?=moving|quit)|{I}{_ADVERBS}|{I}['’](?:ve|m|re)(?: just| now| finally)?|\bim)\s*"
-    r"(?<!since i )(?<!when i )(?<!before i )(?<!after i )(?:quit|resigned|dropped (?-i:[A-Z])\w*|leaving (?:the|my)"
+    r"(?<!since i )(?<!when i )(?<!before i )(?<!after i )(?:quit|resigned|(?:joined|started at) (?-i:[A-Z])\w*"
+    r"|dropped (?-i:[A-Z])\w*|leaving (?:the|my)"
     r"|(?:given|gave) up (?!hope|trying|waiting|looking)|stopped using|mov(?:ed|ing) (?:to|in|out|house|away|back)\b"
     r"|switch(?:ed|ing) (?:to|from|jobs)|swapp(?:ed|ing) (?:to|for|over)|signed with|hired"
     r"|migrated (?:to|from)|replaced \w+|sold (?:my|our|the))\b",

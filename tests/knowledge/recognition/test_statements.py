@@ -119,7 +119,14 @@ def test_a_promise_with_a_pronoun_is_shown_with_the_sentence_before_it() -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["I'll be in Porto on Friday.", "I have to go to the vet on Friday.", "Ich werde am 13. März in Wien sein."]
+    "text",
+    [
+        "I have to give a talk on Friday.",
+        "I said I'd drive her on Friday.",
+        "I'll be in Porto on Friday.",
+        "I have to go to the vet on Friday.",
+        "Ich werde am 13. März in Wien sein.",
+    ],
 )
 def test_a_commitment_to_take_part_is_an_appointment(text: str) -> None:
     assert [one.due for one in found(text, StatementKind.APPOINTMENT)] == [date(2026, 3, 13)]
@@ -187,8 +194,6 @@ def test_an_appointment_has_a_day_without_a_promise() -> None:
         ("The choir is on Wednesdays now.", None, None),
         ("I started as a midwife.", None, None),
         ("There are 9 of us, down from 12.", None, None),
-        ("The check took 38 minutes, and now it takes 11.", None, None),
-        ("Es waren 12 Leute, jetzt sind es 9.", None, None),
         ("Iker takes over from Chema.", None, None),
         ("The flat fell through.", None, None),
         ("We're not going to Rome after all.", None, None),
@@ -216,6 +221,8 @@ def test_a_change_has_the_new_and_the_replaced_day(text: str, due: date | None, 
         "I quit my job four years ago.",
         "Ja, hij komt nu 11 april.",
         "There are up to 10 of us.",
+        "Ben joined Anna for lunch.",
+        "Rate it from 1 up to 10.",
         "I can't do 9 June or 16 June.",
         "The letter from 9 June says 16 June.",
         "The concert is not on 9 June.",
