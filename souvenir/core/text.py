@@ -29,9 +29,21 @@ from souvenir.core.dates import GERMAN_MONTH_NAMES
 _END = re.compile(r"(?<=[.!?])[\"'”’)\]]{0,3}+\s++|(?<=[。！？])|\n++")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|prof|st|no|approx)|\b[A-Za-z])\.\s*$", re.IGNORECASE)
 _ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.\s*$")
+_GERMAN_ORDINAL = re.compile(
+    r"\b(?:am|ab|bis|vom|zum|der|dem|den|die|das|seit|nach|vor|und) \d{1,2}\.\s*$", re.IGNORECASE
+)
+_SMALL_WORD = re.compile(r"[a-zäöü]")
 _MONTH_FORMS = {form for name in GERMAN_MONTH_NAMES for form in (name, name[:3])} | {"jänner", "sept"}
 _MONTH = re.compile(rf"(?:{'|'.join(sorted(form.capitalize() for form in _MONTH_FORMS))})\b")
 """Months of German after an ordinal number, as in "am 3. Dezember"."""
+
+
+def _ends_with_ordinal(text: str, end: re.Match[str]) -> bool:
+    """Return whether the period is that of an ordinal, as in "am 3. Dezember" and "am 27. unterschrieben"."""
+    before = max(0, end.start() - 9), end.start()
+    if _MONTH.match(text, end.end()):
+        return _ORDINAL.search(text, *before) is not None
+    return _SMALL_WORD.match(text, end.end()) is not None and _GERMAN_ORDINAL.search(text, *before) is not None
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
@@ -39,8 +51,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
     cuts = [
         end.end()
         for end in _END.finditer(text)
-        if not _ABBREVIATION.search(text, max(0, end.start() - 12), end.start())
-        and not (_MONTH.match(text, end.end()) and _ORDINAL.search(text, max(0, end.start() - 3), end.start()))
+        if not _ABBREVIATION.search(text, max(0, end.start() - 12), end.start()) and not _ends_with_ordinal(text, end)
     ]
     return [(start, end) for start, end in pairwise(sorted({0, *cuts, len(text)}))]
 

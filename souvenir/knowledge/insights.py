@@ -27,6 +27,8 @@ from souvenir.knowledge.statement_comparison import (
     differs,
     has_old_value,
     is_about_the_same,
+    is_cancellation,
+    is_left_by,
     is_moved_by,
     may_be_overdue,
     returns,
@@ -50,7 +52,10 @@ RECENT = timedelta(days=60)
 AHEAD = timedelta(days=21)
 """Period ahead in which a promise or an appointment is worth a sentence."""
 
-NEW = timedelta(days=30)
+FAR_AHEAD, FRESH = timedelta(days=45), timedelta(days=14)
+"""The same for one that was said so recently that it still holds. A cancellation is worth a sentence as long."""
+
+NEW = timedelta(days=14)
 """Period in which a person who was not mentioned before is new."""
 
 QUIET = timedelta(days=14)
@@ -62,9 +67,6 @@ MANY_SESSIONS = 3
 SESSIONS_WITHOUT = 3
 """Number of later sessions that do not."""
 
-CURRENT_SESSIONS = 2
-"""Number of the latest sessions, one of which mentions a person who matters now."""
-
 UNUSUAL = 1.5
 """Ratio of the silence to the longest one before it."""
 
@@ -73,7 +75,7 @@ READ, READ_STEPS, READ_FAR = 64, 128, 32
 further ahead: the newest ones."""
 
 RANKED = 100
-"""Number of the most mentioned concepts among which the quiet and the important ones are sought."""
+"""Number of the most mentioned concepts among which the quiet ones are sought."""
 
 QUIET_CANDIDATES = 12
 """Maximum number of concepts whose sessions are counted."""
@@ -88,7 +90,7 @@ PEOPLE = 8
 """Maximum number of people that are considered."""
 
 NAMED = 3
-"""Maximum number of people in a sentence."""
+"""Maximum number of new people, and of sources of a quiet subject."""
 
 SAID_TO_BE_NEW = re.compile(r"\b(?:new|neu\w*|nuev[oa]|nieuwe?|hired|joined|starts|started|replaces)\b", re.IGNORECASE)
 """Words by which a sentence says that a person is new."""
@@ -113,7 +115,6 @@ class InsightKind(StrEnum):
     CONTRADICTION = "contradiction"
     NEW = "new"
     QUIET = "quiet"
-    IMPORTANT = "important"
 
 
 RecordId = tuple[RecordKind, int]
@@ -237,8 +238,8 @@ class _Reading:
 
     def drafts(self) -> Iterator[_Draft]:
         changes = self._latest(StatementKind.CHANGE, self._at - 2 * RECENT)
-        near = self._dated(self._today - RECENT, self._today + AHEAD, limit=READ)
-        dated = [*near, *self._dated(self._today + AHEAD, self._today + LONGEST, limit=READ_FAR)]
+        near = self._dated(self._today - RECENT, self._today + FAR_AHEAD, limit=READ)
+        dated = [*near, *self._dated(self._today + FAR_AHEAD, self._today + LONGEST, limit=READ_FAR)]
         contradicted = list(self._contradictions())
         changed = self._changes(_not_shown(changes, contradicted), dated)
         yield from self._due(near, changes, changed)
@@ -247,7 +248,6 @@ class _Reading:
         yield from self._new(dated)
         mentioned = activity.most_mentioned(self._connection, self._namespace_id, limit=RANKED)
         yield from self._quiet(mentioned, changes)
-        yield from self._important(mentioned)
 
     def _latest(self, kind: StatementKind, since: datetime, *, limit: int = READ) -> list[Stated]:
         return statements.latest(self._connection, self._namespace_id, kind, since, self._at, limit=limit)
@@ -260,17 +260,21 @@ class _Reading:
 
     def _due(self, said: Sequence[Stated], changes: Sequence[Stated], shown: Sequence[_Draft]) -> Iterator[_Draft]:
         """Yield what is due, without the sentences of other insights."""
-        waiting = _not_shown(self._undone(without_repeats(without_replaced(said, changes))), shown)
+        withdrawals = self._latest(StatementKind.WITHDRAWAL, self._at - RECENT)
+        waiting = _not_shown(self._undone(without_repeats(without_replaced(said, changes, withdrawals))), shown)
         for one in waiting:
             if one.due is not None and one.due < self._today and may_be_overdue(one):
                 day = self._day(one.due)
                 text = f"Due since {day}, and nothing says that it was done: {self._quoted(one)}."
                 yield _Draft(text, InsightKind.OVERDUE, _messages(one.message_id), one.at, one.due.date())
         for one in reversed(waiting):
-            if one.due is not None and one.due >= self._today:
+            if one.due is not None and one.due >= self._today and self._still_holds(one, one.due):
                 start = "Due on" if one.kind is StatementKind.PROMISE else "Coming up on"
                 text = f"{start} {one.due:%A}, {self._day(one.due)}: {self._quoted(one)}."
                 yield _Draft(text, InsightKind.UPCOMING, _messages(one.message_id), one.at, one.due.date())
+
+    def _still_holds(self, one: Stated, due: datetime) -> bool:
+        return due <= self._today + AHEAD or one.at >= self._at - FRESH
 
     def _undone(self, said: Sequence[Stated]) -> list[Stated]:
         """Return those but the promises that a message of the user may have completed, or that are too old to tell."""
@@ -295,8 +299,8 @@ class _Reading:
         earlier = by_time(dated)
         ahead = [one for one in changes if one.due is None or one.due >= self._today]
         found: list[tuple[Stated, Stated | None]] = []
-        for one in by_time(one for one in (*ahead, *facts) if one.at >= self._at - RECENT):
-            before = next((fact for fact in facts if differs(fact, one)), None)
+        for one in by_time(one for one in (*ahead, *facts) if one.due is not None or self._is_recent(one)):
+            before = next((fact for fact in facts if differs(fact, one) or is_left_by(fact, one)), None)
             if before is None and one.due is not None:
                 before = next((other for other in earlier if is_moved_by(other, one)), None)
             is_stated = one.kind is StatementKind.CHANGE and (one.replaced is not None or says_what_changed(one))
@@ -305,6 +309,9 @@ class _Reading:
                 found.append((one, before))
         found.sort(key=lambda row: has_old_value(*row), reverse=True)
         return [self._change(one, before) for one, before in found[:MAX_INSIGHTS]]
+
+    def _is_recent(self, change: Stated) -> bool:
+        return change.at >= self._at - (FRESH if is_cancellation(change) else RECENT)
 
     def _change(self, one: Stated, before: Stated | None) -> _Draft:
         old = "" if before is None else f"; before: {self._quoted(before)}"
@@ -336,7 +343,8 @@ class _Reading:
         ids = activity.recent_roles(self._connection, self._namespace_id, to_us(since), to_us(self._at), limit=RANKED)
         shown = [one for one in self._related(ids) if may_be_new(one.role or "")]
         defined = statements.best_definitions(self._connection, [one.id for one in shown])
-        plans = [one.sentence for one in dated if one.due is not None and one.due >= self._today]
+        promises = [one for one in dated if one.kind is StatementKind.PROMISE]
+        plans = [one.sentence for one in promises if one.due is not None and one.due >= self._today]
         for one in shown[:NAMED]:
             if one.id in defined and one.first_at is not None:
                 day, sentence = self._day(one.first_at), defined[one.id].sentence
@@ -394,27 +402,6 @@ class _Reading:
         silence = to_us(last) - of_sessions[0].at
         after = activity.sessions_after(self._connection, self._namespace_id, of_sessions[0].at, limit=SESSIONS_WITHOUT)
         return silence >= UNUSUAL * max(gaps) and after >= SESSIONS_WITHOUT
-
-    def _important(self, mentioned: Sequence[activity.MentionSpan]) -> Iterator[_Draft]:
-        """Yield the people of many sessions who are still talked about."""
-        related = self._related([one.concept_id for one in mentioned if one.owners >= MANY_SESSIONS])
-        sessions_of = {
-            one.id: activity.sessions_mentioning(self._connection, [one.id], mentions=MENTIONS_READ) for one in related
-        }
-        current = [one for one in related if len(sessions_of[one.id]) >= MANY_SESSIONS]
-        current = [one for one in current if self._is_current(sessions_of[one.id][0])]
-        named = sorted(current, key=lambda one: -len(sessions_of[one.id]))[:NAMED]
-        if len(named) == NAMED:
-            defined = statements.best_definitions(self._connection, [one.id for one in named])
-            listed = ", ".join(f"{one.name} ({one.role})" for one in named)
-            text = f"Who matters most in these conversations: {listed}."
-            sources = tuple((defined[one.id].kind, defined[one.id].owner_id) for one in named if one.id in defined)
-            last = max(one.last_at for one in named if one.last_at is not None)
-            yield _Draft(text, InsightKind.IMPORTANT, sources, last, concept_ids=tuple(one.id for one in named))
-
-    def _is_current(self, session: activity.MentioningSession) -> bool:
-        after = activity.sessions_after(self._connection, self._namespace_id, session.at, limit=SESSIONS_WITHOUT)
-        return after < CURRENT_SESSIONS
 
     def _related(self, ids: Sequence[int]) -> list[Concept]:
         """Return the first ones of the concepts that a text relates to a person."""

@@ -5,13 +5,14 @@ Two statements are about the same matter by the terms that they have in common. 
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from souvenir.core.types.statements import StatementKind
-from souvenir.knowledge.recognition.statement_patterns import CHANGES, MOVED
+from souvenir.core.types.statements import BARE_REPORT, StatementKind
+from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED
 from souvenir.store.graph.statements import Stated
 
 MIN_LEAD = timedelta(days=1)
@@ -20,8 +21,21 @@ MIN_LEAD = timedelta(days=1)
 JUST_OVER = timedelta(days=4)
 """Time after its day in which an appointment may be given a new one."""
 
-CANCELLED = frozenset("cancel cancelled abgesagt cancelado cancelada afgezegd".split())
-"""Terms of a change that cancels an appointment."""
+FEW_MESSAGES = 3
+"""A term of more messages than this is a person or a subject of which there is more to say than one promise."""
+
+MIN_CONSONANTS = 3
+"""Words with fewer of them have more in common with others."""
+
+MIN_PART = 5
+"""Minimum length of a word of a compound; the rest of it may be one shorter."""
+
+_PARTICIPLE = re.compile(
+    r"^(ab|an|auf|aus|ein|mit|nach|vor|zu|um|weg|fest|zuruck|aan|af|op|uit|in|mee|na|terug|over|door)?"
+    r"(?:ge|(?<=[a-z])zu)(?=\w{3,}(?:t|d|en)$)"
+)
+_ENDING = re.compile(r"(?<=\w{4})(?:ung|ado|ido|en|et|ar|er|ir|[dtneaoi])$")
+_VOWELS = re.compile(r"[aeiou]+")
 
 
 def may_be_overdue(one: Stated) -> bool:
@@ -45,19 +59,23 @@ def says_what_changed(one: Stated) -> bool:
     return one.due is None or any(pattern.search(one.sentence) for pattern in (MOVED, CHANGES))
 
 
+def is_cancellation(change: Stated) -> bool:
+    return CALLED_OFF.search(change.sentence) is not None
+
+
 def has_old_value(one: Stated, before: Stated | None) -> bool:
     return before is not None or one.replaced is not None
 
 
-def without_replaced(found: Sequence[Stated], changes: Sequence[Stated]) -> list[Stated]:
-    """Return those for which no later statement sets another day, or cancels them."""
+def without_replaced(found: Sequence[Stated], changes: Sequence[Stated], withdrawals: Sequence[Stated]) -> list[Stated]:
+    """Return those for which no later statement sets another day, or withdraws them."""
     moving = [change for change in changes if change.due is not None]
-    cancelling = [change for change in changes if CANCELLED & _terms(change.terms)]
     return [
         one
         for one in found
         if not any(is_moved_by(one, change) for change in moving)
-        and not any(_cancels(change, one) for change in cancelling)
+        and not any(is_cancellation(change) and _follows(change, one) for change in changes)
+        and not any(_withdraws(withdrawal, one) for withdrawal in withdrawals)
         and not any(_sets_another_day(other, one) for other in found)
     ]
 
@@ -79,8 +97,20 @@ def _sets_another_day(other: Stated, one: Stated, *, terms: float = 3) -> bool:
     return other.due != one.due and one.due >= other.at - JUST_OVER and _common(other, one) >= terms
 
 
-def _cancels(change: Stated, one: Stated) -> bool:
-    return change.at >= one.at and change.message_id != one.message_id and _common(change, one) > 0
+def _withdraws(withdrawal: Stated, one: Stated) -> bool:
+    """Return whether a negated sentence names the day of an earlier statement and a term of it, or two terms."""
+    needed = 1 if withdrawal.replaced == one.due else min(2, len(_terms(one.terms)))
+    return _follows(withdrawal, one) and _common(withdrawal, one) >= needed
+
+
+def _follows(other: Stated, one: Stated) -> bool:
+    return other.at >= one.at and other.message_id != one.message_id and _common(other, one) > 0
+
+
+def is_left_by(fact: Stated, one: Stated) -> bool:
+    """Return whether a change says that the value of an earlier fact no longer holds: "I quit Siemens"."""
+    is_change = one.kind is StatementKind.CHANGE and fact.at < one.at and LEAVES.search(one.sentence) is not None
+    return is_change and re.search(rf"\b{re.escape(fact.value or '')}\b", one.sentence, re.IGNORECASE) is not None
 
 
 def without_repeats(found: Iterable[Stated]) -> list[Stated]:
@@ -121,25 +151,61 @@ def is_about_the_same(one: Stated, other: Stated) -> bool:
     )
 
 
-def completed(said: Iterable[Stated], steps: Iterable[Stated], today: datetime) -> set[int]:
+def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) -> set[int]:
     """Return the ids of the promises that a later message may have completed.
 
-    One common term completes a promise if it is in a sentence that reports something as done. Two common terms in any
-    of its sentences complete one that is past its day, since "nothing says that it was done" would not be certain.
+    One common term completes a promise if it is in a sentence that reports something as done. One that is past its day
+    is completed by any later mention of a term that few messages have, or of two terms, since "nothing says that it was
+    done" would not be certain; and the latest promise before it by a report without a subject ("Signed on Monday!").
     """
-    by_term: defaultdict[str, list[Stated]] = defaultdict(list)
-    for one in said:
-        if one.kind is StatementKind.PROMISE:
-            for term in one.terms.split():
-                by_term[term].append(one)
+    by_root: defaultdict[str, list[Stated]] = defaultdict(list)
+    promises = [one for one in said if one.kind is StatementKind.PROMISE]
+    for one in promises:
+        for root in _roots(one.terms) | _parts(one.terms):
+            by_root[root].append(one)
+    frequency = Counter(root for step in steps for root in by_root.keys() & _forms(step.terms))
     done = set[int]()
     for step in steps:
-        reported = frozenset((step.value or "").split())
+        reported = _forms(step.value or "")
+        before = [one for one in promises if one.at < step.at and one.message_id != step.message_id]
+        if step.attribute == BARE_REPORT and before:
+            latest = max(before, key=lambda one: one.at)
+            done |= {one.id for one in before if one.message_id == latest.message_id and _is_past(one, today)}
         common = Counter[int]()
-        for term in by_term.keys() & step.terms.split():
-            for one in by_term[term]:
-                if one.at < step.at and one.message_id != step.message_id:
-                    is_past = one.due is not None and one.due < today
-                    common[one.id] += 2 if term in reported else int(is_past)
-        done |= {id_ for id_, count in common.items() if count > 1}
+        for root in by_root.keys() & _forms(step.terms):
+            for one in by_root[root]:
+                if root in reported or _is_past(one, today):
+                    common[one.id] += 2 if root in reported or frequency[root] <= FEW_MESSAGES else 1
+        done |= {one.id for one in before if common[one.id] > 1}
     return done
+
+
+def _is_past(one: Stated, today: datetime) -> bool:
+    return one.due is not None and one.due < today
+
+
+@lru_cache(maxsize=2_048)
+def _roots(terms: str) -> frozenset[str]:
+    return frozenset(_root(term) for term in terms.split())
+
+
+def _forms(terms: str) -> frozenset[str]:
+    return _roots(terms) | _terms(terms)
+
+
+@lru_cache(maxsize=2_048)
+def _parts(terms: str) -> frozenset[str]:
+    """Return the beginnings and ends of long terms, some of which are the words of a compound: "Mietvertrag"."""
+    return frozenset(
+        part
+        for term in _terms(terms)
+        for length in range(MIN_PART, len(term) - MIN_PART + 2)
+        for part in (term[:length], term[-length:])
+    )
+
+
+def _root(term: str) -> str:
+    """Return what the forms of a verb have in common: "unterschreiben" and "unterschrieben", "firmar" and "firmado"."""
+    stem = _ENDING.sub("", _PARTICIPLE.sub(r"\1", term))
+    consonants = _VOWELS.sub("", stem[1:])
+    return stem[0] + consonants if len(consonants) >= MIN_CONSONANTS else stem

@@ -10,13 +10,17 @@ from souvenir.core.text import sentences
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Am 3. Dezember komme ich. Am 4. gehe ich.", ["Am 3. Dezember komme ich. ", "Am 4. ", "gehe ich."]),
+        ("Am 3. Dezember komme ich. Am 4. gehe ich.", ["Am 3. Dezember komme ich. ", "Am 4. gehe ich."]),
         ("Bis 15. März, nicht 1. Apr. oder später.", ["Bis 15. März, nicht 1. Apr. ", "oder später."]),
         ("We came 3. Dezember is late.", ["We came 3. Dezember is late."]),
         ("It was 2024. August came.", ["It was 2024. ", "August came."]),
         ("Page 3. Marzipan is sweet.", ["Page 3. ", "Marzipan is sweet."]),
+        (
+            "Vertrag am 27. unterschrieben. Nicht 9. one is too high.",
+            ["Vertrag am 27. unterschrieben. ", "Nicht 9. ", "one is too high."],
+        ),
         ("Das 3. Mal war gut.", ["Das 3. ", "Mal war gut."]),
     ],
 )
-def test_an_ordinal_before_a_german_month_ends_no_sentence(text: str, expected: list[str]) -> None:
+def test_an_ordinal_of_german_ends_no_sentence(text: str, expected: list[str]) -> None:
     assert [text[start:end] for start, end in sentences(text)] == expected

@@ -11,7 +11,7 @@ class StatementKind(StrEnum):
     """The kinds of statements, as stored.
 
     A denial rules something out ("I never eat fish"), and a habit may contradict it. A step is what a message says as a
-    whole, and may complete a promise.
+    whole, and may complete a promise. A withdrawal negates or cancels a plan.
     """
 
     PROMISE = "promise"
@@ -21,6 +21,11 @@ class StatementKind(StrEnum):
     DENIAL = "denial"
     HABIT = "habit"
     STEP = "step"
+    WITHDRAWAL = "withdrawal"
+
+
+BARE_REPORT = "report"
+"""The attribute of a step that begins with a report without a subject: "Done, on Monday"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +34,11 @@ class Statement:
 
     :param sentence: Verbatim, without line breaks.
     :param terms: The terms by which it is compared with others.
-    :param attribute: The attribute that it states, such as `home`; None if it states none.
+    :param attribute: The attribute that it states, such as `home`, or `BARE_REPORT`; None if it states none.
     :param value: The value of the attribute, the term of what was moved to another day, or the terms of what a step
         reports as done or under way.
     :param due: The day of a promise or an appointment, or the new day of a change.
-    :param replaced: The day that a change replaces.
+    :param replaced: The day that a change replaces, or that a withdrawal names.
     """
 
     kind: StatementKind

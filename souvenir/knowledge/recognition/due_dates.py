@@ -1,7 +1,7 @@
 """Days that a sentence names, relative to the day on which it was said.
 
 A day without a year is the next one, unless the last one is less than two months ago. A weekday, and a day of the month
-by itself, is the next one. English, with the months, weekdays and prepositions of German, Spanish and Dutch.
+by itself, is the next one. English, with the months, weekdays, prepositions and ordinals of German, Spanish and Dutch.
 """
 
 from __future__ import annotations
@@ -34,18 +34,43 @@ _RELATIVE = {"today": 0, "tonight": 0, "heute": 0, "hoy": 0, "vandaag": 0}
 _RELATIVE |= {"tomorrow": 1, "tmrw": 1, "tomorrow night": 1, "morgen": 1, "mañana": 1}
 _RELATIVE |= {"the day after tomorrow": 2, "übermorgen": 2, "pasado mañana": 2, "overmorgen": 2}
 
+_ORDINAL_NAMES = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+    "sixteenth seventeenth eighteenth nineteenth twentieth twenty-first twenty-second twenty-third twenty-fourth "
+    "twenty-fifth twenty-sixth twenty-seventh twenty-eighth twenty-ninth thirtieth thirty-first",
+    "ersten zweiten dritten vierten fünften sechsten siebten achten neunten zehnten elften zwölften dreizehnten "
+    "vierzehnten fünfzehnten sechzehnten siebzehnten achtzehnten neunzehnten zwanzigsten einundzwanzigsten "
+    "zweiundzwanzigsten dreiundzwanzigsten vierundzwanzigsten fünfundzwanzigsten sechsundzwanzigsten "
+    "siebenundzwanzigsten achtundzwanzigsten neunundzwanzigsten dreißigsten einunddreißigsten",
+    "eerste tweede derde vierde vijfde zesde zevende achtste negende tiende elfde twaalfde dertiende veertiende "
+    "vijftiende zestiende zeventiende achttiende negentiende twintigste eenentwintigste tweeëntwintigste "
+    "drieëntwintigste vierentwintigste vijfentwintigste zesentwintigste zevenentwintigste achtentwintigste "
+    "negenentwintigste dertigste eenendertigste",
+)
+_ORDINAL_OF = {name: number for names in _ORDINAL_NAMES for number, name in enumerate(names.split(), 1)}
+
 _MONTH = "|".join(sorted(_MONTH_OF, key=len, reverse=True))
 _WEEKDAY = "|".join(sorted(_WEEKDAY_OF, key=len, reverse=True))
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _NTH = rf"{_DAY}(?:st|nd|rd|th)"
+_ORDINAL = "|".join(sorted(_ORDINAL_OF, key=len, reverse=True))
+_LATE_ORDINAL = "|".join(name for name, number in _ORDINAL_OF.items() if number > 10)
+"""Ordinals that hardly count anything but days."""
+_ALONE = r"(?!\s*%)(?=\W*$|\s*[,;:!?)]|\s+(?:at|and|but|so|instead|um|und|statt|om|en|in plaats|y|a las|por)\b)"
+"""No noun follows, which the number would count."""
 _YEAR = r"(?:,?\s+(?:de\s+)?(?P<year>20\d\d)\b)?"
 _PATTERNS = (
     r"(?P<iso>20\d\d-\d\d-\d\d)",
     rf"(?P<day>{_DAY})(?:st|nd|rd|th|\.)?(?:\s+(?:of|de))?\s+(?P<month>{_MONTH})\b\.?{_YEAR}",
     rf"(?P<month>{_MONTH})\b\.?\s+(?:the\s+)?(?P<day>{_DAY})(?:st|nd|rd|th)?(?!\d|[:.]\d|\s*(?:am|pm|%)\b){_YEAR}",
+    rf"(?P<day>{_ORDINAL})\s+(?:of\s+)?(?P<month>(?<=of )may|(?!may)(?:{_MONTH}))\b{_YEAR}",
     rf"(?:end of|ende|eind(?:e van)?|final(?:es)? de|fin de)\s+(?P<end>{_MONTH})\b",
     rf"(?:(?:{_WEEKDAY}),?\s*\(?\s*(?:the\s+)?|the\s+)(?P<nth>{_NTH})\b",
-    rf"(?<!last )(?<!past )(?<!each )(?<!every )(?P<next>next )?(?P<weekday>{_WEEKDAY})\b(?!,?\s*\(?(?:the\s+)?\d)",
+    rf"(?:the|de|den|dem|am|vom|zum)\s+(?P<nth>{_LATE_ORDINAL}){_ALONE}",
+    rf"(?:am|vom|zum)\s+(?P<nth>{_DAY})\.(?=\s+(?-i:[a-zäöü])|\W*$)",
+    rf"(?:de\s+(?P<nth>{_DAY})(?:e|de|ste)|el\s+(?:día\s+)?(?P<el>{_DAY})){_ALONE}",
+    rf"(?<!last )(?<!past )(?<!each )(?<!every )(?P<next>next )?(?P<weekday>{_WEEKDAY})\b"
+    rf"(?!,?\s*\(?(?:(?:the|de)\s+)?(?:\d|(?:{_ORDINAL})\b))",
     rf"(?<!guten )(?<!am )(?<!jeden )(?<!heute )(?<!la )(?<!esta )"
     rf"(?P<relative>{'|'.join(sorted(_RELATIVE, key=len, reverse=True))})\b",
 )
@@ -88,7 +113,10 @@ def _all_days(sentence: str, said_on: date) -> Iterator[NamedDay]:
         for match in pattern.finditer(sentence):
             day = _day_of(match.groupdict(), said_on)
             named = {name for name, text in match.groupdict().items() if text}
-            is_exact, is_numbered = not {"weekday", "relative", "nth"} & named, not {"weekday", "relative"} & named
+            is_exact, is_numbered = (
+                not {"weekday", "relative", "nth", "el"} & named,
+                not {"weekday", "relative"} & named,
+            )
             yield from _valid(match.start(), match.end(), day, is_exact=is_exact, is_numbered=is_numbered)
 
 
@@ -107,23 +135,28 @@ def _day_of(said: dict[str, str | None], said_on: date) -> date | None:
     if text := said.get("weekday"):
         ahead = (_WEEKDAY_OF[text.lower()] - said_on.weekday() - 1) % 7 + 1
         return said_on + timedelta(days=ahead + (7 if said.get("next") and ahead < 3 else 0))
-    if text := said.get("nth"):
-        return _next_of_month(int(re.sub(r"\D", "", text)), said_on)
+    if text := said.get("nth") or said.get("el"):
+        return next_of_month(_number(text), said_on)
     if text := said.get("end"):
         first = _nearest(text, "1", said_on)
         return first and (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
     month, day, year = said.get("month") or "", said.get("day") or "", said.get("year")
-    return _date(int(year), _MONTH_OF[month.lower()], int(day)) if year else _nearest(month, day, said_on)
+    return _date(int(year), _MONTH_OF[month.lower()], _number(day)) if year else _nearest(month, day, said_on)
 
 
 def _nearest(month: str, day: str, said_on: date) -> date | None:
     """Return the last such day if it is not long ago, else the next one."""
     years = (said_on.year + offset for offset in (-1, 0, 1))
-    days = [_date(year, _MONTH_OF[month.lower()], int(day)) for year in years]
+    days = [_date(year, _MONTH_OF[month.lower()], _number(day)) for year in years]
     return next((one for one in days if one and said_on - one <= PAST), None)
 
 
-def _next_of_month(day: int, said_on: date) -> date | None:
+def _number(day: str) -> int:
+    return _ORDINAL_OF.get(day.lower()) or int(re.sub(r"\D", "", day))
+
+
+def next_of_month(day: int, said_on: date) -> date | None:
+    """Return the first day with this number from a day on, in its month or the next one."""
     first = said_on.replace(day=1)
     following = (first + timedelta(days=32)).replace(day=1)
     days = (_date(month.year, month.month, day) for month in (first, following))

@@ -50,9 +50,14 @@ HYPOTHETICAL = _any(
 )
 """A condition, a wish, a question without its sign or a joke."""
 
+INDIRECT_QUESTION = re.compile(
+    r"\b(?:answer|know|decide|say|tell|check|find out)\b[^,.;]{0,40}\bif\b.*$", re.IGNORECASE
+)
+"""An "if" that is no condition: "I'd give her an answer if I want to go"."""
+
 UNDECIDED = _any(
     r"\b(?:should|could(?! not|n['’]t)|would|thinking of|thinking about|considering|looking for|i['’]ll|trying|tried"
-    r"|hoping|tempted|about to|offered|soll(?:te)?n?|überlege|debería|pensando|overweeg)\b",
+    r"|hoping|tempted|about to|offered|(?:stuck|torn) between|soll(?:te)?n?|überlege|debería|pensando|overweeg)\b",
 )
 CLAUSE_END = re.compile(
     r"[;:]|, (?:and|but|so|because|since|und|aber|denn|weil|y|pero|porque|en|maar|want)\b", re.IGNORECASE
@@ -70,24 +75,37 @@ COMMITMENT = _any(
     r"\bill (?:send|do|write|call|bring|give|get|ring|finish|pay|be)\b",
     rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:promised|agreed to|committed|volunteered)\b",
     rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:told|said)(?: [\w.,]+){{0,5}}? (?:that )?"
-    r"(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would|\b gets?)\b",
+    r"(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would| should|\b gets?|['’]s (?:in|with|on|ready|done))\b",
+    rf"{I}(?: am| are|['’]m|['’]re) (?:to(?! be (?:fair|honest))|down (?:to|for))\b",
     rf"{I}(?:['’]ve| have)? got to\b|{I}{_ADVERBS} (?:(?:have|need|ought) to|must|gotta)\b",
     rf"{I}{_ADVERBS} owe\b|\bremind me\b|{I}['’]?m gonna\b",
-    r"^(?:also |and |but |so )*(?:(?:have|need) to|must|gotta|gonna)\b",
+    r"(?:^|[,;] )(?:also |and |but |so )*(?:(?:have|need) to|must|gotta|gonna)\b",
     r"^(?=.*\b(?:ich|wir)\b).*\b(?:versprochen|zugesagt|muss|müssen|soll|sollen|werden?|schicken?|bringen?|gebe|geben"
     r"|machen?|liefern?|liefere|sagen?|rufen?)\b",
-    r"^muss\b|\b(?:bekommt|kriegt)\b.*\bbis\b",
+    r"\b(?:bekommt|kriegt)\b.*\bbis\b",
     r"\b(?:he prometido|prometí|ten(?:go|emos) que|deb(?:o|emos)|v(?:oy|amos) a|qued(?:é|amos) en"
     r"|(?:les?|l[oa]s?) (?:llevo|mando|envío|doy|entrego))\b",
     r"^(?=.*\b(?:ik|wij|we)\b).*\b(?:moet(?:en)?|beloofd|zal|zullen|stuur|breng|geef|bel|lever|regel)\b",
 )
-IS_DUE = _any(r"\bdue\b", r"\bdeadline\b", r"\bfällig\b", r"\babgabe\b")
+TAKES_PART = _any(
+    r"\b(?:will|['’]ll|would|['’]d|shall|should|must|gotta|gonna|(?:have|need|am|are|going|got) to)"
+    r" (?:be(?! done| ready| paid| sent| finished)|go"
+    r"|come|attend|meet|see|visit|talk|speak|sing|play|perform|fly|travel|leave|start|stay|move|run|teach|host|drive|present"
+    r"|pick \w+ up|look after|sit|give (?:an?|the|my) (?:talk|speech|lecture|presentation|concert))\b",
+    r"\b(?:muss|müssen|soll|werde) (?:\S+ ){0,5}(?:sein|gehen|kommen|fahren|fliegen|treffen|sprechen)\b",
+)
+"""A commitment to take part in an event, which happens on its day without a word."""
+
+IS_DUE = _any(r"\bdue\b(?! to\b)", r"\bdeadline\b", r"\bfällig\b", r"\babgabe\b")
 NO_COMMITMENT = _any(
     r"\b(?:won['’]?t|(?:will|shall|do|does|did) not|not going to|(?:don|doesn|didn|needn)['’]?t|never)\b",
     r"\b(?:nicht|kein\w*|nie|no (?:ten|voy|deb|pued)\w*|niet|geen)\b",
 )
 CONSEQUENCE = re.compile(r"\b(?:or|otherwise|because|sonst|weil|porque|omdat)\b", re.IGNORECASE)
 """A word after which a sentence says why something is due."""
+
+AFTER = re.compile(r"\b(?:after|nach|después de[l]?|tras|na)\b[^,.;]*$", re.IGNORECASE)
+"""The words before a day that is not that of an appointment, but precedes it."""
 
 DEADLINE = re.compile(r"\b(?:by|until|before|due|bis|vor|para|antes de[l]?|voor|uiterlijk)\b[^,.;]*$", re.IGNORECASE)
 """The words before a day by which something is due."""
@@ -103,23 +121,25 @@ PAST = _any(
 """A sentence about something past, which is no appointment."""
 
 CONTINUES = _any(
-    r"^(?:(?:and|but|so|also|oh|ok),? )*(?:he|she|it|its|it['’]s|they|that|this)\b|\binstead\b(?! of)",
-    r"^(?:er|es|das|dem|dies\w*)\b|^(?:él|ella|ellos|eso|esto)\b|^(?:hij|dat|dit)\b",
+    r"^(?:(?:and|but|so|also|oh|ok|yes|yeah|well|ja|nein|nee|und|aber|en|maar|y|pero),? )*"
+    r"(?:he|she|it|its|it['’]s|they|that|this|er|es|das|dem|dies\w*|él|ella|ellos|eso|esto|les?|dice|viene|empieza|llega"
+    r"|será|hij|dat|dit)\b|\binstead\b(?! of)",
 )
 """A sentence whose subject is in the one before."""
 
 REFERS_BACK = _any(
     CONTINUES.pattern,
     r"\b(?:it|them|they)\b(?!['’]s\b)|\b(?:her|him)\b(?= (?:i['’]?d|i['’]?ll|that|it|a|by)\b|$|[.,!])",
-    r"\b(?:er|ihm|ihn)\b|\bse l[oa]s?\b|\bhem\b",
+    r"\b(?:er|ihm|ihn)\b|\bse l[oa]s?\b|\bhem\b|^(?:must|has to|have to|needs? to) be\b|^(?:muss|wird|moet|wordt)\b",
 )
 """A promise or an appointment that is understood only together with the sentence before."""
 
 MOVED = _any(
-    r"\b(?:mov(?:ed?|es|ing)|postponed|put off|pushed|shifted|rescheduled|extended|extension|brought forward"
-    r"|bring .{1,40} forward|changed?|delayed)\b",
+    r"\b(?:mov(?:ed?|es|ing)|postponed|put (?:me |us |it |them )?off|pushed|shifted|rescheduled|extended|extension"
+    r"|brought forward|bring .{1,40} forward|changed?|delayed|slipped)\b",
     r"\b(?:verschoben|verlegt|verschiebt|vorverlegt|verzögert|verlängert|aplazad[oa]|cambiad[oa]|adelantad[oa]"
     r"|retrasad[oa]|verschoven|verplaatst|uitgesteld)\b",
+    r"(?:\b(?:is|are|ist|sind)|['’]s|\bits) (?:now|jetzt|nun|nu)\b(?: \w+){0,2} \d|\bahora es\b",
 )
 NOW = _any(
     r"\b(?:now|instead|not (?:on )?(?:the )?\d|new date)\b",
@@ -135,33 +155,58 @@ CIRCUMSTANCE = re.compile(
 )
 """Words before what was moved that do not name it: "the meeting with Greg"."""
 
+FROM_DAY = re.compile(r"\b(?:from|vom|von|van)\b(?:(?!\b(?:to|auf|naar)\b)[^,.;])*$", re.IGNORECASE)
 OLD_DAY = re.compile(
-    r"\b(?:not|from|couldn['’]?t|could not|can['’]?t|instead of|rather than|nicht|statt|vom|von|en vez de[l]?"
-    r"|no (?:vino )?el|niet|van|in plaats van)\b[^,.;]*$",
+    r"\b(?:not|couldn['’]?t|could not|can['’]?t|instead of|rather than|nicht|statt|en vez de[l]?|no (?:vino )?el|niet"
+    r"|in plaats van)\b(?:(?!\b(?:but|sondern|sino|maar)\b)[^,.;])*$",
     re.IGNORECASE,
 )
-"""The words before a day that no longer holds."""
+"""The words before a day that no longer holds; "from" says so only together with a word such as "moved"."""
+
+DAY_THAT_FAILS = re.compile(
+    r"^\W*(?:is|was|are|were)? ?(?:no good|not possible|too (?:early|late|soon)|(?:do|did|does|wo|is|was|ca)n['’]?t\b"
+    r"|(?:passt|geht|klappt) (?:\w+ )?nicht|(?:lukt|kan|past) (?:\w+ )?niet|no (?:puede|pueden|va))",
+    re.IGNORECASE,
+)
+"""The words after a day that no longer holds."""
 
 NEW_DAY = re.compile(r"\b(?:now|jetzt|nun|ahora|nu)\b[^,.;]*$", re.IGNORECASE)
 
 CHANGES = _any(
-    r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|extended|shifted|migrated|migrating|went|gone)\b"
-    r".*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
-    rf"\binstead of\b(?=.*\b(?:{_NUMBER}|\w+days?)\b)|\bnow\b.*\binstead of\b",
+    r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|swapped|extended|shifted|migrated|migrating|went"
+    r"|gone)\b.*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
+    rf"\binstead of\b(?=.*\b(?:{_NUMBER}|\w+days?)\b)",
     r"\bno longer\b(?! sure)|\binstead\b(?=\s*[,.;!]|$)",
     rf"^(?=.*(?:\bnot|n['’]t)\b.*\bany ?more\b)(?!.*\b{_MENTAL}.*\bany ?more).*{I}\b",
     r"\b(?:has|have|had|was|were|is|are|been|got)\s+(?:been\s+)?(?:postponed|cancell?ed|called off|rescheduled|put off"
     r"|brought forward|extended|replaced)\b",
     rf"\bfrom (?:now on|{_MONTH}|next \w+),?\s+(?:it|we|i|they|he|she|on)\b",
-    rf"(?:^|: |, (?=moving)|{I}{_ADVERBS}|{I}['’](?:ve|m|re)(?: just| now| finally)?|\bim)\s*"
-    r"(?<!since i )(?<!when i )(?<!before i )(?<!after i )(?:quit|dropped (?-i:[A-Z])\w*|leaving (?:the|my)"
+    r"\b(?:came|comes?|went|goes|going|gone|got|cut|dropped|fell|fallen|rose|risen|raised|(?:is|are|was|were)(?= down)"
+    r"|['’](?:m|re|s)(?= down))"
+    r" (?:\w+ ){0,3}?(?:down|up) to \D{0,4}\d"
+    r"|\b(?:came|comes?|went|goes|going|gone|down|up|cut|dropped|fell|fallen|rose|risen|raised|lowered|increased|reduced)\b.*"
+    r"\bfrom \D{0,4}\d.*\bto \D{0,4}\d|\b(?:cut|raised|lowered|increased|reduced)\b.*\bto \D{0,4}\d(?! ?(?:am|pm)\b)"
+    rf"|\d\S* down to \D{{0,4}}\d|\d\S*(?: \w+)? from {_MONTH}\b(?! (?:to|until|\d))"
+    r"|\bmy last (?:day|night|shift|lesson|class)\b.*\b(?:was|is)\b|\d.*\b(?:up|down) from \D{0,4}\d",
+    r"\b(?:took|takes|taking|taken) over (?:from|as)\b|\bfell through\b"
+    r"|\b(?:cancelled|called off) (?:my|our|the)\b|\bstarted as an?\b|\bfällt aus\b"
+    r"|\bgaat niet door\b"
+    r"|\bchanged (?:my|our) minds?\b"
+    r"|\b(?:not|n['’]t)\b.*\bafter all\b",
+    r"\bvon [\d.,]+.{0,12} auf [\d.,]+|\bauf [\d.,]+.{0,12} (?:erhöht|gesenkt|gestiegen|gesunken|gekürzt)\b"
+    r"|\bvan \D{0,2}[\d.,]+.{0,12} naar \D{0,2}[\d.,]+"
+    r"|\b(?:sub|baj)(?:e|en|ió|ieron|ido|ó|a|an|ado) (?:de .{1,12} )?a \d",
+    rf"(?:^(?:and )?|: |[,!] (?:and )?(?=moving|quit)|{I}{_ADVERBS}|{I}['’](?:ve|m|re)(?: just| now| finally)?|\bim)\s*"
+    r"(?<!since i )(?<!when i )(?<!before i )(?<!after i )(?:quit|resigned|(?:joined|started at) (?-i:[A-Z])\w*"
+    r"|dropped (?-i:[A-Z])\w*|leaving (?:the|my)"
     r"|(?:given|gave) up (?!hope|trying|waiting|looking)|stopped using|mov(?:ed|ing) (?:to|in|out|house|away|back)\b"
-    r"|switch(?:ed|ing) (?:to|from|jobs)|signed with|migrated (?:to|from)|replaced \w+|sold (?:my|our|the))\b",
+    r"|switch(?:ed|ing) (?:to|from|jobs)|swapp(?:ed|ing) (?:to|for|over)|signed with|hired"
+    r"|migrated (?:to|from)|replaced \w+|sold (?:my|our|the))\b",
     r"\b(?:is|are|['’]re|['’]m|am) moving (?:to|in|out|house|away|back)\b",
     r"\bnew job\b(?<!want a new job)(?<!need a new job)(?<!find a new job)"
     r"(?! (?:would|might|offer|title|search|opportunit))"
-    r"|\bgot (?:a|the) (?:new )?job\b|\bstarted (?:a|at|my) new\b",
-    r"\b(?:is|are) on [\w ]+ since\b",
+    r"|\bgot (?:a|the) (?:new )?job\b",
+    r"\b(?:is|are) on [\w ]+ since\b|\b(?:is|are|meets?) (?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)days now\b",
     r"^(?=.*\d).*\bstatt (?=\w)|\b(?:en vez|en lugar) de\b.*\d|\bin plaats van\b.*\d",
     r"\b(?:ich|wir|ist|sind|wurde|habe[n]?)\b.*\b(?:umgezogen|gewechselt|gekündigt|abgesagt|aufgehört)\b",
     rf"\b(?:ich|wir)\b(?!.*\bseit\b)(?!.*\b{_MENTAL}.*\bmehr\b).*\b(?:nicht mehr|kein\w* (?:\w+ )?mehr)\b",
@@ -170,6 +215,26 @@ CHANGES = _any(
     rf"\b(?:ik|we|wij)\b(?!.*\b{_MENTAL}.*\bmeer\b).*\b(?:niet meer|geen (?:\w+ )?meer|opgezegd|verhuisd|gestopt)\b",
 )
 """Something replaced by something else, and ends and beginnings in the life of the author."""
+
+LONG_AGO = _any(
+    r"\b(?:for|al|seit|desde hace|hace) (?:[\w-]+ ){0,2}(?:years|decades|jaar|jahren|años)\b",
+    r"\byears ago\b|\bvor .{1,15} jahren\b|\b(?:since|seit|desde|sinds) (?:19|20)\d\d\b",
+)
+"""A change of years ago, which is no news."""
+
+CALLED_OFF = _any(
+    r"\b(?:cancel\w*|called off|fell through|abgesagt|fällt aus|anulad[oa]|afgezegd|gaat niet door)\b",
+    r"\b(?:not|\w+n['’]t)\b.*\bafter all\b|\bno longer (?:have|has|needs?) to\b",
+)
+"""Words of a change that ends a plan."""
+
+WITHDRAWS = _any(
+    CALLED_OFF.pattern,
+    r"\b(?:there is|there['’]s|have) no\b|\bno longer\b|\bany ?more\b|\b(?:won|don|doesn|isn|aren|needn)['’]?t\b",
+    r"(?:\b(?:am|is|are|will|do|does|need)|['’][mrs]e?) not\b|\bnicht\b|\bkeine?n?\b|\bya no\b"
+    r"|\bno (?:hay|voy|vamos|tengo)\b|\bgeen\b|\bniet\b",
+)
+"""A sentence that negates or cancels a plan; what is not done yet is still planned."""
 
 _PLACE = r"(?P<value>[^\W\d_][\w'’-]+(?:(?: (?:de|da|do|la|of|the))? (?-i:[A-ZÀ-Ý])[\w'’-]+)*)"
 _COMPANY = r"(?P<value>(?-i:[A-ZÀ-Ý0-9])[\w'’&-]*(?: (?-i:[A-ZÀ-Ý])[\w'’&-]+)*)"
@@ -220,6 +285,14 @@ FACTS = (
 )
 """Attributes of the person, of which only the latest value holds."""
 
+MOVED_TO = re.compile(
+    rf"{I}(?:['’]ve|['’]re| are|['’]m| am)?{_ADVERBS} mov(?:ed|ing) to {_CAPITAL_PLACE}", re.IGNORECASE
+)
+"""A new home, if the value is a place."""
+
+LEAVES = _any(r"\b(?:quit|left|leaving|leave|resigned|moved|moving|gekündigt|verlassen|dejé|dejado|vertrokken)\b")
+"""A change that ends the value of a fact, if it names that."""
+
 NOT_A_FACT = re.compile(r"\b(?:lost|may|used to|back then|from)\b", re.IGNORECASE)
 NEGATED = _any(r"\b(?:not|never|no longer|nothing|nobody|cannot|\w+n['’]t|dont|wont|cant|nicht|kein\w*|niet|geen)\b")
 
@@ -239,7 +312,9 @@ HABIT_FREQUENCY = _any(
     r"|tradition|best thing ever)\b",
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days\b|\bnew normal\b|\bjede[nrs]?\b|\bcada\b|\bimmer\b",
 )
-EVENT_PAST = _any(rf"{I}\s+(?:had|ate|drank|drove|smoked|bought|ordered|watched|worked|ran|tried|enjoyed)\b")
+EVENT_PAST = _any(
+    rf"{I}\s+(?:had|ate|drank|drove|smoked|bought|ordered|watched|worked|ran|tried|enjoyed|shared|tasted)\b"
+)
 OF_ANOTHER = re.compile(r"^(?:my|our|mein\w*|unser\w*|mi)\b(?!.*\b(?:i|we|ich|wir)\b)", re.IGNORECASE)
 """A sentence about a person of the author: "my daughter eats fish every Friday"."""
 
@@ -257,8 +332,28 @@ STEP = _any(
     r"|war|bestellt|sagt)\b",
     r"\b(?:hecho|enviado|entregado|mandé|envié|pagado|listo|terminado|tiene|firmado|dice)\b",
     r"\b(?:geregeld|gedaan|gestuurd|klaar|betaald|gebracht|geweest|besteld|af|zegt)\b",
+    r"\b(?:instead|no longer|any ?more|(?:took|takes|taking|taken) (?:it |this )?over"
+    r"|(?:do|does|did)n['’]t (?:have|need) to|needn['’]t|übernimmt|übernommen|nicht mehr|niet meer|neemt"
+    r"|ya no|se encarga|he['’]ll|she['’]ll|they['’]ll)\b",
 )
-"""Words of a sentence that reports something as done or under way."""
+"""Words of a sentence that reports something as done, under way, dropped or taken over by somebody else."""
+
+BARE_REPORT = re.compile(
+    r"^(?:(?:all|it['’]?s|that['’]?s|is|ist|ya) )?(?:done|finished|sent|submitted|paid|delivered|signed|posted|booked"
+    r"|fixed|shipped|merged|sorted|handed (?:it )?in|erledigt|fertig|abgegeben|abgeschickt|bezahlt|unterschrieben"
+    r"|eingereicht|hecho|listo|opgestuurd|klaar|ge\w{3,}(?:t|d|en)|\w{3,}[ai]d[oa]s?)"
+    r"(?=[,.;:!]|$| (?:on|last|this|yesterday|today|already|and|am|gestern|heute|ayer|hoy|gisteren|op|al|el)\b)",
+    re.IGNORECASE,
+)
+"""A report that begins a message, without a subject and an object."""
+
+STILL_OPEN = _any(
+    r"\bstill (?:not|no|have to|has to|need|must|owe|to do|open|waiting|sitting|haven['’]?t|hasn['’]?t)\b"
+    r"|\bnot\b.* yet\b|n['’]t\b.* yet\b|\bhaven['’]?t\b",
+    r"\bnoch (?:nicht|kein\w*|immer nicht)\b|\b(?:todavía|aún) no\b|\bno\b.*\b(?:todavía|aún)\b"
+    r"|\bnog (?:steeds )?(?:niet|geen)\b",
+)
+"""A sentence that says that something is not done yet."""
 
 _MEMBERS = {
     "fish": "sushi salmon tuna cod prawns prawn shrimp seafood mackerel sardines anchovies sashimi trout fisch lachs "
@@ -311,6 +406,6 @@ GENERIC = (
     "marzo abril mayo junio julio agosto lunes martes miércoles jueves viernes sábado domingo septiembre octubre "
     "noviembre diciembre semana día ik jij hij zij wij het een of maar niet geen ook nog tot op van voor met aan uit "
     "bij naar is zijn heeft heb hebben wordt moet nu pas dan dat dit beloofd gaat gaan komt maart mei augustus "
-    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag dag"
+    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag dag tmrw heute hoy vandaag"
 )
 """Words that are no subject of a sentence."""

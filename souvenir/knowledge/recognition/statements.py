@@ -16,13 +16,14 @@ from typing import NamedTuple
 import structlog
 
 from souvenir.core.text import sentences
-from souvenir.core.types import Mentioned, MessageRole
-from souvenir.core.types.statements import Definition, Statement, StatementKind
+from souvenir.core.types import ConceptKind, Mentioned, MessageRole
+from souvenir.core.types.statements import BARE_REPORT, Definition, Statement, StatementKind
 from souvenir.index.analyser import Analyser
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in
-from souvenir.knowledge.recognition.due_dates import NamedDay, named_days
+from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
 from souvenir.knowledge.recognition.extraction import said
+from souvenir.knowledge.recognition.gazetteer import KNOWN
 
 log = structlog.get_logger(__name__)
 
@@ -118,7 +119,7 @@ def _sentences(text: str) -> list[_Sentence]:
 
 def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[Statement]:
     read, shown = found[place].read, found[place].shown
-    if patterns.HYPOTHETICAL.search(read):
+    if patterns.HYPOTHETICAL.search(patterns.INDIRECT_QUESTION.sub("", read)):
         return
     days = named_days(read, said_on)
     change, fact, denied = _change(read, days, said_on), _fact(found[place]), _denied(read)
@@ -126,12 +127,17 @@ def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[S
         due, replaced = change
         attribute, value = (fact.attribute, fact.value) if fact else (None, _subject(read, days) if due else None)
         text = _with_next(found, place)
-        yield Statement(StatementKind.CHANGE, text, _terms(text), attribute, value, due, replaced)
+        terms = _terms(text)
+        if terms or not patterns.CONTINUES.search(read):
+            yield Statement(StatementKind.CHANGE, text, terms, attribute, value, due, replaced)
     elif fact is not None:
         yield fact
     ahead = [one for one in days if one.day >= said_on]
     if ahead and change is None and not re.search(r"\bevery\b", read, re.IGNORECASE):
         yield from _due(found, place, ahead, said_on)
+    if patterns.WITHDRAWS.search(read) and not patterns.STILL_OPEN.search(read):
+        named = days[0].day if days else None
+        yield Statement(StatementKind.WITHDRAWAL, "", _terms(shown), replaced=named)
     if denied:
         yield Statement(StatementKind.DENIAL, shown, " ".join(denied))
     elif _is_habit(read):
@@ -148,19 +154,25 @@ def _is_habit(read: str) -> bool:
     return patterns.PEOPLE_ONLY.search(read) is not None and not any(one.search(read) for one in not_of_the_author)
 
 
-def _with_previous(found: Sequence[_Sentence], place: int) -> str:
-    """Return a sentence with the one before it, if that can be shown."""
-    before = found[place - 1] if place else None
-    if before is None or not before.is_statement or not 2 < len(before.shown.split()) <= MAX_CONTEXT_WORDS:
-        return found[place].shown
-    return f"{before.shown} {found[place].shown}"
+def _in_context(found: Sequence[_Sentence], place: int) -> str:
+    """Return a sentence with the one before it; a short first one with the one after it, if that refers to it."""
+    shown = found[place].shown
+    if place:
+        return f"{found[place - 1].shown} {shown}" if _is_context(found[place - 1]) else shown
+    after = found[1] if len(found) > 1 and len(shown.split()) < FEW_WORDS + 2 else None
+    is_meant = after is not None and _is_context(after) and patterns.REFERS_BACK.search(after.read)
+    return f"{shown} {after.shown}" if after is not None and is_meant else shown
+
+
+def _is_context(other: _Sentence) -> bool:
+    return other.is_statement and 2 < len(other.shown.split()) <= MAX_CONTEXT_WORDS
 
 
 def _with_next(found: Sequence[_Sentence], place: int) -> str:
     """Return the sentence of a change, with the one before it to which it refers, or the one after a short one."""
     shown = found[place].shown
-    if patterns.CONTINUES.search(found[place].read):
-        return _with_previous(found, place)
+    if patterns.CONTINUES.search(found[place].read) or (place and len(content_terms(shown)) < 2):
+        return _in_context(found, place)
     if len(shown.split()) < FEW_WORDS and len(found) > place + 1 and found[place + 1].is_statement:
         return f"{shown} {found[place + 1].shown}"
     return shown
@@ -171,13 +183,14 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
     if len(read.split()) < 3:
         return None
     numbered = _without_periods(read, [one for one in days if one.is_numbered])
-    if numbered and _signs_of_move(read) and _is_decided(read, numbered[-1].start):
+    is_one_off = len(numbered) > 1 and sum(_no_longer_holds(read, one) for one in numbered) == 1
+    if numbered and (is_one_off or _signs_of_move(read)) and _is_decided(read, numbered[-1].start):
         moved = _moved_day(read, numbered, said_on)
         if moved is not None:
             return moved
     found = patterns.CHANGES.search(read)
-    is_change = found and _is_decided(read, found.start()) and not patterns.REPORTED.search(read)
-    return (None, None) if is_change else None
+    is_no_news = patterns.REPORTED.search(read) or patterns.LONG_AGO.search(read)
+    return (None, None) if found and _is_decided(read, found.start()) and not is_no_news else None
 
 
 def _is_decided(read: str, place: int) -> bool:
@@ -204,18 +217,27 @@ def _subject(read: str, days: Sequence[NamedDay]) -> str | None:
     return before[-1] if before else next(iter(after), None)
 
 
+def _no_longer_holds(read: str, day: NamedDay) -> bool:
+    return bool(patterns.OLD_DAY.search(read[: day.start]) or patterns.DAY_THAT_FAILS.search(read[day.end :]))
+
+
 def _moved_day(read: str, numbered: Sequence[NamedDay], said_on: date) -> tuple[date, date | None] | None:
+    no_longer = [
+        one for one in numbered[:2] if _no_longer_holds(read, one) or patterns.FROM_DAY.search(read[: one.start])
+    ]
     if len(numbered) == 1:
-        return (numbered[0].day, None) if numbered[0].day >= said_on else None
+        return (numbered[0].day, None) if numbered[0].day >= said_on and not no_longer else None
     first, second = numbered[:2]
-    old = next((one for one in (first, second) if patterns.OLD_DAY.search(read[: one.start])), first)
+    old = no_longer[0] if no_longer else first
     if patterns.NEW_DAY.search(read[: first.start]):
         old = second
     new = second if old is first else first
-    replaced = old.day
+    due, replaced = new.day, old.day
     if not old.is_exact and new.is_exact and old.day.day <= 28:
-        replaced = new.day.replace(day=old.day.day)
-    return (new.day, replaced) if new.day >= said_on else None
+        replaced = due.replace(day=replaced.day)
+    elif old.is_exact and not new.is_exact:
+        due = next_of_month(due.day, replaced) or due
+    return (due, replaced) if due >= said_on else None
 
 
 def _without_periods(read: str, days: Sequence[NamedDay]) -> list[NamedDay]:
@@ -231,23 +253,31 @@ def _without_periods(read: str, days: Sequence[NamedDay]) -> list[NamedDay]:
 
 def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said_on: date) -> Iterator[Statement]:
     read, shown = found[place].read, found[place].shown
-    is_committed = patterns.COMMITMENT.search(read) and not patterns.NO_COMMITMENT.search(
-        patterns.CONSEQUENCE.split(read)[0]
-    )
+    is_refused = patterns.NO_COMMITMENT.search(patterns.CONSEQUENCE.split(read)[0])
+    commitment = None if is_refused else patterns.COMMITMENT.search(read)
     terms = content_terms(shown)
     refers_back = patterns.REFERS_BACK.search(read) is not None
     if refers_back or len(terms) < FEW_TERMS:
-        shown = _with_previous(found, place)
+        shown = _in_context(found, place)
     if refers_back or not terms:
         terms = content_terms(" ".join(one.shown for one in found[max(0, place - 2) : place + 1]))
     if not terms:
         return
-    if is_committed or patterns.IS_DUE.search(read):
-        due = max(ahead, key=lambda one: (_is_deadline(read, one), one.is_exact, -one.start))
-        yield Statement(StatementKind.PROMISE, shown, " ".join(terms), due=due.day)
+    if commitment or patterns.IS_DUE.search(read):
+        begin = commitment.start() if commitment else 0
+        due = max(ahead, key=lambda one: (one.start > begin, _is_deadline(read, one), one.is_exact, -one.start))
+        is_event = commitment and patterns.TAKES_PART.search(read) and not _is_deadline(read, due)
+        kind = StatementKind.APPOINTMENT if is_event else StatementKind.PROMISE
+        yield Statement(kind, shown, " ".join(terms), due=due.day)
     elif len(read.split()) > 3 and not any(
         pattern.search(read)
-        for pattern in (patterns.PAST, patterns.NEGATED, patterns.NO_COMMITMENT, patterns.NOT_PLANNED)
+        for pattern in (
+            patterns.PAST,
+            patterns.NEGATED,
+            patterns.NO_COMMITMENT,
+            patterns.NOT_PLANNED,
+            patterns.WITHDRAWS,
+        )
     ):
         later = next((one for one in ahead if _is_dated(read, one) and one.day > said_on), None)
         if later is not None and _is_decided(read, later.start):
@@ -259,7 +289,8 @@ def _is_deadline(read: str, day: NamedDay) -> bool:
 
 
 def _is_dated(read: str, day: NamedDay) -> bool:
-    return day.is_exact or read[day.start : day.end].casefold().startswith("next ")
+    is_named = day.is_exact or read[day.start : day.end].casefold().startswith("next ")
+    return is_named and patterns.AFTER.search(read[: day.start]) is None
 
 
 def _fact(sentence: _Sentence) -> Statement | None:
@@ -273,6 +304,9 @@ def _fact(sentence: _Sentence) -> Statement | None:
             if patterns.REPORTED.search(read[: match.start()]):
                 return None
             return Statement(StatementKind.FACT, shown, _terms(shown), attribute=attribute, value=match["value"])
+    moved = patterns.MOVED_TO.search(read)
+    if moved is not None and KNOWN.get(moved["value"].casefold()) is ConceptKind.PLACE:
+        return Statement(StatementKind.FACT, shown, _terms(shown), attribute="home", value=moved["value"])
     return None
 
 
@@ -299,13 +333,17 @@ def _classes(text: str) -> list[str]:
 
 
 def _mentioned(found: Sequence[_Sentence]) -> Iterator[Statement]:
-    """Yield one statement with the terms of a message, and those of its sentences that report something as done."""
-    stated = [one for one in found if one.is_statement]
+    """Yield one statement with the terms of a message, and those of its sentences that report something as done.
+
+    What is said to be still open is not among them.
+    """
+    stated = [one for one in found if one.is_statement and not patterns.STILL_OPEN.search(one.read)]
     terms = _terms(" ".join(one.shown for one in stated))
-    if terms:
+    is_bare = stated != [] and patterns.BARE_REPORT.search(stated[0].read) is not None
+    if terms or is_bare:
         done = [one for one in stated if patterns.STEP.search(one.read)]
         value = terms if len(done) == len(stated) else _terms(" ".join(one.shown for one in done))
-        yield Statement(StatementKind.STEP, "", terms, value=value or None)
+        yield Statement(StatementKind.STEP, "", terms, BARE_REPORT if is_bare else None, value or None)
 
 
 def _terms(text: str) -> str:

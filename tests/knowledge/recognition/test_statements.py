@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from souvenir.core.types import MessageRole
-from souvenir.core.types.statements import Statement, StatementKind
+from souvenir.core.types.statements import BARE_REPORT, Statement, StatementKind
 from souvenir.knowledge.recognition.due_dates import named_days
 from souvenir.knowledge.recognition.statements import content_terms, definitions_and_statements, statements_in
 
@@ -38,6 +38,14 @@ def found(text: str, kind: StatementKind, said_on: date = SUNDAY) -> list[Statem
         ("voor vrijdag 8 mei", ["2026-05-08"]),
         ("mañana por la mañana", ["2026-03-09"]),
         ("Guten Morgen, es ist heute Morgen kalt", ["2026-03-08"]),
+        ("no longer the second of March, it is to be the twenty-third", ["2026-03-02", "2026-03-23"]),
+        ("on Wednesday the seventeenth of June", ["2026-06-17"]),
+        ("Sunday the twenty-ninth, after the eleventh hour", ["2026-03-29"]),
+        ("am dritten April, nicht am zwölften", ["2026-04-03", "2026-03-12"]),
+        ("bis zum 27. unterschreiben, am 3. Tag", ["2026-03-27"]),
+        ("26 mei in plaats van de elfde, niet de 12e, de 2e keer", ["2026-05-26", "2026-03-11", "2026-03-12"]),
+        ("no vino el 9, viene el 18 y sube el 20%", ["2026-03-09", "2026-03-18"]),
+        ("the first may follow", []),
         ("last Monday and on Tuesdays", []),
         ("from 8 to 2, on 31 June", []),
     ],
@@ -62,6 +70,13 @@ def test_days_are_resolved_against_the_day_on_which_they_were_said(text: str, da
         ("Ik moet voor 20 maart de verzekering regelen.", date(2026, 3, 20)),
         ("told her she gets twenty pictures by thursday", date(2026, 3, 12)),
         ("I'll send Priya the draft by Friday, can you help me with it?", date(2026, 3, 13)),
+        ("I told her I should ring Sophie on Friday.", date(2026, 3, 13)),
+        ("I am down for twelve jars on 4 April.", date(2026, 4, 4)),
+        ("Tom wants his lamp back, have to drop it off on Friday", date(2026, 3, 13)),
+        ("I'll talk to the landlord by Friday.", date(2026, 3, 13)),
+        ("Lena wants a preview by Friday, told her she gets 20 by Thursday", date(2026, 3, 12)),
+        ("told her it's in her inbox by Friday", date(2026, 3, 13)),
+        ("I told Rosa I'd give her an answer on Friday if I want to go.", date(2026, 3, 13)),
         ("need to hand in the papers by 20 march or i dont get the money", date(2026, 3, 20)),
     ],
 )
@@ -86,6 +101,8 @@ def test_a_promise_has_its_day(text: str, due: date) -> None:
         "I don't have to pay the rent until 1 April.",
         "She told us “I will send the draft by Friday 13 March”.",
         "I had to decline Laura's invitation for 13 March.",
+        "I missed my 13 March session due to a meeting.",
+        "My style is better after Leslie's 13 March workshop.",
         "Ich muss den Bericht nicht bis Freitag abgeben.",
         "Wir fahren vielleicht am 20. März nach Rom.",
     ],
@@ -99,6 +116,37 @@ def test_a_promise_with_a_pronoun_is_shown_with_the_sentence_before_it() -> None
     [one] = found("I still owe Mum the registration. I said I'd do it by 20 March.", StatementKind.PROMISE)
     assert one.sentence == "I still owe Mum the registration. I said I'd do it by 20 March."
     assert "registr" in one.terms.split()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I have to give a talk on Friday.",
+        "I said I'd drive her on Friday.",
+        "I'll be in Porto on Friday.",
+        "I have to go to the vet on Friday.",
+        "Ich werde am 13. März in Wien sein.",
+    ],
+)
+def test_a_commitment_to_take_part_is_an_appointment(text: str) -> None:
+    assert [one.due for one in found(text, StatementKind.APPOINTMENT)] == [date(2026, 3, 13)]
+    assert not found(text, StatementKind.PROMISE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Chema se va. Empieza en Huesca el 1 de abril.",
+        "The Smiths agree to 30 April. I promised them two chapters.",
+    ],
+)
+def test_a_short_appointment_is_shown_with_the_sentence_to_which_it_refers_or_that_refers_to_it(text: str) -> None:
+    [one] = found(text, StatementKind.APPOINTMENT)
+    assert one.sentence == text
+
+
+def test_a_promise_of_which_nothing_but_pronouns_is_said_is_none() -> None:
+    assert not found("I'll send it to him on 13 March.", StatementKind.PROMISE)
 
 
 def test_an_appointment_has_a_day_without_a_promise() -> None:
@@ -127,6 +175,29 @@ def test_an_appointment_has_a_day_without_a_promise() -> None:
         ("De afspraak is verplaatst van 12 mei naar 19 mei.", date(2026, 5, 19), date(2026, 5, 12)),
         ("My leave is now 31 August to 11 September.", date(2026, 8, 31), None),
         ("We're moving CI from GitLab to GitHub Actions.", None, None),
+        ("The second of May was no good, it is to be the twenty-third.", date(2026, 5, 23), date(2026, 5, 2)),
+        ("Dr Ames can't do 9 June, so it's 16 June.", date(2026, 6, 16), date(2026, 6, 9)),
+        ("Der 9. Juni passt ihnen nicht, wir machen den 16. Juni.", date(2026, 6, 16), date(2026, 6, 9)),
+        ("De plaatsing wordt 26 mei in plaats van de elfde.", date(2026, 5, 26), date(2026, 5, 11)),
+        ("My call is rescheduled from 3 PM to 5 PM on 20 March.", date(2026, 3, 20), None),
+        ("The number of guests is down to 320.", None, None),
+        ("The rent goes up from 700 to 780.", None, None),
+        ("Die Miete steigt von 700 auf 780 Euro.", None, None),
+        ("De huur gaat van 700 naar 780 euro.", None, None),
+        ("El alquiler sube a 780.", None, None),
+        ("We swapped to Fridays at 5.", None, None),
+        ("I'm down to 9 pupils.", None, None),
+        ("The job took 38 down to 11 min.", None, None),
+        ("So the rent is 690 from July.", None, None),
+        ("My last night at the bar was Sunday.", None, None),
+        ("The release slipped, 19 May now.", date(2026, 5, 19), None),
+        ("The choir is on Wednesdays now.", None, None),
+        ("I started as a midwife.", None, None),
+        ("There are 9 of us, down from 12.", None, None),
+        ("Iker takes over from Chema.", None, None),
+        ("The flat fell through.", None, None),
+        ("We're not going to Rome after all.", None, None),
+        ("Yes! and quit the bakery", None, None),
         ("Die Bank gibt mir nur 40.000 statt 60.000 Euro.", None, None),
         ("Ya no abrimos los jueves por la tarde.", None, None),
         ("Ik drink geen koffie meer.", None, None),
@@ -145,6 +216,16 @@ def test_a_change_has_the_new_and_the_replaced_day(text: str, due: date | None, 
         "I dropped my phone in the sink.",
         "My sister says I should swim instead.",
         "We slept from 8 to 2.",
+        "We went to 3 museums.",
+        "Ik eet al twaalf jaar geen vlees meer.",
+        "I quit my job four years ago.",
+        "Ja, hij komt nu 11 april.",
+        "There are up to 10 of us.",
+        "Ben joined Anna for lunch.",
+        "Rate it from 1 up to 10.",
+        "I can't do 9 June or 16 June.",
+        "The letter from 9 June says 16 June.",
+        "The concert is not on 9 June.",
         "I'm thinking of moving to Porto instead of Lisbon.",
         "I've known them since I moved here.",
         "Hallam suggests Abena Osei from Bangor instead.",
@@ -159,6 +240,11 @@ def test_a_change_has_the_new_and_the_replaced_day(text: str, due: date | None, 
 )
 def test_accidents_wishes_and_the_distant_past_are_no_changes(text: str) -> None:
     assert not found(text, StatementKind.CHANGE)
+
+
+def test_a_change_without_a_subject_is_shown_with_the_sentence_before_it() -> None:
+    [one] = found("The platform team gave us new runners. 38 down to 11 min. Jenkins stays.", StatementKind.CHANGE)
+    assert one.sentence == "The platform team gave us new runners. 38 down to 11 min."
 
 
 def test_a_short_change_is_shown_with_the_sentence_after_it() -> None:
@@ -189,6 +275,7 @@ def test_facts_have_an_attribute_and_a_value(text: str, attribute: str, value: s
         ("I've been vegetarian since new year.", "I had a pork bun every day this week."),
         ("No screens for him until he is two.", "We watch cartoons every evening."),
         ("I don't fly.", "I fly to Gdansk every other week now."),
+        ("I never smoked, not one in my life.", "We shared a cigarette, then another."),
     ],
 )
 def test_a_habit_has_the_terms_of_the_denial_that_it_contradicts(denial: str, habit: str) -> None:
@@ -225,6 +312,26 @@ def test_other_sentences_state_no_home_and_no_work(text: str) -> None:
 def test_a_promise_without_a_subject_is_shown_with_the_sentence_before_it() -> None:
     [one] = found("The loan is approved. I have to sign by 30 April.", StatementKind.PROMISE)
     assert one.sentence == "The loan is approved. I have to sign by 30 April."
+
+
+def test_a_promise_without_the_thing_that_must_be_done_is_shown_with_the_sentence_before_it() -> None:
+    [one] = found("The old kitchen comes out. Must be empty by 30 April, I told Ed.", StatementKind.PROMISE)
+    assert one.sentence.startswith("The old kitchen comes out.")
+
+
+@pytest.mark.parametrize("text", ["Signed, on Wednesday.", "Done!", "Getekend, woensdag al.", "Erledigt."])
+def test_a_message_that_begins_with_a_report_without_a_subject_is_a_bare_report(text: str) -> None:
+    assert [one.attribute for one in found(text, StatementKind.STEP)] == [BARE_REPORT]
+
+
+@pytest.mark.parametrize("text", ["Sent Priya the draft.", "Boat again.", "General remark: no."])
+def test_other_messages_are_no_bare_report(text: str) -> None:
+    assert [one.attribute for one in found(text, StatementKind.STEP)] == [None]
+
+
+def test_what_is_still_open_is_not_among_the_terms_of_a_message() -> None:
+    [one] = found("The programme is still not written. The boat is fine.", StatementKind.STEP)
+    assert one.terms.split() == content_terms("boat fine")
 
 
 def test_a_report_has_the_terms_of_its_message_and_of_the_sentence_that_reports() -> None:
