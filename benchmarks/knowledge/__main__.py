@@ -45,6 +45,7 @@ KINDS = {
     InsightKind.CONTRADICTION: "contradiction",
     InsightKind.NEW: "new",
     InsightKind.QUIET: "quiet",
+    InsightKind.IMPORTANT: "important",
 }
 """The kinds of the labels."""
 
@@ -86,7 +87,7 @@ def measure(engine: MemoryEngine, graph: KnowledgeServices, one: Labelled, score
                 f"unrated | {one.name} | {insight.kind} | {[place_of[s.id] for s in insight.sources]} | {insight.text}"
             )
     for wanted in one.expected:
-        if not wanted.done and wanted.kind in KINDS.values():
+        if not wanted.done:
             scores.expected[wanted.kind] += 1
             scores.found[wanted.kind] += any(_is_of(insight, wanted, place_of) for insight in insights)
     for described in one.described:

@@ -67,6 +67,9 @@ MANY_SESSIONS = 3
 SESSIONS_WITHOUT = 3
 """Number of later sessions that do not."""
 
+CURRENT_SESSIONS = 2
+"""Number of the latest sessions, one of which mentions a person who matters now."""
+
 UNUSUAL = 1.5
 """Ratio of the silence to the longest one before it."""
 
@@ -75,7 +78,7 @@ READ, READ_STEPS, READ_FAR = 64, 128, 32
 further ahead: the newest ones."""
 
 RANKED = 100
-"""Number of the most mentioned concepts among which the quiet ones are sought."""
+"""Number of the most mentioned concepts among which the quiet and the important ones are sought."""
 
 QUIET_CANDIDATES = 12
 """Maximum number of concepts whose sessions are counted."""
@@ -90,7 +93,7 @@ PEOPLE = 8
 """Maximum number of people that are considered."""
 
 NAMED = 3
-"""Maximum number of new people, and of sources of a quiet subject."""
+"""Maximum number of people in a sentence."""
 
 SAID_TO_BE_NEW = re.compile(r"\b(?:new|neu\w*|nuev[oa]|nieuwe?|hired|joined|starts|started|replaces)\b", re.IGNORECASE)
 """Words by which a sentence says that a person is new."""
@@ -115,6 +118,7 @@ class InsightKind(StrEnum):
     CONTRADICTION = "contradiction"
     NEW = "new"
     QUIET = "quiet"
+    IMPORTANT = "important"
 
 
 RecordId = tuple[RecordKind, int]
@@ -248,6 +252,7 @@ class _Reading:
         yield from self._new(dated)
         mentioned = activity.most_mentioned(self._connection, self._namespace_id, limit=RANKED)
         yield from self._quiet(mentioned, changes)
+        yield from self._important(mentioned)
 
     def _latest(self, kind: StatementKind, since: datetime, *, limit: int = READ) -> list[Stated]:
         return statements.latest(self._connection, self._namespace_id, kind, since, self._at, limit=limit)
@@ -402,6 +407,27 @@ class _Reading:
         silence = to_us(last) - of_sessions[0].at
         after = activity.sessions_after(self._connection, self._namespace_id, of_sessions[0].at, limit=SESSIONS_WITHOUT)
         return silence >= UNUSUAL * max(gaps) and after >= SESSIONS_WITHOUT
+
+    def _important(self, mentioned: Sequence[activity.MentionSpan]) -> Iterator[_Draft]:
+        """Yield the people of many sessions who are still talked about."""
+        related = self._related([one.concept_id for one in mentioned if one.owners >= MANY_SESSIONS])
+        sessions_of = {
+            one.id: activity.sessions_mentioning(self._connection, [one.id], mentions=MENTIONS_READ) for one in related
+        }
+        current = [one for one in related if len(sessions_of[one.id]) >= MANY_SESSIONS]
+        current = [one for one in current if self._is_current(sessions_of[one.id][0])]
+        named = sorted(current, key=lambda one: -len(sessions_of[one.id]))[:NAMED]
+        if len(named) == NAMED:
+            defined = statements.best_definitions(self._connection, [one.id for one in named])
+            listed = ", ".join(f"{one.name} ({one.role})" for one in named)
+            text = f"Who matters most in these conversations: {listed}."
+            sources = tuple((defined[one.id].kind, defined[one.id].owner_id) for one in named if one.id in defined)
+            last = max(one.last_at for one in named if one.last_at is not None)
+            yield _Draft(text, InsightKind.IMPORTANT, sources, last, concept_ids=tuple(one.id for one in named))
+
+    def _is_current(self, session: activity.MentioningSession) -> bool:
+        after = activity.sessions_after(self._connection, self._namespace_id, session.at, limit=SESSIONS_WITHOUT)
+        return after < CURRENT_SESSIONS
 
     def _related(self, ids: Sequence[int]) -> list[Concept]:
         """Return the first ones of the concepts that a text relates to a person."""

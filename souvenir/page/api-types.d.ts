@@ -4016,7 +4016,7 @@ export interface components {
             backup: string | null;
         };
         /** @enum {string} */
-        InsightKind: "overdue" | "upcoming" | "change" | "contradiction" | "new" | "quiet";
+        InsightKind: "overdue" | "upcoming" | "change" | "contradiction" | "new" | "quiet" | "important";
         InsightRecord: {
             text: string;
             kind: components["schemas"]["InsightKind"];

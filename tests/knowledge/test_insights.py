@@ -367,6 +367,22 @@ def test_a_person_without_a_role_and_a_place_do_not_go_quiet(engine: MemoryEngin
     assert not insights(graph, MONDAY + 10 * WEEK)
 
 
+def test_people_of_several_sessions_who_are_still_mentioned_matter_most(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    met = ("I met my sister Ines.", "And my boss Priya called.", "My friend Anna is here.", "My neighbour Omar too.")
+    for week in range(3):
+        say(engine, MONDAY + week * WEEK, *met, session=f"s{week}")
+        assert week == 2 or not insights(graph, MONDAY + (week + 1) * WEEK, InsightKind.IMPORTANT)
+    for week in range(3, 5):
+        say(engine, MONDAY + week * WEEK, "Priya, Anna and Omar met.", session=f"s{week}")
+    [one] = insights(graph, MONDAY + 5 * WEEK, InsightKind.IMPORTANT)
+    assert one.kind is InsightKind.IMPORTANT
+    assert {"Priya (your boss)", "Anna (your friend)", "Omar (your neighbour)"} == {
+        *one.text.partition(": ")[2].rstrip(".").split(", ")
+    }
+
+
 def test_there_are_at_most_seven_by_kind_and_they_are_deterministic(
     engine: MemoryEngine, graph: KnowledgeServices
 ) -> None:

@@ -5624,7 +5624,7 @@ export interface components {
          * @description The kinds of insights, in the order in which they are listed.
          * @enum {string}
          */
-        InsightKind: "overdue" | "upcoming" | "change" | "contradiction" | "new" | "quiet";
+        InsightKind: "overdue" | "upcoming" | "change" | "contradiction" | "new" | "quiet" | "important";
         /** @description A sentence that is worth acting on, with the texts from which it follows. */
         InsightRecord: {
             text: string;
