@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from souvenir.core.dates import MONTH_NAMES, MONTHS, is_day_first
+from souvenir.core.dates import FOREIGN_MONTHS, MONTH_NAMES, MONTHS, is_day_first
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS, key_of
 from souvenir.knowledge.recognition.vocabulary import AUXILIARIES
@@ -48,6 +48,7 @@ _NAMED_MONTH = (
     + "|".join(sorted(MONTH_NAMES, key=len, reverse=True))
     + r"|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
 )
+_FOREIGN_MONTH = "|".join(sorted(FOREIGN_MONTHS, key=len, reverse=True))
 _SURE_MONTH = "(?:January|February|July|September|October|November|December)"
 _BEFORE_TIME = "(?:in|on|since|by|until|till|last|next|this|of|from|during|before|after|around|every|early|late|mid)"
 _YEAR = r"(?:19|20)\d\d(?![\w%])(?![.,:/-]\d)"
@@ -146,6 +147,11 @@ _ALTERNATIVES: tuple[tuple[str, str], ...] = (
         "dmy",
         _START + rf"(?P<d5>{_DAY})(?:st|nd|rd|th)? (?:of )?(?P<m5>(?i:{_NAMED_MONTH}))(?!\w)(?:,? (?P<y5>{_YEAR}))?",
     ),
+    (
+        "foreign_day",
+        _START + rf"(?P<d10>{_DAY})\.? (?:de )?(?P<m11>(?i:{_FOREIGN_MONTH}))(?!\w)"
+        rf"(?:,? (?:de )?(?P<y10>{_YEAR}))?",
+    ),
     ("my", _START + rf"(?P<m6>(?i:{_NAMED_MONTH}))(?: of|,)? (?P<y6>{_YEAR})"),
     ("numeric", _START + r"(?P<a7>\d\d?)[/.](?P<b7>\d\d?)[/.](?P<y7>(?:19|20)\d\d)(?![\w/-])"),
     ("year", rf"{_START}(?i:{_BEFORE_TIME}) (?P<y8>{_YEAR})|^(?P<y9>{_YEAR})$"),
@@ -181,6 +187,7 @@ _ALTERNATIVES: tuple[tuple[str, str], ...] = (
     ("initials", _START + r"(?:[A-Za-z]\.){2,6}"),
     ("abbreviation", _START + r"(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|approx|e\.g|i\.e)\.(?= )"),
     ("word", rf"[{_LETTER}][{_LETTER}0-9\u0300-\u036f]{{0,60}}(?:['&-][{_LETTER}0-9\u0300-\u036f]{{1,60}}){{0,6}}"),
+    ("numbered", _START + r"\d{1,3}-?[A-Z][a-z]{4,30}(?![A-Za-z0-9_])"),
     ("number", r"[.,+-]?\d(?:[0-9A-Za-z_.,:%/-]{0,60}[0-9A-Za-z_%])?"),
     ("end", r"[.!?;\n\r\u3002\uff01\uff1f\uff1b:]+|\s[-*•–—]\s|…"),
     ("quote", r"[\"“”«»「」『』《》]"),
@@ -214,6 +221,7 @@ def _word(text: str) -> str:
 _SORTS = {
     "plain": Sort.WORD,
     "word": Sort.WORD,
+    "numbered": Sort.WORD,
     "abbreviation": Sort.WORD,
     "end": Sort.END,
     "quote": Sort.QUOTE,
@@ -238,6 +246,9 @@ def _host(match: re.Match[str]) -> _Found:
 
 
 def _domain(match: re.Match[str]) -> _Found:
+    """Return a name if it begins with a capital: Booking.com."""
+    if match["domain"][0].isupper():
+        return _mention(match["domain"], match["domain"], ConceptKind.NAME)
     return _mention(match["domain"].removeprefix("www."), match["domain"], ConceptKind.CODE)
 
 
@@ -296,9 +307,12 @@ def _han(match: re.Match[str]) -> _Found:
     return _date(match[0], None, int(match["m3"]), match["d3"])
 
 
+_ALL_MONTHS = {**MONTHS, **FOREIGN_MONTHS}
+
+
 def _named(year: str, month: str, day: str | None) -> Callable[[re.Match[str]], _Found]:
     return lambda match: _date(
-        match[0], match[year], MONTHS[match[month].casefold().rstrip(".")], match[day] if day else None
+        match[0], match[year], _ALL_MONTHS[match[month].casefold().rstrip(".")], match[day] if day else None
     )
 
 
@@ -358,6 +372,7 @@ _READ: dict[str, Callable[[re.Match[str]], _Found]] = {
     "han": _han,
     "mdy": _named("y4", "m4", "d4"),
     "dmy": _named("y5", "m5", "d5"),
+    "foreign_day": _named("y10", "m11", "d10"),
     "my": _named("y6", "m6", None),
     "numeric": _numeric,
     "year": _year,

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import structlog
 
@@ -40,7 +41,7 @@ from souvenir.learning.transcripts.turns import TurnRole
 
 __all__ = ["MAX_CHARS_READ", "MAX_MENTIONS", "RULES_VERSION", "Mentioned", "mentioned"]
 
-RULES_VERSION = 3
+RULES_VERSION = 4
 """Incremented whenever the result for some text changes."""
 
 MAX_MENTIONS = 16
@@ -55,6 +56,8 @@ _ENGLISH = DETERMINERS | PREPOSITIONS | FUNCTION_WORDS | AUXILIARIES | MODALS | 
 
 OTHER = ""
 """Any language without rules of its own."""
+
+_VERSION = re.compile(r"[vV]\d[\d.]*|\d{1,2}(?:\.\d{1,4}){1,3}")
 
 _MARKUP = frozenset("#*|>_=")
 _STOPS = frozenset(".!?。！？")
@@ -138,17 +141,27 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
         ]
         for sentence, heading in zip(sentences, headings, strict=True)
     ]
+    versioned = {word.start for word, ahead in pairwise(cut) if word.sort is Sort.WORD and _is_version(ahead)}
     defined = {name.mention.key: name.mention.kind for found in named for name in found if name.is_defined}
     for sentence, found in zip(sentences, named, strict=True):
         words = list(sentence.words)
         for name in found:
-            yield name.start, replace(name.mention, kind=defined.get(name.mention.key, name.mention.kind))
+            kind = defined.get(name.mention.key, name.mention.kind)
+            last = words[name.end - 1]
+            if kind is ConceptKind.NAME and last is not None and last.start in versioned:
+                kind = ConceptKind.PRODUCT
+            yield name.start, replace(name.mention, kind=kind)
             words[name.first : name.end] = [None] * (name.end - name.first)
         words = [None if word is not None and not word.word[:1].isalpha() else word for word in words]
         if language == ENGLISH:
             yield from phrases(words, alone=alone, named=found, repeated=repeated)
         elif language in SMALL_WORDS:
             yield from typed_words(words, language)
+
+
+def _is_version(token: Token) -> bool:
+    """Return True for v2 and 3.11, which follow the names of products."""
+    return token.sort in (Sort.MENTION, Sort.VOID) and _VERSION.fullmatch(token.text) is not None
 
 
 @dataclass(frozen=True, slots=True)

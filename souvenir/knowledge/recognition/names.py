@@ -7,7 +7,8 @@ capital, adjacent nouns are one name only if a rule says so ("Frau Schmidt", but
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from souvenir.core.types import ConceptKind, Mentioned
@@ -21,6 +22,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     HEADS,
     INTERJECTIONS,
     KNOWN,
+    KNOWN_COMPOUNDS,
     NAMES_AND_WORDS,
     PHRASE_HEADS,
     RELATIVES,
@@ -28,11 +30,14 @@ from souvenir.knowledge.recognition.gazetteer import (
     SMALL_WORDS,
     TIME_WORDS,
     TITLES,
+    is_known_in_small_letters,
 )
 from souvenir.knowledge.recognition.kinds import (
+    AGENT_VERBS,
     Surroundings,
     defined_kind,
     is_relative_or_animal,
+    kind_by_list,
     kind_by_preposition,
     kind_of_name,
 )
@@ -42,6 +47,7 @@ from souvenir.knowledge.recognition.vocabulary import (
     GENERIC,
     PLACE_OPENERS,
     SENTENCE_OPENERS,
+    WEAK,
     WordClass,
     class_of,
     is_known,
@@ -70,7 +76,16 @@ _NO_NAME = (
     *(WordClass.DETERMINER, WordClass.PREPOSITION),
 )
 _SAINT = "st"
-_BEFORE_HEADS = frozenset(("de", "del", "of"))
+_MIN_TOOL_CHARS = 4
+_WORKS_AT = frozenset(
+    ("work at", "works at", "worked at", "working at", "job at", "works for", "worked for", "shift at")
+)
+_INSTALLS = frozenset("using use uses install installed installing uninstall configure run deploy".split())
+_SETS_UP = frozenset(("set up", "setting up", "switch to", "switched to", "migrate to", "migrated to", "moved to"))
+_NO_AGENTS = GENERIC | WEAK | RELATIVES | ROLES | ANIMALS | frozenset(PHRASE_HEADS)
+_COMPOUND_STARTS = frozenset(name.split()[0] for name in KNOWN_COMPOUNDS)
+MAX_WORDS_OF_COMPOUND = 3
+_BEFORE_HEADS = frozenset(("de", "del"))
 _FOREIGN_WORDS = (
     frozenset(
         word
@@ -81,8 +96,14 @@ _FOREIGN_WORDS = (
 )
 """Words that are no names by themselves in a text of any language: Sí, ER."""
 
+_FOREIGN_OWNERS = frozenset("mein meine meinen meinem meiner unser unsere unseren unserem unserer mijn onze".split())
+"""German and Dutch possessives, which begin no name even in a text that is too short to tell its language."""
+
 _ORIGINS = ("ian", "ean", "ese", "ish")
 """Endings of adjectives of origin: the Canadian market."""
+
+_CAMEL = re.compile("(?!Mc|Mac|De|La|Le|Van|Fitz)(?!.*(?:Error|Exception)$)[A-Z][a-z]+[A-Z][A-Za-z0-9]+")
+"""A capital inside of a name, which brands have rather than people: GeoGebra, TinyMCE."""
 
 _VERBS_OF_PEOPLE = frozenset("is was has will says said wants lives works".split())
 
@@ -139,7 +160,16 @@ class NameReader:
         self._folded = ["" if word is None else fold(word.word.rstrip(".")) or word.text for word in words]
         self._seen = seen
         self._language = language
+        self._in_compounds = set(self._places_in_compounds())
         self._no_names = SMALL_WORDS.get(language, frozenset()) | (TIME_WORDS if language != ENGLISH else frozenset())
+
+    def _places_in_compounds(self) -> Iterator[int]:
+        """Yield the places of the words of well-known names of several words."""
+        for place, word in enumerate(self._folded):
+            if word in _COMPOUND_STARTS:
+                for end in range(place + 2, place + MAX_WORDS_OF_COMPOUND + 1):
+                    if " ".join(self._folded[place:end]) in KNOWN_COMPOUNDS:
+                        yield from range(place, end)
 
     def names(self) -> list[Name]:
         found: list[Name] = []
@@ -165,10 +195,20 @@ class NameReader:
             self._folded[max(0, first - CONTEXT_WORDS) : first][::-1], self._folded[end : end + CONTEXT_WORDS]
         )
         kind = self._kind(self._folded[first:end], around)
+        if kind is ConceptKind.NAME and not _is_acronym(form):
+            kind = kind_by_list(around) or (ConceptKind.PRODUCT if _CAMEL.fullmatch(form) else kind)
+        if run[-1].text.endswith(("'s", "'")) and kind in (ConceptKind.PERSON, ConceptKind.NAME):
+            kind = self._kind_of_owner(run, end) or kind
         if kind in (ConceptKind.PERSON, ConceptKind.NAME) and _is_acronym(form):
             # Most abbreviations stand for things, and none for a person.
             kind = ConceptKind.PHRASE
         return Name(first, end, run[0].start, Mentioned(key, form, kind), defined_kind(around) is not None)
+
+    def _kind_of_owner(self, run: Sequence[Token], end: int) -> ConceptKind | None:
+        """Return that of an organisation for a possessive without a noun: "Costa's opens at ten", "St Brigid's"."""
+        if self._is_third_person(end) or (run[0].word.rstrip(".") == _SAINT and len(run) > 1):
+            return ConceptKind.ORGANISATION
+        return None
 
     def _kind(self, folded: Sequence[str], around: Surroundings) -> ConceptKind:
         kind = _kind_alone(folded[0], self._language) if len(folded) == 1 else None
@@ -200,13 +240,21 @@ class NameReader:
         if last.text.endswith(("'s", "'")):
             return int(self._is_capital(end) and self._folded[end] in HEADS)
         if ahead.text.isdigit():
-            return int(len(ahead.text) <= MAX_DIGITS and self._folded[end - 1] not in GIVEN_NAMES)
+            is_amount = self._folded[end - 1] in GIVEN_NAMES or self._is_amount_after_organisation(end)
+            return int(len(ahead.text) <= MAX_DIGITS and not is_amount)
         if self._may_continue(end):
             return int(self._language != GERMAN or self._goes_on_in_german(place, end))
-        if self._folded[end] in _FIRST_INSIDE and self._language != GERMAN:
+        is_firm = self._folded[end] == "y" and place > 0 and self._folded[place - 1] in HEADS
+        if is_firm or (self._folded[end] in _FIRST_INSIDE and self._language != GERMAN):
             step = self._inside(end)
             return step if end + step - place <= MAX_WORDS else 0
         return 0
+
+    def _is_amount_after_organisation(self, place: int) -> bool:
+        """Return True for a number with a noun of its own: "owes the Lantern Guild 300 gold"."""
+        noun = self._words[place + 1] if place + 1 < len(self._words) else None
+        is_organisation = HEADS.get(self._folded[place - 1]) is ConceptKind.ORGANISATION
+        return is_organisation and noun is not None and class_of(noun.word) in _NOUNS
 
     def _goes_on_in_german(self, place: int, end: int) -> bool:
         first = self._folded[place]
@@ -218,11 +266,25 @@ class NameReader:
         token, folded = self._words[place], self._folded[place]
         if token is None:
             return False
-        if has_capital(token):
+        if has_capital(token) or place in self._in_compounds:
             return True
         if folded in COMMON_WORDS or singular(folded) in COMMON_WORDS:
             return False
-        return KNOWN.get(folded) is ConceptKind.PRODUCT or (self._lower and (folded in GIVEN_NAMES or folded in KNOWN))
+        if is_known_in_small_letters(folded) or (self._lower and (folded in GIVEN_NAMES or folded in KNOWN)):
+            return True
+        return self._language == ENGLISH and self._is_installed(place)
+
+    def _is_installed(self, place: int) -> bool:
+        """Return True for an unknown word in small letters where a tool is named: "set up nock for the tests"."""
+        word, before = self._folded[place], self._folded[max(0, place - 2) : place]
+        if len(word) < _MIN_TOOL_CHARS or not word.isalpha() or not before or singular(word) != word:
+            return False
+        if class_of(word) is not WordClass.NOUN or _is_of_common_words(word):
+            return False
+        is_used = before[-1] in _INSTALLS or " ".join(before) in _SETS_UP or " ".join(before) in _WORKS_AT
+        ahead = self._words[place + 1] if place + 1 < len(self._words) else None
+        is_last = place + 1 == len(self._words)
+        return is_used and (is_last or (ahead is not None and class_of(ahead.word) in _SMALL))
 
     def _goes_on(self, place: int) -> bool:
         after = place + 2 if self._folded[place + 1 : place + 2] == ["&"] else place + 1
@@ -240,14 +302,14 @@ class NameReader:
             return True
         if folded in NAMES_AND_WORDS and (place > 0 or goes_on or self._is_followed_by_verb(place)):
             return True
-        if class_of(word) in _NO_NAME or folded in self._no_names:
+        if class_of(word) in _NO_NAME or folded in self._no_names or word in _FOREIGN_OWNERS:
             return False
         if self._is_numbered(place) and class_of(word) is not WordClass.VERB:
             return True
         if word in GENERIC:
             return False
         if place > 0:
-            return goes_on or class_of(word) is not WordClass.VERB or word not in COMMON_WORDS
+            return goes_on or class_of(word) is not WordClass.VERB or word not in COMMON_WORDS or self._is_object(place)
         return self._may_begin_sentence(token, goes_on=goes_on)
 
     def _may_begin_sentence(self, token: Token, *, goes_on: bool) -> bool:
@@ -265,13 +327,41 @@ class NameReader:
             return folded in RELATIVES or folded in ROLES
         if self._language != ENGLISH:
             return goes_on
+        if self._is_subject(word):
+            return True
         if is_known(word):
             return goes_on and word in PLACE_OPENERS
         if goes_on:
             return True
         ahead = self._words[1] if len(self._words) > 1 else None
         is_verb = ahead is not None and class_of(ahead.word) in (WordClass.NOUN, WordClass.PREPOSITION)
+        if token.text.endswith(("'s", "'")):
+            is_verb = False
         return not is_verb and singular(word) not in COMMON_WORDS and word not in COMMON_WORDS
+
+    def _is_object(self, place: int) -> bool:
+        """Return True after a word that no verb follows: "It runs on Render"."""
+        before = self._words[place - 1]
+        return before is not None and class_of(before.word) in (WordClass.DETERMINER, WordClass.PREPOSITION)
+
+    def _is_subject(self, word: str) -> bool:
+        """Return True if a word that opens a sentence can only be the name of what acts: "Wise charges a fee"."""
+        if self._acts(word):
+            return True
+        if not self._is_third_person(1):
+            return False
+        is_name = KNOWN.get(word) in (ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
+        return is_name or class_of(word) in (WordClass.VERB, WordClass.ADJECTIVE)
+
+    def _acts(self, word: str) -> bool:
+        """Return True for a noun in the singular that opens a sentence without an article and acts like a person."""
+        acts = len(self._folded) > 1 and self._folded[1] in AGENT_VERBS
+        return acts and class_of(word) is WordClass.NOUN and singular(word) == word and word not in _NO_AGENTS
+
+    def _is_third_person(self, place: int) -> bool:
+        """Return True for a verb in -s that is no noun."""
+        token = self._words[place] if place < len(self._words) else None
+        return token is not None and token.word.endswith("s") and class_of(token.word) is WordClass.VERB
 
     def _is_shorthand(self, place: int) -> bool:
         """Return True for an acronym, unless all is in capitals, and for "Guy's" in "Guy's Hospital"."""
@@ -323,6 +413,8 @@ class NameReader:
         is_emphasis = token.text.isupper() and token.word in COMMON_WORDS and self._folded[place] not in KNOWN
         if is_emphasis or self._folded[place] in _FOREIGN_WORDS:
             return False
+        if self._folded[place] in KNOWN:
+            return True
         ahead = self._words[place + 1] if place + 1 < len(self._words) else None
         if token.word.endswith(_ORIGINS) and self._folded[place] not in GIVEN_NAMES and ahead is not None:
             return not (ahead.text.islower() and class_of(ahead.word) in _NOUNS)
@@ -343,8 +435,10 @@ class NameReader:
         elif self._language == SPANISH and first > 0:
             if self._folded[first - 1] in HEADS:
                 return first - 1, end
-            if first > 1 and self._folded[first - 1] in _BEFORE_HEADS and self._folded[first - 2] in HEADS:
-                return first - 2, end
+            if first > 1 and self._folded[first - 1] in _BEFORE_HEADS:
+                for head in (first - 2, first - 3):
+                    if head >= 0 and self._folded[head] in HEADS:
+                        return head, end
         return first, end
 
 
@@ -353,6 +447,11 @@ def names(
 ) -> list[Name]:
     """Return the names in a sentence; the parameters are those of `NameReader`."""
     return NameReader(words, seen, language, lower=lower).names()
+
+
+def _is_of_common_words(word: str) -> bool:
+    """Return True for two common words in one: whiteboard."""
+    return any(word[:cut] in COMMON_WORDS and word[cut:] in COMMON_WORDS for cut in range(3, len(word) - 2))
 
 
 def _is_acronym(text: str) -> bool:

@@ -13,7 +13,16 @@ from collections.abc import Collection, Iterator, Sequence
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.exact import Token
-from souvenir.knowledge.recognition.gazetteer import ANIMALS, COMMON_WORDS, PHRASE_HEADS, RELATIVES, ROLES
+from souvenir.knowledge.recognition.gazetteer import (
+    ANIMALS,
+    COMMON_WORDS,
+    HEADS,
+    NO_ORGANISATIONS,
+    PHRASE_HEADS,
+    RELATIVES,
+    ROLES,
+    UNNAMED,
+)
 from souvenir.knowledge.recognition.kinds import POSSESSIVES
 from souvenir.knowledge.recognition.names import Name
 from souvenir.knowledge.recognition.specificity import is_specific
@@ -49,9 +58,12 @@ _NO_MODIFIERS = RELATIVES - frozenset("family baby kid kids child children partn
 _GROUPS = frozenset("kid kids child children baby family parent parents siblings twins".split())
 """Relatives who are particular ones only after a definite determiner: "our kids", but not "kids in need"."""
 _DEFINITE = DETERMINERS - {"a", "any", "no"} | {"and"}
+_THE_ONE = frozenset("my our his her their the this that".split())
+_INSIDE_OF = frozenset("at from in to".split())
 _CLASSES = ANIMALS | ROLES | frozenset(PHRASE_HEADS)
 """Nouns for what a person has to do with: a tutor, the gym, interviews."""
 _RECURRING = frozenset(("birthday", "anniversary"))
+_GROUPS_THAT_MEET = frozenset(("group", "club", "circle", "society", "association"))
 _PARTICIPLES = frozenset(
     "using including being having going rolling making getting doing working looking trying feeling coming "
     "taking giving waiting sitting standing running living starting thinking talking saying".split()
@@ -72,6 +84,14 @@ def _takes_object(ahead: Token | None) -> bool:
     return ahead is not None and (
         ahead.word in _VERB_PARTICLES or class_of(ahead.word) in (*_OBJECT_STARTS, WordClass.ADJECTIVE)
     )
+
+
+def _is_for(token: Token, ahead: Token | None) -> bool:
+    """Return True for a possessive that says for whom an organisation is: a veteran's hospital, a farmers' union."""
+    word = fold(token.word).removesuffix("'")
+    if ahead is None or not (ahead.word == "office" or PHRASE_HEADS.get(ahead.word) is ConceptKind.ORGANISATION):
+        return False
+    return word not in _NO_MODIFIERS and not {word, singular(word)} & (ROLES | EMPTY) and word not in HEADS
 
 
 class _PhraseReader:
@@ -103,14 +123,15 @@ class _PhraseReader:
         if self._run and fold(self._run[-1][0].word) in _NO_MODIFIERS:
             self._close()
         if of is WordClass.RELATIONAL:
-            self._extend(token, of)
+            is_noun = token.word in UNNAMED and not (ahead and class_of(ahead.word) in (*_NOUNS, WordClass.RELATIONAL))
+            self._extend(token, WordClass.NOUN if is_noun else of)
         elif self._is_noun(token, of, ahead):
             self._extend(token, WordClass.NOUN)
         else:
             self._close()
             self._before = WordClass.VERB if of in _ALONE else of
             return
-        if token.text.endswith(("'s", "'")):
+        if token.text.endswith(("'s", "'")) and not _is_for(token, ahead):
             self._close()
             self._before = WordClass.DETERMINER
 
@@ -122,6 +143,8 @@ class _PhraseReader:
                 return self._alone or self._is_noun_here(token, ahead)
             case WordClass.NOUNS_OR_VERBS:
                 return self._alone or self._are_nouns_here(ahead)
+            case WordClass.ACTIVITY if ahead is not None and ahead.word in _GROUPS_THAT_MEET:
+                return True
             case WordClass.GERUND:
                 return self._alone or self._gerund_is_a_noun(token, ahead)
             case WordClass.ACTIVITY:
@@ -139,16 +162,22 @@ class _PhraseReader:
         return self._before is WordClass.TO and ahead is not None and class_of(ahead.word) in _OBJECT_STARTS
 
     def _is_noun_here(self, token: Token, ahead: Token | None) -> bool:
+        if self._run and f"{self._run[-1][0].word} {token.word}" in PHRASE_HEADS:
+            return True
         if _takes_object(ahead):
             return False
         if not self._run and token.word in MORE_NOUNS and self._before not in _VERB_FOLLOWS:
             return (ahead is not None and class_of(ahead.word) in _NOUNS) or self._before in _NOUN_FOLLOWS
         if self._run:
             last, of = self._run[-1]
+            if PHRASE_HEADS.get(token.word) is ConceptKind.ORGANISATION:
+                return True
             return of is WordClass.RELATIONAL or (singular(last.word) == last.word and last.word not in _PLURALS)
         return self._before in _NOUN_FOLLOWS or (ahead is not None and ahead.word in _BE and self._before is None)
 
     def _are_nouns_here(self, ahead: Token | None) -> bool:
+        if self._run and PHRASE_HEADS.get(self._run[-1][0].word) is ConceptKind.ORGANISATION:
+            return False
         if self._run:
             return (
                 ahead is None or ahead.word in _AFTER_NOUNS or class_of(ahead.word) in (WordClass.BE, WordClass.MODAL)
@@ -233,14 +262,26 @@ def _kind_of(words: Sequence[str], before: str) -> ConceptKind | None:
         return ConceptKind.PERSON
     if last in ANIMALS and before in POSSESSIVES:
         return ConceptKind.ANIMAL
-    head = PHRASE_HEADS.get(" ".join(words[-2:])) or PHRASE_HEADS.get(last)
-    if head is not None and (len(words) > 1 or (before in POSSESSIVES and head is ConceptKind.EVENT)):
+    if before in _DEFINITE and not UNNAMED.isdisjoint((last, " ".join(words[-2:]))):
+        return ConceptKind.ORGANISATION
+    pair = " ".join(words[-2:])
+    if pair in NO_ORGANISATIONS:
+        return None
+    head = PHRASE_HEADS.get(pair) or PHRASE_HEADS.get(last)
+    if head is not None and (len(words) > 1 or _is_particular(head, last, before)):
         return head
     is_one = last in _CLASSES or PHRASE_HEADS.get(singular(last)) is ConceptKind.EVENT
     if is_one and last not in _RECURRING and not (before and class_of(before) is WordClass.ADJECTIVE):
         # A general noun for an organisation, such as "the gym", names none.
         return ConceptKind.PHRASE
     return None
+
+
+def _is_particular(head: ConceptKind, noun: str, before: str) -> bool:
+    """Return True if the word before a single noun says that a particular one is meant: the choir, from church."""
+    if head is ConceptKind.ORGANISATION:
+        return noun not in WEAK and noun not in GENERIC and (before in _THE_ONE or before in _INSIDE_OF)
+    return head is ConceptKind.EVENT and before in POSSESSIVES
 
 
 def _mention(run: list[Token], kind: ConceptKind) -> Mentioned | None:
@@ -260,6 +301,8 @@ def _mention(run: list[Token], kind: ConceptKind) -> Mentioned | None:
 
 def _is_identifier(word: str) -> bool:
     """Return True for words that no dictionary has, such as settings and slips: allkeys-lru, tmrw."""
+    if word in PHRASE_HEADS:
+        return False
     parts = word.split("-")
     if len(parts) > 1:
         return singular(parts[-1]) not in COMMON_WORDS and parts[-1] not in COMMON_WORDS

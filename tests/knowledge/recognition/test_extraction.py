@@ -194,13 +194,88 @@ def test_a_phrase_is_a_concept_only_if_it_is_specific(text, found):
         ("In Berlin, my sister and I met Anna.", "berlin", PLACE),
         ("Lisbon, my sister said, is great.", "lisbon", PLACE),
         ("Berlin is my sister's favourite city.", "berlin", PLACE),
-        ("I joined the gym.", "gym", PHRASE),
+        ("I joined a gym.", "gym", PHRASE),
+        ("I joined the gym.", "gym", ORGANISATION),
         ("I went to a support group yesterday.", "support group", ORGANISATION),
         ("LGBTQ groups are great.", "lgbtq", PHRASE),
     ],
 )
 def test_the_kind_that_a_text_gives_a_name_precedes_that_of_the_lists(text, key, kind):
     assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("Our choir sings on Sunday, the brewery pays.", "choir", ORGANISATION),
+        ("I had a picnic with friends from church.", "church", ORGANISATION),
+        ("She joined the navy.", "navy", ORGANISATION),
+        ("He wants to join the military.", "military", ORGANISATION),
+        ("I volunteer at the food bank every Wednesday.", "food bank", ORGANISATION),
+        ("I told my writers group about it.", "writers group", ORGANISATION),
+        ("We visited a veteran's hospital.", "veteran hospital", ORGANISATION),
+        ("The coroner's office rang.", "coroner office", PHRASE),
+        ("The orchestra rehearses at noon.", "orchestra", ORGANISATION),
+        ("The hiking club meets at noon.", "hiking club", ORGANISATION),
+        ("The Tidebound cult wears grey.", "tidebound cult", ORGANISATION),
+        ("They owe the Lantern Guild 300 coins.", "lantern guild", ORGANISATION),
+        ("Costa's brings the fish.", "costa", ORGANISATION),
+        ("St Brigid's gets a discount.", "st brigid", ORGANISATION),
+        ("Anne at Kimura Foods is an intern.", "kimura foods", ORGANISATION),
+        ("I am insured with Zorblax.", "zorblax", ORGANISATION),
+        ("Zorblax charges too much.", "zorblax", ORGANISATION),
+        ("Halcyon declined my application.", "halcyon", NAME),
+        ("I want roles at Netflix and Zorblax.", "zorblax", ORGANISATION),
+        ("i bought it at lidl", "lidl", ORGANISATION),
+        ("she works at zorblax", "zorblax", ORGANISATION),
+        ("Wir klagen gegen das Jugendamt.", "jugendamt", ORGANISATION),
+        ("La clínica veterinaria del Carmen abre hoy con mi hermana.", "clinica veterinaria del carmen", ORGANISATION),
+        ("Se lo paso al estudio Arce y Luján.", "estudio arce y lujan", ORGANISATION),
+        ("我在青禾艺术学校上课。", "青禾艺术学校", ORGANISATION),
+    ],
+)
+def test_organisations_with_and_without_a_name_are_found_by_their_nouns_and_frames(text, key, kind):
+    assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("Renovate opens requests every week.", "renovate", NAME),
+        ("It runs on Render now.", "render", PRODUCT),
+        ("We host it at Render.com today.", "render.com", NAME),
+        ("I keep it in 1Password.", "1password", PRODUCT),
+        ("my nurofen is gone, and google maps is slow", "google maps", PRODUCT),
+        ("I take lansoprazole at night.", "lansoprazole", PRODUCT),
+        ("I set up zorblax to mock it.", "zorblax", NAME),
+        ("I sold my Volvo.", "volvo", PRODUCT),
+        ("I work for Volvo.", "volvo", ORGANISATION),
+        ("My Zorblax XR200 hums.", "zorblax xr200", PRODUCT),
+        ("An Omega wristwatch lay there.", "omega", PRODUCT),
+        ("I know a library like Helmet.", "helmet", PRODUCT),
+        ("Tiles come from MapTiler.", "maptiler", PRODUCT),
+        ("I know Alasdair MacInnes and McKay.", "mckay", NAME),
+        ("We tried Quill 3.11 there.", "quill", PRODUCT),
+        ("Two iPads broke.", "ipads", PRODUCT),
+        ("Ik lees het in de NS-app.", "ns app", PRODUCT),
+    ],
+)
+def test_products_are_found_by_their_frames_and_have_a_kind(text, key, kind):
+    assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("We compared the age group and the risk group.", []),
+        ("I use whiteboards.", []),
+        ("Rain delayed us. Friends declined.", []),
+        ("A starling sang.", []),
+        ("Mein Vermieter will Geduld.", ["vermieter", "geduld"]),
+    ],
+)
+def test_nouns_that_look_like_organisations_and_products_are_none(text, found):
+    assert keys(text) == found
 
 
 @pytest.mark.parametrize(
@@ -258,6 +333,18 @@ def test_all_forms_of_a_day_are_one_concept(text):
 )
 def test_a_date_keeps_what_it_leaves_open(text, key):
     assert kinds(text)[key] is DATE
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("Am 3. Dezember sehen wir uns.", "december 3"),
+        ("El 5 de mayo de 2024 viajo.", "2024-05-05"),
+        ("Op 12 maart ga ik.", "march 12"),
+    ],
+)
+def test_days_with_the_name_of_a_month_in_other_languages_are_dates(text, key):
+    assert kinds(text) == {key: DATE}
 
 
 @pytest.mark.parametrize("text", ["May I go?", "You may go.", "We march on.", "2023-13-45", "30 February 2023"])
