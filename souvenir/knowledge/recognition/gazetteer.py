@@ -70,10 +70,14 @@ PHRASE_HEADS: Mapping[str, ConceptKind] = {
         ("place heads of phrases", ConceptKind.PLACE),
         ("event heads of phrases", ConceptKind.EVENT),
         ("organisation heads of phrases", ConceptKind.ORGANISATION),
+        ("organisation heads of compounds", ConceptKind.ORGANISATION),
     )
     for word in _entries(_KINDS[section])
 }
 """The kind of a phrase that ends with the word: charity race."""
+
+COMPOUND_HEADS = _entries(_KINDS["organisation heads of compounds"])
+"""Those of `PHRASE_HEADS` that make an organisation of a compound only: pet shop."""
 
 UNNAMED = _entries(_KINDS["organisations without a name"])
 """Organisations of which there is only one where someone speaks of them: the police, the council."""

@@ -348,15 +348,20 @@ class NameReader:
         """Return True if a word that opens a sentence can only be the name of what acts: "Wise charges a fee"."""
         if self._acts(word):
             return True
-        if not self._is_third_person(1):
-            return False
         is_name = KNOWN.get(word) in (ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
-        return is_name or class_of(word) in (WordClass.VERB, WordClass.ADJECTIVE)
+        if is_name and self._is_past_with_object(1):
+            return True
+        return self._is_third_person(1) and (is_name or class_of(word) in (WordClass.VERB, WordClass.ADJECTIVE))
 
     def _acts(self, word: str) -> bool:
         """Return True for a noun in the singular that opens a sentence without an article and acts like a person."""
         acts = len(self._folded) > 1 and self._folded[1] in AGENT_VERBS
         return acts and class_of(word) is WordClass.NOUN and singular(word) == word and word not in _NO_AGENTS
+
+    def _is_past_with_object(self, place: int) -> bool:
+        verb, after = self._words[place : place + 1], self._words[place + 1 : place + 2]
+        is_past = bool(verb) and verb[0] is not None and verb[0].word.endswith("ed")
+        return is_past and bool(after) and after[0] is not None and class_of(after[0].word) is WordClass.DETERMINER
 
     def _is_third_person(self, place: int) -> bool:
         """Return True for a verb in -s that is no noun."""
@@ -418,7 +423,9 @@ class NameReader:
         ahead = self._words[place + 1] if place + 1 < len(self._words) else None
         if token.word.endswith(_ORIGINS) and self._folded[place] not in GIVEN_NAMES and ahead is not None:
             return not (ahead.text.islower() and class_of(ahead.word) in _NOUNS)
-        return len(token.text.removesuffix("'s")) > 1 and class_of(token.word) is not WordClass.ADJECTIVE
+        return len(token.text.removesuffix("'s")) > 1 and not (
+            self._language == ENGLISH and class_of(token.word) is WordClass.ADJECTIVE
+        )
 
     def _extended(self, first: int, end: int) -> tuple[int, int]:
         """Add a head in small letters: "LGBTQ center", "maratón de Sevilla", "calle Mayor"."""

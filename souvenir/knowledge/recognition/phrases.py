@@ -16,6 +16,7 @@ from souvenir.knowledge.recognition.exact import Token
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
     COMMON_WORDS,
+    COMPOUND_HEADS,
     HEADS,
     NO_ORGANISATIONS,
     PHRASE_HEADS,
@@ -60,7 +61,7 @@ _GROUPS = frozenset("kid kids child children baby family parent parents siblings
 _DEFINITE = DETERMINERS - {"a", "any", "no"} | {"and"}
 _THE_ONE = frozenset("my our his her their the this that".split())
 _INSIDE_OF = frozenset("at from in to".split())
-_CLASSES = ANIMALS | ROLES | frozenset(PHRASE_HEADS)
+_CLASSES = (ANIMALS | ROLES | frozenset(PHRASE_HEADS)) - COMPOUND_HEADS
 """Nouns for what a person has to do with: a tutor, the gym, interviews."""
 _RECURRING = frozenset(("birthday", "anniversary"))
 _GROUPS_THAT_MEET = frozenset(("group", "club", "circle", "society", "association"))
@@ -89,9 +90,16 @@ def _takes_object(ahead: Token | None) -> bool:
 def _is_for(token: Token, ahead: Token | None) -> bool:
     """Return True for a possessive that says for whom an organisation is: a veteran's hospital, a farmers' union."""
     word = fold(token.word).removesuffix("'")
-    if ahead is None or not (ahead.word == "office" or PHRASE_HEADS.get(ahead.word) is ConceptKind.ORGANISATION):
+    if ahead is None or not token.text.islower():
+        return False
+    if ahead.word != "office" and PHRASE_HEADS.get(ahead.word) is not ConceptKind.ORGANISATION:
         return False
     return word not in _NO_MODIFIERS and not {word, singular(word)} & (ROLES | EMPTY) and word not in HEADS
+
+
+def _is_compound(modifier: str, head: str) -> bool:
+    """Return True if a word that may be a verb is the head of a compound: "the museum shop sold forty"."""
+    return PHRASE_HEADS.get(head) is ConceptKind.ORGANISATION or f"{modifier} {head}" in PHRASE_HEADS
 
 
 class _PhraseReader:
@@ -162,7 +170,7 @@ class _PhraseReader:
         return self._before is WordClass.TO and ahead is not None and class_of(ahead.word) in _OBJECT_STARTS
 
     def _is_noun_here(self, token: Token, ahead: Token | None) -> bool:
-        if self._run and f"{self._run[-1][0].word} {token.word}" in PHRASE_HEADS:
+        if self._run and _is_compound(self._run[-1][0].word, token.word):
             return True
         if _takes_object(ahead):
             return False
@@ -170,8 +178,6 @@ class _PhraseReader:
             return (ahead is not None and class_of(ahead.word) in _NOUNS) or self._before in _NOUN_FOLLOWS
         if self._run:
             last, of = self._run[-1]
-            if PHRASE_HEADS.get(token.word) is ConceptKind.ORGANISATION:
-                return True
             return of is WordClass.RELATIONAL or (singular(last.word) == last.word and last.word not in _PLURALS)
         return self._before in _NOUN_FOLLOWS or (ahead is not None and ahead.word in _BE and self._before is None)
 
@@ -226,7 +232,7 @@ def phrases(
         place = next(place for place, word in enumerate(words) if word is run[0])
         end = place + len(run)
         before = ["" if word is None else word.word for word in words[max(0, place - WORDS_BEFORE) : place]][::-1]
-        kind = _kind_of([fold(token.word) for token in run], before[0] if before else "")
+        kind = _kind_of([fold(token.word) for token in run], before)
         if kind in (ConceptKind.PERSON, ConceptKind.ANIMAL) and (end in begins or _defines(words, place, ends)):
             # It says who the name is: "my sister Ines", "Ines is my sister".
             continue
@@ -253,9 +259,12 @@ def _defines(words: Sequence[Token | None], place: int, ends: Collection[int]) -
     return joint is None or class_of(joint.word) is WordClass.BE
 
 
-def _kind_of(words: Sequence[str], before: str) -> ConceptKind | None:
-    """Return the kind of a phrase that stands for someone or something particular; None for others."""
-    last = words[-1]
+def _kind_of(words: Sequence[str], context: Sequence[str]) -> ConceptKind | None:
+    """Return the kind of a phrase that stands for someone or something particular; None for others.
+
+    :param context: The words before it, nearest first.
+    """
+    last, before = words[-1], context[0] if context else ""
     if last in RELATIVES and (last not in _GROUPS or before in _DEFINITE):
         return ConceptKind.PERSON
     if last in ROLES and before in POSSESSIVES:
@@ -268,7 +277,8 @@ def _kind_of(words: Sequence[str], before: str) -> ConceptKind | None:
     if pair in NO_ORGANISATIONS:
         return None
     head = PHRASE_HEADS.get(pair) or PHRASE_HEADS.get(last)
-    if head is not None and (len(words) > 1 or _is_particular(head, last, before)):
+    owner = next((word for word in context if class_of(word) is not WordClass.ADJECTIVE), "")
+    if head is not None and (len(words) > 1 or _is_particular(head, last, owner)):
         return head
     is_one = last in _CLASSES or PHRASE_HEADS.get(singular(last)) is ConceptKind.EVENT
     if is_one and last not in _RECURRING and not (before and class_of(before) is WordClass.ADJECTIVE):
@@ -280,7 +290,7 @@ def _kind_of(words: Sequence[str], before: str) -> ConceptKind | None:
 def _is_particular(head: ConceptKind, noun: str, before: str) -> bool:
     """Return True if the word before a single noun says that a particular one is meant: the choir, from church."""
     if head is ConceptKind.ORGANISATION:
-        return noun not in WEAK and noun not in GENERIC and (before in _THE_ONE or before in _INSIDE_OF)
+        return noun not in WEAK and noun not in COMPOUND_HEADS and (before in _THE_ONE or before in _INSIDE_OF)
     return head is ConceptKind.EVENT and before in POSSESSIVES
 
 
