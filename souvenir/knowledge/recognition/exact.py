@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from souvenir.core.dates import FOREIGN_MONTHS, MONTH_NAMES, MONTHS, is_day_first
 from souvenir.core.types import ConceptKind, Mentioned
+from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, KNOWN
 from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS, key_of
 from souvenir.knowledge.recognition.vocabulary import AUXILIARIES
 
@@ -240,6 +241,17 @@ def _code(group: str) -> Callable[[re.Match[str]], _Found]:
     return lambda match: _mention(match[group].removesuffix("()"), match[group], ConceptKind.CODE)
 
 
+def _known(match: re.Match[str]) -> _Found:
+    """Return a well-known name that looks like code: Node.js, macOS, Booking.com."""
+    name = match[0].strip("`").removesuffix("()")
+    kind = KNOWN.get(name.casefold()) if name.casefold() not in COMMON_WORDS else None
+    return _mention(key_of(name), name, kind) if kind is not None else None
+
+
+def _known_or(read: Callable[[re.Match[str]], _Found]) -> Callable[[re.Match[str]], _Found]:
+    return lambda match: _known(match) or read(match)
+
+
 def _host(match: re.Match[str]) -> _Found:
     host = match["host"].strip(".-").removeprefix("www.")
     return _mention(host, host, ConceptKind.CODE)
@@ -365,7 +377,7 @@ def _quantity(match: re.Match[str]) -> _Found:
 
 _READ: dict[str, Callable[[re.Match[str]], _Found]] = {
     "url": _host,
-    "ticked": _code("code"),
+    "ticked": _known_or(_code("code")),
     "hashtag": _hashtag,
     "handle": _handle,
     "iso": _iso,
@@ -380,11 +392,11 @@ _READ: dict[str, Callable[[re.Match[str]], _Found]] = {
     "money": _money,
     "quantity": _quantity,
     "version": _code("v"),
-    "file": _file,
-    "domain": _domain,
+    "file": _known_or(_file),
+    "domain": _known_or(_domain),
     "call": _code("called"),
     "snake": _code("snake"),
-    "camel": _code("camel"),
+    "camel": _known_or(_code("camel")),
     "sharp": _code("sharp"),
     "initials": _initials,
     "titled": _title,

@@ -83,6 +83,9 @@ _WORKS_AT = frozenset(
 _INSTALLS = frozenset("using use uses install installed installing uninstall configure run deploy".split())
 _SETS_UP = frozenset(("set up", "setting up", "switch to", "switched to", "migrate to", "migrated to", "moved to"))
 _NO_AGENTS = GENERIC | WEAK | RELATIVES | ROLES | ANIMALS | frozenset(PHRASE_HEADS)
+_GROUPS = frozenset(
+    f"{what} group" for what in "support study advocacy research working user reading youth action interest".split()
+)
 _COMPOUND_STARTS = frozenset(name.split()[0] for name in KNOWN_COMPOUNDS)
 MAX_WORDS_OF_COMPOUND = 3
 _BEFORE_HEADS = frozenset(("de", "del"))
@@ -439,6 +442,9 @@ class NameReader:
                     and ahead.word not in ("team", "company")
                 ):
                     return first, end + 1
+                pair = " ".join(self._folded[end : end + 2])
+                if pair in _GROUPS and self._folded[first] not in GIVEN_NAMES:
+                    return first, end + 2
         elif self._language == SPANISH and first > 0:
             if self._folded[first - 1] in HEADS:
                 return first - 1, end

@@ -54,12 +54,18 @@ _ALONE = (
 """A text of a few of these and nothing else is a phrase, such as the key of one."""
 _DESCRIPTIONS = (WordClass.DETERMINER, WordClass.ADJECTIVE, WordClass.RELATIONAL)
 _NOUNS = (WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS)
+_FORMS = (WordClass.NOUNS_OR_VERBS, WordClass.GERUND)
+"""What is a verb after an organisation: "the choir rehearses", "the shelter volunteering"."""
 _NO_MODIFIERS = RELATIVES - frozenset("family baby kid kids child children partner mother".split())
 """A noun after one of these is no part of the phrase: "mum turns 60"."""
 _GROUPS = frozenset("kid kids child children baby family parent parents siblings twins".split())
 """Relatives who are particular ones only after a definite determiner: "our kids", but not "kids in need"."""
 _DEFINITE = DETERMINERS - {"a", "any", "no"} | {"and"}
-_THE_ONE = frozenset("my our his her their the this that".split())
+_OWNERS = frozenset("my our your his her their".split())
+_THE_ONE = _OWNERS | frozenset(("the", "this", "that"))
+_SHOPS = frozenset(("shop", "store"))
+_WHERE = frozenset("local nearby former previous old current".split())
+"""Adjectives before a noun for a particular organisation: a local bakery."""
 _INSIDE_OF = frozenset("at from in to".split())
 _CLASSES = (ANIMALS | ROLES | frozenset(PHRASE_HEADS)) - COMPOUND_HEADS
 """Nouns for what a person has to do with: a tutor, the gym, interviews."""
@@ -144,6 +150,8 @@ class _PhraseReader:
             self._before = WordClass.DETERMINER
 
     def _is_noun(self, token: Token, of: WordClass, ahead: Token | None) -> bool:
+        if self._run and of in _FORMS and PHRASE_HEADS.get(self._run[-1][0].word) is ConceptKind.ORGANISATION:
+            return False
         match of:
             case WordClass.NOUN:
                 return not self._is_verb_here(ahead)
@@ -182,8 +190,6 @@ class _PhraseReader:
         return self._before in _NOUN_FOLLOWS or (ahead is not None and ahead.word in _BE and self._before is None)
 
     def _are_nouns_here(self, ahead: Token | None) -> bool:
-        if self._run and PHRASE_HEADS.get(self._run[-1][0].word) is ConceptKind.ORGANISATION:
-            return False
         if self._run:
             return (
                 ahead is None or ahead.word in _AFTER_NOUNS or class_of(ahead.word) in (WordClass.BE, WordClass.MODAL)
@@ -281,7 +287,8 @@ def _kind_of(words: Sequence[str], context: Sequence[str]) -> ConceptKind | None
     if head is not None and (len(words) > 1 or _is_particular(head, last, owner)):
         return head
     is_one = last in _CLASSES or PHRASE_HEADS.get(singular(last)) is ConceptKind.EVENT
-    if is_one and last not in _RECURRING and not (before and class_of(before) is WordClass.ADJECTIVE):
+    is_described = bool(before) and class_of(before) is WordClass.ADJECTIVE
+    if is_one and last not in _RECURRING and (not is_described or (head is not None and before in _WHERE)):
         # A general noun for an organisation, such as "the gym", names none.
         return ConceptKind.PHRASE
     return None
@@ -290,7 +297,9 @@ def _kind_of(words: Sequence[str], context: Sequence[str]) -> ConceptKind | None
 def _is_particular(head: ConceptKind, noun: str, before: str) -> bool:
     """Return True if the word before a single noun says that a particular one is meant: the choir, from church."""
     if head is ConceptKind.ORGANISATION:
-        return noun not in WEAK and noun not in COMPOUND_HEADS and (before in _THE_ONE or before in _INSIDE_OF)
+        if noun in COMPOUND_HEADS:
+            return noun in _SHOPS and before in _OWNERS
+        return noun not in WEAK and (before in _THE_ONE or before in _INSIDE_OF)
     return head is ConceptKind.EVENT and before in POSSESSIVES
 
 
