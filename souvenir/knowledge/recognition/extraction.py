@@ -24,7 +24,7 @@ from souvenir.knowledge.recognition.chinese import chinese_mentions, is_chinese
 from souvenir.knowledge.recognition.exact import Sort, Token, tokens
 from souvenir.knowledge.recognition.foreign import typed_words
 from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, KNOWN, SMALL_WORDS
-from souvenir.knowledge.recognition.names import ENGLISH, has_capital, is_heading, names
+from souvenir.knowledge.recognition.names import ENGLISH, Name, has_capital, is_heading, names
 from souvenir.knowledge.recognition.phrases import phrases
 from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.recognition.vocabulary import (
@@ -32,9 +32,12 @@ from souvenir.knowledge.recognition.vocabulary import (
     DETERMINERS,
     FOREIGN,
     FUNCTION_WORDS,
+    GENERIC,
     MODALS,
     PREPOSITIONS,
     SUBJECTS,
+    WordClass,
+    class_of,
 )
 from souvenir.learning.transcripts.hygiene import screened
 from souvenir.learning.transcripts.turns import TurnRole
@@ -58,6 +61,10 @@ OTHER = ""
 """Any language without rules of its own."""
 
 _VERSION = re.compile(r"[vV]\d[\d.]*|\d{1,2}(?:\.\d{1,4}){1,3}")
+
+_RELEASE = re.compile(r"v?\d+\.\d+\.\d+")
+_TOOLS = (WordClass.NOUN, WordClass.ADJECTIVE, WordClass.NOUN_OR_VERB)
+_NO_TOOLS = frozenset("version versions release releases tag build patch image ip address update upgrade".split())
 
 _MARKUP = frozenset("#*|>_=")
 _STOPS = frozenset(".!?。！？")
@@ -133,15 +140,15 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
     counts = Counter(token.word for token in cut if token.sort is Sort.WORD)
     repeated = {word for word, count in counts.items() if count > 1}
     named = [
-        # In a heading, only well-known names are told from other words.
         [
             name
             for name in names(sentence.words, seen, language, lower=lower)
-            if not heading or (name.mention.key in KNOWN and name.mention.key not in COMMON_WORDS)
+            if not heading or _is_sure(name, sentence.words)
         ]
         for sentence, heading in zip(sentences, headings, strict=True)
     ]
     versioned = {word.start for word, ahead in pairwise(cut) if word.sort is Sort.WORD and _is_version(ahead)}
+    released = {word.start for word, ahead in pairwise(cut) if word.sort is Sort.WORD and _is_release(ahead)}
     defined = {name.mention.key: name.mention.kind for found in named for name in found if name.is_defined}
     for sentence, found in zip(sentences, named, strict=True):
         words = list(sentence.words)
@@ -152,11 +159,39 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
                 kind = ConceptKind.PRODUCT
             yield name.start, replace(name.mention, kind=kind)
             words[name.first : name.end] = [None] * (name.end - name.first)
+        for place, word in enumerate(words):
+            if word is not None and word.start in released and class_of(word.word) in _TOOLS and _is_tool(word.word):
+                yield word.start, Mentioned(word.word, word.text, ConceptKind.PRODUCT)
+                words[place] = None
         words = [None if word is not None and not word.word[:1].isalpha() else word for word in words]
         if language == ENGLISH:
             yield from phrases(words, alone=alone, named=found, repeated=repeated)
         elif language in SMALL_WORDS:
             yield from typed_words(words, language)
+
+
+def _is_sure(name: Name, words: Sequence[Token | None]) -> bool:
+    """Return True for a name that is told from the other capitalised words of a heading.
+
+    It is well-known, or an unknown word after a preposition: "NDA with Zorblax:".
+    """
+    if name.mention.key in KNOWN and name.mention.key not in COMMON_WORDS:
+        return True
+    before, first = words[name.first - 1] if name.first else None, words[name.first]
+    if before is None or first is None or COMMON_WORDS & {first.word, singular(first.word)}:
+        return False
+    return class_of(before.word) in (WordClass.PREPOSITION, WordClass.TO)
+
+
+def _is_release(token: Token) -> bool:
+    return (
+        token.mention is not None and token.mention.kind is ConceptKind.CODE and _RELEASE.match(token.text) is not None
+    )
+
+
+def _is_tool(word: str) -> bool:
+    """Return True for a word in small letters that names what a version is of: black 23.3.0."""
+    return word.isalnum() and not word.endswith("ed") and word not in _NO_TOOLS and word not in GENERIC
 
 
 def _is_version(token: Token) -> bool:

@@ -250,6 +250,8 @@ def test_organisations_with_and_without_a_name_are_found_by_their_nouns_and_fram
         ("It runs on Render now.", "render", PRODUCT),
         ("We host it at Zorblax.com today.", "zorblax.com", NAME),
         ("I keep it in 1Password.", "1password", PRODUCT),
+        ("we use black 23.3.0 there", "black", PRODUCT),
+        ("NDA with Zorblax: keep quiet.", "zorblax", NAME),
         ("we use Node.js and macOS and `numpy`", "node.js", PRODUCT),
         ("we use Node.js and macOS and `numpy`", "macos", PRODUCT),
         ("we use Node.js and macOS and `numpy`", "numpy", PRODUCT),
@@ -279,6 +281,7 @@ def test_products_are_found_by_their_frames_and_have_a_kind(text, key, kind):
         ("I use whiteboards.", []),
         ("Rain delayed us. Friends declined.", []),
         ("A starling sang.", []),
+        ("we run version 2.1.0 there", ["2.1.0"]),
         ("Mein Vermieter will Geduld.", ["vermieter", "geduld"]),
     ],
 )
