@@ -108,6 +108,8 @@ _ORIGINS = ("ian", "ean", "ese", "ish")
 _CAMEL = re.compile("(?!Mc|Mac|De|La|Le|Van|Fitz)(?!.*(?:Error|Exception)$)[A-Z][a-z]+[A-Z][A-Za-z0-9]+")
 """A capital inside of a name, which brands have rather than people: GeoGebra, TinyMCE."""
 
+_ADJECTIVE_ENDINGS = (*_ORIGINS, "ful", "less")
+
 _VERBS_OF_PEOPLE = frozenset("is was has will says said wants lives works".split())
 
 
@@ -426,9 +428,11 @@ class NameReader:
         ahead = self._words[place + 1] if place + 1 < len(self._words) else None
         if token.word.endswith(_ORIGINS) and self._folded[place] not in GIVEN_NAMES and ahead is not None:
             return not (ahead.text.islower() and class_of(ahead.word) in _NOUNS)
-        return len(token.text.removesuffix("'s")) > 1 and not (
-            self._language == ENGLISH and class_of(token.word) is WordClass.ADJECTIVE
+        is_adjective = class_of(token.word) is WordClass.ADJECTIVE and (
+            token.word in COMMON_WORDS or "-" in token.word or token.word.endswith(_ADJECTIVE_ENDINGS)
         )
+        is_used = place > 0 and self._folded[place - 1] in _INSTALLS
+        return len(token.text.removesuffix("'s")) > 1 and (not is_adjective or is_used or self._language != ENGLISH)
 
     def _extended(self, first: int, end: int) -> tuple[int, int]:
         """Add a head in small letters: "LGBTQ center", "maratón de Sevilla", "calle Mayor"."""

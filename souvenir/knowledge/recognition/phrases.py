@@ -153,6 +153,8 @@ class _PhraseReader:
         if self._run and of in _FORMS and PHRASE_HEADS.get(self._run[-1][0].word) is ConceptKind.ORGANISATION:
             return False
         match of:
+            case WordClass.ADJECTIVE:
+                return bool(self._run) and PHRASE_HEADS.get(token.word) is ConceptKind.ORGANISATION
             case WordClass.NOUN:
                 return not self._is_verb_here(ahead)
             case WordClass.NOUN_OR_VERB:
