@@ -105,11 +105,16 @@ _MAKERS_ONE = frozenset(
 _ENDS_OF_PHRASES = frozenset(
     ("", *"and or but with for from in on at to that which is was has und y en mit con".split())
 )
-AGENT_VERBS = frozenset(
-    "declined rejected refused charged refunded invoiced billed paid wrote replied announced promised approved "
-    "cancelled canceled hired fired emailed phoned texted quoted shipped delivered sponsored published".split()
+_PLURAL_VERBS = frozenset("want expect pay accept require sell charge insist offer refuse supply deliver".split())
+_BEFORE_BASE_FORMS = frozenset("does did do will would can could should may might must let to and und y en or".split())
+_INDEFINITE = frozenset(("a", "an"))
+_NO_DESCRIPTIONS = frozenset(("", *"of for with from by to in on at like as and or than called named".split()))
+OWNED_BY_ORGANISATIONS = frozenset(
+    "staff admins employees hr it procurement customers clients website support helpdesk terms contract invoice "
+    "invoices headquarters ceo cto management shareholders warehouse pricing sales marketing policy api sso engineers "
+    "newsletter branch branches offices shares".split()
 )
-"""Past forms of verbs of which someone, or an organisation, is the subject."""
+"""What an organisation has rather than a person: Kimura's admins."""
 _AND = frozenset("and und y en".split())
 _ALSO = _AND | frozenset(("or", "oder", "o", "of", ""))
 """Words between two names of a list."""
@@ -231,8 +236,10 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
         for word in after[1:_WINDOW]:
             if HEADS.get(word) in (ConceptKind.ORGANISATION, ConceptKind.PLACE):
                 return HEADS[word]
-    if before[:1] and before[0] == "" and len(before) > 2 and before[2] in POSSESSIVES:
-        return _person_or_animal(before[1])
+    class_and_owner = [word for word in before if word][:2]
+    if before[:1] and before[0] == "" and len(class_and_owner) > 1 and class_and_owner[1] in POSSESSIVES:
+        described, owner = class_and_owner
+        return CLASSES.get(described) if owner in _OWNERS else _person_or_animal(described)
     return None
 
 
@@ -289,7 +296,11 @@ def kind_by_preposition(around: Surroundings) -> ConceptKind | None:
 
 
 def kind_by_list(around: Surroundings) -> ConceptKind | None:
-    """Return the kind of a name by the ware after it, or by the well-known name that a list has before it."""
+    """Return the kind of a name by the words around it that a name of a person rarely has.
+
+    These are the ware after it, its class ("a library like Helmet"), the well-known name that a list has before it, a
+    verb in the plural ("Hafner expect"), and an indefinite article ("bought a second-hand Trek").
+    """
     before, after = around
     if after[:1] and after[0] in _WARES:
         return ConceptKind.PRODUCT
@@ -297,4 +308,9 @@ def kind_by_list(around: Surroundings) -> ConceptKind | None:
         named = [CLASSES[one] for one in map(singular, before[1:3]) if one in CLASSES]
         return named[0] if named else None
     listed = KNOWN.get(before[1]) if len(before) > 1 and before[0] in _ALSO else None
-    return listed if listed in (ConceptKind.ORGANISATION, ConceptKind.PRODUCT) else None
+    if listed in (ConceptKind.ORGANISATION, ConceptKind.PRODUCT):
+        return listed
+    if after[:1] and after[0] in _PLURAL_VERBS and _BEFORE_BASE_FORMS.isdisjoint(before[:1]):
+        return ConceptKind.ORGANISATION
+    is_one = not _INDEFINITE.isdisjoint(before[:2]) and (before[0] in _INDEFINITE or before[0] not in _NO_DESCRIPTIONS)
+    return ConceptKind.PRODUCT if is_one and (not after or after[0] in _ENDS_OF_PHRASES) else None

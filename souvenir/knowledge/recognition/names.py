@@ -8,11 +8,12 @@ capital, adjacent nouns are one name only if a rule says so ("Frau Schmidt", but
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.index.analyser import fold
+from souvenir.knowledge.recognition.evidence import USES, is_in_frame, is_subject, is_third_person, places_in_compounds
 from souvenir.knowledge.recognition.exact import Token
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import (
@@ -22,7 +23,6 @@ from souvenir.knowledge.recognition.gazetteer import (
     HEADS,
     INTERJECTIONS,
     KNOWN,
-    KNOWN_COMPOUNDS,
     NAMES_AND_WORDS,
     PHRASE_HEADS,
     RELATIVES,
@@ -33,7 +33,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     is_known_in_small_letters,
 )
 from souvenir.knowledge.recognition.kinds import (
-    AGENT_VERBS,
+    OWNED_BY_ORGANISATIONS,
     Surroundings,
     defined_kind,
     is_relative_or_animal,
@@ -47,7 +47,6 @@ from souvenir.knowledge.recognition.vocabulary import (
     GENERIC,
     PLACE_OPENERS,
     SENTENCE_OPENERS,
-    WEAK,
     WordClass,
     class_of,
     is_known,
@@ -76,18 +75,9 @@ _NO_NAME = (
     *(WordClass.DETERMINER, WordClass.PREPOSITION),
 )
 _SAINT = "st"
-_MIN_TOOL_CHARS = 4
-_WORKS_AT = frozenset(
-    ("work at", "works at", "worked at", "working at", "job at", "works for", "worked for", "shift at")
-)
-_INSTALLS = frozenset("using use uses install installed installing uninstall configure run deploy".split())
-_SETS_UP = frozenset(("set up", "setting up", "switch to", "switched to", "migrate to", "migrated to", "moved to"))
-_NO_AGENTS = GENERIC | WEAK | RELATIVES | ROLES | ANIMALS | frozenset(PHRASE_HEADS)
 _GROUPS = frozenset(
     f"{what} group" for what in "support study advocacy research working user reading youth action interest".split()
 )
-_COMPOUND_STARTS = frozenset(name.split()[0] for name in KNOWN_COMPOUNDS)
-MAX_WORDS_OF_COMPOUND = 3
 _BEFORE_HEADS = frozenset(("de", "del"))
 _FOREIGN_WORDS = (
     frozenset(
@@ -165,16 +155,8 @@ class NameReader:
         self._folded = ["" if word is None else fold(word.word.rstrip(".")) or word.text for word in words]
         self._seen = seen
         self._language = language
-        self._in_compounds = set(self._places_in_compounds())
+        self._in_compounds = set(places_in_compounds(self._folded))
         self._no_names = SMALL_WORDS.get(language, frozenset()) | (TIME_WORDS if language != ENGLISH else frozenset())
-
-    def _places_in_compounds(self) -> Iterator[int]:
-        """Yield the places of the words of well-known names of several words."""
-        for place, word in enumerate(self._folded):
-            if word in _COMPOUND_STARTS:
-                for end in range(place + 2, place + MAX_WORDS_OF_COMPOUND + 1):
-                    if " ".join(self._folded[place:end]) in KNOWN_COMPOUNDS:
-                        yield from range(place, end)
 
     def names(self) -> list[Name]:
         found: list[Name] = []
@@ -196,9 +178,11 @@ class NameReader:
         key = key_of(form)
         if len(key) < 2:
             return None
-        around = Surroundings(
-            self._folded[max(0, first - CONTEXT_WORDS) : first][::-1], self._folded[end : end + CONTEXT_WORDS]
-        )
+        before = self._folded[max(0, first - CONTEXT_WORDS) : first][::-1]
+        if self._language == SPANISH:
+            # A preposition, and no article as in English.
+            before = ["para" if word == "a" else word for word in before]
+        around = Surroundings(before, self._folded[end : end + CONTEXT_WORDS])
         kind = self._kind(self._folded[first:end], around)
         if kind is ConceptKind.NAME and not _is_acronym(form):
             kind = kind_by_list(around) or (ConceptKind.PRODUCT if _CAMEL.fullmatch(form) else kind)
@@ -211,7 +195,8 @@ class NameReader:
 
     def _kind_of_owner(self, run: Sequence[Token], end: int) -> ConceptKind | None:
         """Return that of an organisation for a possessive without a noun: "Costa's opens at ten", "St Brigid's"."""
-        if self._is_third_person(end) or (run[0].word.rstrip(".") == _SAINT and len(run) > 1):
+        is_business = self._folded[end : end + 1] and self._folded[end] in OWNED_BY_ORGANISATIONS
+        if is_business or is_third_person(self._words, end) or (run[0].word.rstrip(".") == _SAINT and len(run) > 1):
             return ConceptKind.ORGANISATION
         return None
 
@@ -277,19 +262,7 @@ class NameReader:
             return False
         if is_known_in_small_letters(folded) or (self._lower and (folded in GIVEN_NAMES or folded in KNOWN)):
             return True
-        return self._language == ENGLISH and self._is_installed(place)
-
-    def _is_installed(self, place: int) -> bool:
-        """Return True for an unknown word in small letters where a tool is named: "set up nock for the tests"."""
-        word, before = self._folded[place], self._folded[max(0, place - 2) : place]
-        if len(word) < _MIN_TOOL_CHARS or not word.isalpha() or not before or singular(word) != word:
-            return False
-        if class_of(word) is not WordClass.NOUN or _is_of_common_words(word):
-            return False
-        is_used = before[-1] in _INSTALLS or " ".join(before) in _SETS_UP or " ".join(before) in _WORKS_AT
-        ahead = self._words[place + 1] if place + 1 < len(self._words) else None
-        is_last = place + 1 == len(self._words)
-        return is_used and (is_last or (ahead is not None and class_of(ahead.word) in _SMALL))
+        return self._language == ENGLISH and is_in_frame(self._words, self._folded, place)
 
     def _goes_on(self, place: int) -> bool:
         after = place + 2 if self._folded[place + 1 : place + 2] == ["&"] else place + 1
@@ -332,7 +305,7 @@ class NameReader:
             return folded in RELATIVES or folded in ROLES
         if self._language != ENGLISH:
             return goes_on
-        if self._is_subject(word):
+        if is_subject(self._words, word):
             return True
         if is_known(word):
             return goes_on and word in PLACE_OPENERS
@@ -348,30 +321,6 @@ class NameReader:
         """Return True after a word that no verb follows: "It runs on Render"."""
         before = self._words[place - 1]
         return before is not None and class_of(before.word) in (WordClass.DETERMINER, WordClass.PREPOSITION)
-
-    def _is_subject(self, word: str) -> bool:
-        """Return True if a word that opens a sentence can only be the name of what acts: "Wise charges a fee"."""
-        if self._acts(word):
-            return True
-        is_name = KNOWN.get(word) in (ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
-        if is_name and self._is_past_with_object(1):
-            return True
-        return self._is_third_person(1) and (is_name or class_of(word) in (WordClass.VERB, WordClass.ADJECTIVE))
-
-    def _acts(self, word: str) -> bool:
-        """Return True for a noun in the singular that opens a sentence without an article and acts like a person."""
-        acts = len(self._folded) > 1 and self._folded[1] in AGENT_VERBS
-        return acts and class_of(word) is WordClass.NOUN and singular(word) == word and word not in _NO_AGENTS
-
-    def _is_past_with_object(self, place: int) -> bool:
-        verb, after = self._words[place : place + 1], self._words[place + 1 : place + 2]
-        is_past = bool(verb) and verb[0] is not None and verb[0].word.endswith("ed")
-        return is_past and bool(after) and after[0] is not None and class_of(after[0].word) is WordClass.DETERMINER
-
-    def _is_third_person(self, place: int) -> bool:
-        """Return True for a verb in -s that is no noun."""
-        token = self._words[place] if place < len(self._words) else None
-        return token is not None and token.word.endswith("s") and class_of(token.word) is WordClass.VERB
 
     def _is_shorthand(self, place: int) -> bool:
         """Return True for an acronym, unless all is in capitals, and for "Guy's" in "Guy's Hospital"."""
@@ -431,7 +380,7 @@ class NameReader:
         is_adjective = class_of(token.word) is WordClass.ADJECTIVE and (
             token.word in COMMON_WORDS or "-" in token.word or token.word.endswith(_ADJECTIVE_ENDINGS)
         )
-        is_used = place > 0 and self._folded[place - 1] in _INSTALLS
+        is_used = place > 0 and self._folded[place - 1] in USES
         return len(token.text.removesuffix("'s")) > 1 and (not is_adjective or is_used or self._language != ENGLISH)
 
     def _extended(self, first: int, end: int) -> tuple[int, int]:
@@ -464,11 +413,6 @@ def names(
 ) -> list[Name]:
     """Return the names in a sentence; the parameters are those of `NameReader`."""
     return NameReader(words, seen, language, lower=lower).names()
-
-
-def _is_of_common_words(word: str) -> bool:
-    """Return True for two common words in one: whiteboard."""
-    return any(word[:cut] in COMMON_WORDS and word[cut:] in COMMON_WORDS for cut in range(3, len(word) - 2))
 
 
 def _is_acronym(text: str) -> bool:
