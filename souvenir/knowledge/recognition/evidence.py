@@ -56,7 +56,7 @@ def places_in_compounds(folded: Sequence[str]) -> Iterator[int]:
 
 
 def is_in_frame(words: Sequence[Token | None], folded: Sequence[str], place: int) -> bool:
-    """Return True for an unknown word in small letters where a tool or a workplace is named: "set up zorblax for it"."""
+    """Return True for an unknown word in small letters where a tool or a workplace is named: "install zorblax"."""
     if place == 0 or not (folded[place - 1] in USES or " ".join(folded[max(0, place - 2) : place]) in _FRAMES):
         return False
     word = folded[place]

@@ -225,6 +225,8 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
             found = next((CLASSES[word] for word in before[1:4] if word in CLASSES), None)
         if found is not None:
             return found
+    if found := _by_apposition(before):
+        return found
     if len(after) > 1 and (after[0] in _COPULAS or (after[0] == "" and (after[1] in _ARTICLES or len(after) > 2))):
         for word in after[1:_WINDOW]:
             if word == "":
@@ -236,11 +238,16 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
         for word in after[1:_WINDOW]:
             if HEADS.get(word) in (ConceptKind.ORGANISATION, ConceptKind.PLACE):
                 return HEADS[word]
-    class_and_owner = [word for word in before if word][:2]
-    if before[:1] and before[0] == "" and len(class_and_owner) > 1 and class_and_owner[1] in POSSESSIVES:
-        described, owner = class_and_owner
-        return CLASSES.get(described) if owner in _OWNERS else _person_or_animal(described)
     return None
+
+
+def _by_apposition(before: Sequence[str]) -> ConceptKind | None:
+    """Return the kind of a name in apposition to what someone has: "our group, Kestrel", "the conductor, Rui"."""
+    class_and_owner = [word for word in before if word][:2]
+    if before[:1] != [""] or len(class_and_owner) < 2 or class_and_owner[1] not in POSSESSIVES:
+        return None
+    described, owner = class_and_owner
+    return CLASSES.get(described) if owner in _OWNERS else _person_or_animal(described)
 
 
 def is_relative_or_animal(after: Sequence[str]) -> bool:
