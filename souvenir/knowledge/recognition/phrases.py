@@ -62,6 +62,7 @@ _GROUPS = frozenset("kid kids child children baby family parent parents siblings
 """Relatives who are particular ones only after a definite determiner: "our kids", but not "kids in need"."""
 _DEFINITE = DETERMINERS - {"a", "any", "no"} | {"and"}
 _OWNERS = frozenset("my our your his her their".split())
+_ORGANISATIONS = UNNAMED | {head for head, kind in PHRASE_HEADS.items() if kind is ConceptKind.ORGANISATION}
 _THE_ONE = _OWNERS | frozenset(("the", "this", "that"))
 _SHOPS = frozenset(("shop", "store"))
 _WHERE = frozenset("local nearby former previous old current".split())
@@ -137,7 +138,9 @@ class _PhraseReader:
         if self._run and fold(self._run[-1][0].word) in _NO_MODIFIERS:
             self._close()
         if of is WordClass.RELATIONAL:
-            is_noun = token.word in UNNAMED and not (ahead and class_of(ahead.word) in (*_NOUNS, WordClass.RELATIONAL))
+            is_noun = token.word in _ORGANISATIONS and not (
+                ahead and class_of(ahead.word) in (*_NOUNS, WordClass.RELATIONAL)
+            )
             self._extend(token, WordClass.NOUN if is_noun else of)
         elif self._is_noun(token, of, ahead):
             self._extend(token, WordClass.NOUN)
@@ -182,7 +185,7 @@ class _PhraseReader:
     def _is_noun_here(self, token: Token, ahead: Token | None) -> bool:
         if self._run and _is_compound(self._run[-1][0].word, token.word):
             return True
-        if _takes_object(ahead):
+        if _takes_object(ahead) and not self._has_subject(ahead):
             return False
         if not self._run and token.word in MORE_NOUNS and self._before not in _VERB_FOLLOWS:
             return (ahead is not None and class_of(ahead.word) in _NOUNS) or self._before in _NOUN_FOLLOWS
@@ -190,6 +193,11 @@ class _PhraseReader:
             last, of = self._run[-1]
             return of is WordClass.RELATIONAL or (singular(last.word) == last.word and last.word not in _PLURALS)
         return self._before in _NOUN_FOLLOWS or (ahead is not None and ahead.word in _BE and self._before is None)
+
+    def _has_subject(self, ahead: Token | None) -> bool:
+        """Return True if a past form follows a noun in the singular: "the school board voted"."""
+        last = self._run[-1][0].word if self._run else ""
+        return last != "" and singular(last) == last and ahead is not None and ahead.word.endswith("ed")
 
     def _are_nouns_here(self, ahead: Token | None) -> bool:
         if self._run:
