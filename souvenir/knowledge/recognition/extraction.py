@@ -61,8 +61,11 @@ OTHER = ""
 """Any language without rules of its own."""
 
 _VERSION = re.compile(r"[vV]\d[\d.]*|\d{1,2}(?:\.\d{1,4}){1,3}")
+"""What follows the names of products: v2, 3.11."""
 
 _RELEASE = re.compile(r"v?\d+\.\d+\.\d+")
+"""What follows only these, so that the word before it is a product in small letters too: black 23.3.0."""
+
 _TOOLS = (WordClass.NOUN, WordClass.ADJECTIVE, WordClass.NOUN_OR_VERB)
 _NO_TOOLS = frozenset("version versions release releases tag build patch image ip address update upgrade".split())
 
@@ -147,20 +150,19 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
         ]
         for sentence, heading in zip(sentences, headings, strict=True)
     ]
-    versioned = {word.start for word, ahead in pairwise(cut) if word.sort is Sort.WORD and _is_version(ahead)}
-    released = {word.start for word, ahead in pairwise(cut) if word.sort is Sort.WORD and _is_release(ahead)}
+    versions = {word.start: ahead.text for word, ahead in pairwise(cut) if _may_be_version(ahead) and word.word}
     defined = {name.mention.key: name.mention.kind for found in named for name in found if name.is_defined}
     for sentence, found in zip(sentences, named, strict=True):
         words = list(sentence.words)
         for name in found:
             kind = defined.get(name.mention.key, name.mention.kind)
             last = words[name.end - 1]
-            if kind is ConceptKind.NAME and last is not None and last.start in versioned:
+            if kind is ConceptKind.NAME and last is not None and _VERSION.fullmatch(versions.get(last.start, "")):
                 kind = ConceptKind.PRODUCT
             yield name.start, replace(name.mention, kind=kind)
             words[name.first : name.end] = [None] * (name.end - name.first)
-        for place, word in enumerate(words):
-            if word is not None and word.start in released and class_of(word.word) in _TOOLS and _is_tool(word.word):
+        for place, word in enumerate(words) if versions else ():
+            if word is not None and _RELEASE.match(versions.get(word.start, "")) and _is_tool(word.word):
                 yield word.start, Mentioned(word.word, word.text, ConceptKind.PRODUCT)
                 words[place] = None
         words = [None if word is not None and not word.word[:1].isalpha() else word for word in words]
@@ -183,20 +185,20 @@ def _is_sure(name: Name, words: Sequence[Token | None]) -> bool:
     return class_of(before.word) in (WordClass.PREPOSITION, WordClass.TO)
 
 
-def _is_release(token: Token) -> bool:
-    return (
-        token.mention is not None and token.mention.kind is ConceptKind.CODE and _RELEASE.match(token.text) is not None
-    )
+def _may_be_version(token: Token) -> bool:
+    """Return True for a number, or for a version, and not for a date."""
+    return token.sort is Sort.VOID or (token.mention is not None and token.mention.kind is ConceptKind.CODE)
 
 
 def _is_tool(word: str) -> bool:
     """Return True for a word in small letters that names what a version is of: black 23.3.0."""
-    return word.isalnum() and not word.endswith("ed") and word not in _NO_TOOLS and word not in GENERIC
-
-
-def _is_version(token: Token) -> bool:
-    """Return True for v2 and 3.11, which follow the names of products."""
-    return token.sort in (Sort.MENTION, Sort.VOID) and _VERSION.fullmatch(token.text) is not None
+    return (
+        class_of(word) in _TOOLS
+        and word.isalnum()
+        and not word.endswith("ed")
+        and word not in _NO_TOOLS
+        and word not in GENERIC
+    )
 
 
 @dataclass(frozen=True, slots=True)

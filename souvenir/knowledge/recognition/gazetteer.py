@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from souvenir.core.types import ConceptKind
@@ -111,6 +112,7 @@ KNOWN: Mapping[str, ConceptKind] = {
 
 _MEDICINES = tuple(_KINDS["medicine endings"])
 _MIN_MEDICINE_CHARS = 8
+_CACHED_WORDS = 16_384
 
 _MIN_CHARS_WITHOUT_CAPITAL = 4
 """A shorter name of an organisation is something else without its capitals: ing, db."""
@@ -124,6 +126,7 @@ def known_kind(name: str) -> ConceptKind | None:
     return found
 
 
+@lru_cache(_CACHED_WORDS)
 def is_known_in_small_letters(word: str) -> bool:
     """Return True for a well-known organisation or product whose name is no common word."""
     if word in COMMON_WORDS:
