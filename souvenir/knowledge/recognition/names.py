@@ -75,9 +75,6 @@ _NO_NAME = (
     *(WordClass.DETERMINER, WordClass.PREPOSITION),
 )
 _SAINT = "st"
-_GROUPS = frozenset(
-    f"{what} group" for what in "support study advocacy research working user reading youth action interest".split()
-)
 _BEFORE_HEADS = frozenset(("de", "del"))
 _FOREIGN_WORDS = (
     frozenset(
@@ -280,14 +277,15 @@ class NameReader:
             return True
         if folded in NAMES_AND_WORDS and (place > 0 or goes_on or self._is_followed_by_verb(place)):
             return True
-        if class_of(word) in _NO_NAME or folded in self._no_names or word in _FOREIGN_OWNERS:
+        if _is_no_name(word) or folded in self._no_names or word in _FOREIGN_OWNERS:
             return False
         if self._is_numbered(place) and class_of(word) is not WordClass.VERB:
             return True
         if word in GENERIC:
             return False
         if place > 0:
-            return goes_on or class_of(word) is not WordClass.VERB or word not in COMMON_WORDS or self._is_object(place)
+            is_verb = class_of(word) is WordClass.VERB and word in COMMON_WORDS and folded not in KNOWN
+            return goes_on or not is_verb or self._is_object(place)
         return self._may_begin_sentence(token, goes_on=goes_on)
 
     def _may_begin_sentence(self, token: Token, *, goes_on: bool) -> bool:
@@ -349,7 +347,7 @@ class NameReader:
         word = token.word
         if word in GENERIC and place + 1 < len(self._words) and self._is_capital(place + 1):
             return False
-        return class_of(word) not in _NO_NAME and self._folded[place] not in self._no_names
+        return not _is_no_name(word) and self._folded[place] not in self._no_names
 
     def _inside(self, place: int) -> int:
         """Return the number of words up to the next capitalised one, including it; 0 if there is none."""
@@ -395,8 +393,9 @@ class NameReader:
                     and ahead.word not in ("team", "company")
                 ):
                     return first, end + 1
-                pair = " ".join(self._folded[end : end + 2])
-                if pair in _GROUPS and self._folded[first] not in GIVEN_NAMES:
+                second = self._folded[end + 1] if end + 1 < len(self._words) else ""
+                is_head = PHRASE_HEADS.get(second) is ConceptKind.ORGANISATION and second not in ("team", "company")
+                if is_head and class_of(ahead.word) in _NOUNS and self._folded[first] not in GIVEN_NAMES:
                     return first, end + 2
         elif self._language == SPANISH and first > 0:
             if self._folded[first - 1] in HEADS:
@@ -413,6 +412,11 @@ def names(
 ) -> list[Name]:
     """Return the names in a sentence; the parameters are those of `NameReader`."""
     return NameReader(words, seen, language, lower=lower).names()
+
+
+def _is_no_name(word: str) -> bool:
+    """Return True for small words and adverbs, but not for an unknown word that ends like one: Grammarly."""
+    return class_of(word) in _NO_NAME and not (word.endswith("ly") and word.isalpha() and word not in COMMON_WORDS)
 
 
 def _is_acronym(text: str) -> bool:

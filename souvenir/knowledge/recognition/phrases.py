@@ -73,7 +73,7 @@ _CLASSES = (ANIMALS | ROLES | frozenset(PHRASE_HEADS)) - COMPOUND_HEADS
 _RECURRING = frozenset(("birthday", "anniversary"))
 _GROUPS_THAT_MEET = frozenset(("group", "club", "circle", "society", "association"))
 _PARTICIPLES = frozenset(
-    "using including being having going rolling making getting doing working looking trying feeling coming "
+    "using featuring including being having going rolling making getting doing working looking trying feeling coming "
     "taking giving waiting sitting standing running living starting thinking talking saying".split()
 )
 """Words in -ing that are verbs after a noun."""
@@ -297,8 +297,9 @@ def _kind_of(words: Sequence[str], context: Sequence[str]) -> ConceptKind | None
     if head is not None and (len(words) > 1 or _is_particular(head, last, owner)):
         return head
     is_one = last in _CLASSES or PHRASE_HEADS.get(singular(last)) is ConceptKind.EVENT
-    is_described = bool(before) and class_of(before) is WordClass.ADJECTIVE
-    if is_one and last not in _RECURRING and (not is_described or (head is not None and before in _WHERE)):
+    if head in (ConceptKind.ORGANISATION, ConceptKind.EVENT) and before in _WHERE and last not in WEAK:
+        return head
+    if is_one and last not in _RECURRING and not (before and class_of(before) is WordClass.ADJECTIVE):
         # A general noun for an organisation, such as "the gym", names none.
         return ConceptKind.PHRASE
     return None
@@ -309,7 +310,7 @@ def _is_particular(head: ConceptKind, noun: str, before: str) -> bool:
     if head is ConceptKind.ORGANISATION:
         if noun in COMPOUND_HEADS:
             return noun in _SHOPS and before in _OWNERS
-        return noun not in WEAK and (before in _THE_ONE or before in _INSIDE_OF)
+        return before in _OWNERS or (noun not in WEAK and (before in _THE_ONE or before in _INSIDE_OF))
     return head is ConceptKind.EVENT and before in POSSESSIVES
 
 
