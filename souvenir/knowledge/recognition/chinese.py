@@ -24,6 +24,7 @@ _ENDINGS: Mapping[ConceptKind, tuple[str, ...]] = {
     for kind in (ConceptKind.EVENT, ConceptKind.ORGANISATION, ConceptKind.PRODUCT, ConceptKind.PLACE)
 }
 """Ends of nouns and names, which tell their kind; the kinds are tried in this order."""
+IDIOM_CHARS = 4
 _TAGS_OF_NAMES = ("nr", "ns", "nz")
 _NICKNAMES = frozenset("小阿老")
 _KINDS_OF_TAGS = {
@@ -102,7 +103,9 @@ def _concept(words: Sequence[_Word], place: int) -> tuple[int, ConceptKind | Non
         return end + 1, joined
     if word.tag == "nr":
         return end, ConceptKind.PERSON
-    ending = _by_ending(word.text) if word.tag.startswith(("n", "v", "j")) else None
+    # An idiom has four characters, so three with this tag are a word that the dictionary lacks: 春熙路.
+    is_unknown = word.tag == "i" and len(word.text) < IDIOM_CHARS
+    ending = _by_ending(word.text) if is_unknown or word.tag.startswith(("n", "v", "j")) else None
     return end, ending or _KINDS_OF_TAGS.get(word.tag)
 
 

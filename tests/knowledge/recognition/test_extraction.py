@@ -113,6 +113,7 @@ def test_the_capital_at_the_start_of_a_sentence_alone_makes_no_name():
         ("我妈妈在北京协和医院工作，李娜下周去上海出差。", "北京协和医院", ORGANISATION),
         ("我妈妈在北京协和医院工作，李娜下周去上海出差。", "上海", PLACE),
         ("我在读《三体》。", "三体", WORK),
+        ("住在春熙路附近方便吗？", "春熙路", PLACE),
     ],
 )
 def test_names_and_relatives_have_a_kind(text, key, kind):
