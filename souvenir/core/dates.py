@@ -29,6 +29,23 @@ GERMAN_MONTH_NAMES = (
 )
 
 
+SPANISH_MONTH_NAMES = (
+    *("enero", "febrero", "marzo", "abril", "mayo", "junio"),
+    *("julio", "agosto", "septiembre", "octubre", "noviembre", "diciembre"),
+)
+DUTCH_MONTH_NAMES = (
+    *("januari", "februari", "maart", "april", "mei", "juni"),
+    *("juli", "augustus", "september", "oktober", "november", "december"),
+)
+
+FOREIGN_MONTHS: Mapping[str, int] = {
+    name: number
+    for names in (GERMAN_MONTH_NAMES, SPANISH_MONTH_NAMES, DUTCH_MONTH_NAMES)
+    for number, name in enumerate(names, 1)
+}
+"""The number of a month by its German, Spanish or Dutch name in lower case."""
+
+
 def is_day_first(first: int, second: int) -> bool | None:
     """Return whether the day precedes the month, as in 13/5/2023; None if it may be either, as in 5/8/2023."""
     if first <= len(MONTH_NAMES) and second <= len(MONTH_NAMES) and first != second:

@@ -24,6 +24,8 @@ _ENDINGS: Mapping[ConceptKind, tuple[str, ...]] = {
     for kind in (ConceptKind.EVENT, ConceptKind.ORGANISATION, ConceptKind.PRODUCT, ConceptKind.PLACE)
 }
 """Ends of nouns and names, which tell their kind; the kinds are tried in this order."""
+IDIOM_CHARS = 4
+_TAGS_OF_NAMES = ("nr", "ns", "nz")
 _NICKNAMES = frozenset("小阿老")
 _KINDS_OF_TAGS = {
     "nr": ConceptKind.PERSON,
@@ -91,13 +93,19 @@ def _concept(words: Sequence[_Word], place: int) -> tuple[int, ConceptKind | Non
         return end, None
     if word.text in _RELATIVES or (word.text[0] in _SURNAMES | _NICKNAMES and word.text[1:] in _ROLES):
         return end, ConceptKind.PERSON
-    joined = _by_ending(ahead) if len(ahead) > 1 and word.tag in _KINDS_OF_TAGS else None
-    if joined is not None and (word.tag != "n" or joined is ConceptKind.ORGANISATION):
+    beyond = words[end + 1].text if end + 1 < len(words) and words[end].tag == "n" else ""
+    if word.tag in _TAGS_OF_NAMES and _by_ending(beyond) is ConceptKind.ORGANISATION:
+        # 青禾 + 艺术 + 学校: a name, a noun, and the noun that says what it is.
+        return end + 2, ConceptKind.ORGANISATION
+    joined = _by_ending(ahead) if len(ahead) > 1 and word.tag in (*_KINDS_OF_TAGS, "vn") else None
+    if joined is not None and (word.tag not in ("n", "vn") or joined is ConceptKind.ORGANISATION):
         # 杭州 + 马拉松: a name, and the noun that ends it.
         return end + 1, joined
     if word.tag == "nr":
         return end, ConceptKind.PERSON
-    ending = _by_ending(word.text) if word.tag.startswith(("n", "v")) else None
+    # An idiom has four characters, so three with this tag are a word that the dictionary lacks: 春熙路.
+    is_unknown = word.tag == "i" and len(word.text) < IDIOM_CHARS
+    ending = _by_ending(word.text) if is_unknown or word.tag.startswith(("n", "v", "j")) else None
     return end, ending or _KINDS_OF_TAGS.get(word.tag)
 
 

@@ -11,17 +11,12 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from souvenir.core.dates import GERMAN_MONTH_NAMES, MONTHS
+from souvenir.core.dates import FOREIGN_MONTHS, MONTHS
 
 PAST = timedelta(days=60)
 """A day without a year that is at most so long ago is the past one."""
 
-_OTHER_MONTHS = (
-    " ".join(GERMAN_MONTH_NAMES),
-    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
-    "januari februari maart april mei juni juli augustus september oktober november december",
-)
-_MONTH_OF = {name: number for names in _OTHER_MONTHS for number, name in enumerate(names.split(), 1)} | dict(MONTHS)
+_MONTH_OF = {**FOREIGN_MONTHS, **MONTHS}
 _WEEKDAY_NAMES = (
     "monday tuesday wednesday thursday friday saturday sunday",
     "montag dienstag mittwoch donnerstag freitag samstag sonntag",

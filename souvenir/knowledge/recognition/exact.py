@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from souvenir.core.dates import MONTH_NAMES
+from souvenir.core.dates import FOREIGN_MONTHS, MONTH_NAMES
 from souvenir.core.types import ConceptKind, Mentioned
+from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, KNOWN
 from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS, key_of
 from souvenir.knowledge.recognition.vocabulary import AUXILIARIES
 
@@ -49,6 +50,7 @@ _NAMED_MONTH = (
     + "|".join(sorted(MONTH_NAMES, key=len, reverse=True))
     + r"|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
 )
+_FOREIGN_MONTH = "|".join(sorted(FOREIGN_MONTHS, key=len, reverse=True))
 _SURE_MONTH = "(?:January|February|July|September|October|November|December)"
 _BEFORE_TIME = "(?:in|on|since|by|until|till|last|next|this|of|from|during|before|after|around|every|early|late|mid)"
 _YEAR = r"(?:19|20)\d\d(?![\w%])(?![.,:/-]\d)"
@@ -107,6 +109,10 @@ _ALTERNATIVES: tuple[tuple[str, str], ...] = (
         _START + rf"(?i:{_NAMED_MONTH}) (?:the )?{_DAY}(?:st|nd|rd|th)?(?!\w|[.:]\d)(?:,? {_YEAR})?",
     ),
     ("dmy", _START + rf"{_DAY}(?:st|nd|rd|th)? (?:of )?(?i:{_NAMED_MONTH})(?!\w)(?:,? {_YEAR})?"),
+    (
+        "foreign_day",
+        _START + rf"{_DAY}\.? (?:de )?(?i:{_FOREIGN_MONTH})(?!\w)(?:,? (?:de )?{_YEAR})?",
+    ),
     ("my", _START + rf"(?i:{_NAMED_MONTH})(?: of|,)? {_YEAR}"),
     ("numeric", _START + r"\d\d?[/.]\d\d?[/.](?:19|20)\d\d(?![\w/-])"),
     ("year", rf"{_START}(?i:{_BEFORE_TIME}) {_YEAR}|^{_YEAR}$"),
@@ -138,6 +144,7 @@ _ALTERNATIVES: tuple[tuple[str, str], ...] = (
     ("initials", _START + r"(?:[A-Za-z]\.){2,6}"),
     ("abbreviation", _START + r"(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|approx|e\.g|i\.e)\.(?= )"),
     ("word", rf"[{_LETTER}][{_LETTER}0-9\u0300-\u036f]{{0,60}}(?:['&-][{_LETTER}0-9\u0300-\u036f]{{1,60}}){{0,6}}"),
+    ("numbered", _START + r"\d{1,3}-?[A-Z][a-z]{4,30}(?![A-Za-z0-9_])"),
     ("number", r"[.,+-]?\d(?:[0-9A-Za-z_.,:%/-]{0,60}[0-9A-Za-z_%])?"),
     ("end", r"[.!?;\n\r\u3002\uff01\uff1f\uff1b:]+|\s[-*•–—]\s|…"),
     ("quote", r"[\"“”«»「」『』《》]"),
@@ -171,6 +178,7 @@ def _word(text: str) -> str:
 _SORTS = {
     "plain": Sort.WORD,
     "word": Sort.WORD,
+    "numbered": Sort.WORD,
     "abbreviation": Sort.WORD,
     "end": Sort.END,
     "quote": Sort.QUOTE,
@@ -190,12 +198,26 @@ def _code(group: str) -> Callable[[re.Match[str]], _Found]:
     return lambda match: _mention(match[group].removesuffix("()"), match[group], ConceptKind.CODE)
 
 
+def _known(match: re.Match[str]) -> _Found:
+    """Return a well-known name that looks like code: Node.js, macOS, Booking.com."""
+    name = match[0].strip("`").removesuffix("()")
+    kind = KNOWN.get(name.casefold()) if name.casefold() not in COMMON_WORDS else None
+    return _mention(key_of(name), name, kind) if kind is not None else None
+
+
+def _known_or(read: Callable[[re.Match[str]], _Found]) -> Callable[[re.Match[str]], _Found]:
+    return lambda match: _known(match) or read(match)
+
+
 def _host(match: re.Match[str]) -> _Found:
     host = match["host"].strip(".-").removeprefix("www.")
     return _mention(host, host, ConceptKind.CODE)
 
 
 def _domain(match: re.Match[str]) -> _Found:
+    """Return a name if it begins with a capital: Booking.com."""
+    if match["domain"][0].isupper():
+        return _mention(match["domain"], match["domain"], ConceptKind.NAME)
     return _mention(match["domain"].removeprefix("www."), match["domain"], ConceptKind.CODE)
 
 
@@ -227,15 +249,15 @@ def _handle(match: re.Match[str]) -> _Found:
 
 _READ: dict[str, Callable[[re.Match[str]], _Found]] = {
     "url": _host,
-    "ticked": _code("code"),
+    "ticked": _known_or(_code("code")),
     "hashtag": _hashtag,
     "handle": _handle,
     "version": _code("v"),
-    "file": _file,
-    "domain": _domain,
+    "file": _known_or(_file),
+    "domain": _known_or(_domain),
     "call": _code("called"),
     "snake": _code("snake"),
-    "camel": _code("camel"),
+    "camel": _known_or(_code("camel")),
     "sharp": _code("sharp"),
     "initials": _initials,
     "titled": _title,

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import structlog
 
@@ -23,7 +24,7 @@ from souvenir.knowledge.recognition.chinese import chinese_mentions, is_chinese
 from souvenir.knowledge.recognition.exact import Sort, Token, tokens
 from souvenir.knowledge.recognition.foreign import typed_words
 from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, KNOWN, SMALL_WORDS
-from souvenir.knowledge.recognition.names import ENGLISH, has_capital, is_heading, names
+from souvenir.knowledge.recognition.names import ENGLISH, Name, has_capital, is_heading, names
 from souvenir.knowledge.recognition.phrases import phrases
 from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.recognition.vocabulary import (
@@ -31,9 +32,12 @@ from souvenir.knowledge.recognition.vocabulary import (
     DETERMINERS,
     FOREIGN,
     FUNCTION_WORDS,
+    GENERIC,
     MODALS,
     PREPOSITIONS,
     SUBJECTS,
+    WordClass,
+    class_of,
 )
 from souvenir.learning.transcripts.hygiene import screened
 from souvenir.learning.transcripts.turns import TurnRole
@@ -55,6 +59,15 @@ _ENGLISH = DETERMINERS | PREPOSITIONS | FUNCTION_WORDS | AUXILIARIES | MODALS | 
 
 OTHER = ""
 """Any language without rules of its own."""
+
+_VERSION = re.compile(r"[vV]\d[\d.]*|\d{1,2}(?:\.\d{1,4}){1,3}")
+"""What follows the names of products: v2, 3.11."""
+
+_RELEASE = re.compile(r"v?\d+\.\d+\.\d+")
+"""What follows only these, so that the word before it is a product in small letters too: black 23.3.0."""
+
+_TOOLS = (WordClass.NOUN, WordClass.ADJECTIVE, WordClass.NOUN_OR_VERB)
+_NO_TOOLS = frozenset("version versions release releases tag build patch image ip address update upgrade".split())
 
 _MARKUP = frozenset("#*|>_=")
 _STOPS = frozenset(".!?。！？")
@@ -128,25 +141,62 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
     counts = Counter(token.word for token in cut if token.sort is Sort.WORD)
     repeated = {word for word, count in counts.items() if count > 1}
     named = [
-        # In a heading, only well-known names are told from other words.
         [
             name
             for name in names(sentence.words, seen, language, lower=lower)
-            if not heading or (name.mention.key in KNOWN and name.mention.key not in COMMON_WORDS)
+            if not heading or _is_sure(name, sentence.words)
         ]
         for sentence, heading in zip(sentences, headings, strict=True)
     ]
+    versions = {word.start: ahead.text for word, ahead in pairwise(cut) if _may_be_version(ahead) and word.word}
     defined = {name.mention.key: name.mention.kind for found in named for name in found if name.is_defined}
     for sentence, found in zip(sentences, named, strict=True):
         words = list(sentence.words)
         for name in found:
-            yield name.start, replace(name.mention, kind=defined.get(name.mention.key, name.mention.kind))
+            kind = defined.get(name.mention.key, name.mention.kind)
+            last = words[name.end - 1]
+            if kind is ConceptKind.NAME and last is not None and _VERSION.fullmatch(versions.get(last.start, "")):
+                kind = ConceptKind.PRODUCT
+            yield name.start, replace(name.mention, kind=kind)
             words[name.first : name.end] = [None] * (name.end - name.first)
+        for place, word in enumerate(words) if versions else ():
+            if word is not None and _RELEASE.match(versions.get(word.start, "")) and _is_tool(word.word):
+                yield word.start, Mentioned(word.word, word.text, ConceptKind.PRODUCT)
+                words[place] = None
         words = [None if word is not None and not word.word[:1].isalpha() else word for word in words]
         if language == ENGLISH:
             yield from phrases(words, alone=alone, named=found, repeated=repeated)
         elif language in SMALL_WORDS:
             yield from typed_words(words, language)
+
+
+def _is_sure(name: Name, words: Sequence[Token | None]) -> bool:
+    """Return True for a name that is told from the other capitalised words of a heading.
+
+    It is well-known, or an unknown word after a preposition: "NDA with Zorblax:".
+    """
+    if name.mention.key in KNOWN and name.mention.key not in COMMON_WORDS:
+        return True
+    before, first = words[name.first - 1] if name.first else None, words[name.first]
+    if before is None or first is None or COMMON_WORDS & {first.word, singular(first.word)}:
+        return False
+    return class_of(before.word) in (WordClass.PREPOSITION, WordClass.TO)
+
+
+def _may_be_version(token: Token) -> bool:
+    """Return True for a number, or for a version, and not for a date."""
+    return token.sort is Sort.VOID or (token.mention is not None and token.mention.kind is ConceptKind.CODE)
+
+
+def _is_tool(word: str) -> bool:
+    """Return True for a word in small letters that names what a version is of: black 23.3.0."""
+    return (
+        class_of(word) in _TOOLS
+        and word.isalnum()
+        and not word.endswith("ed")
+        and word not in _NO_TOOLS
+        and word not in GENERIC
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from souvenir.core.types import ConceptKind
@@ -70,10 +71,20 @@ PHRASE_HEADS: Mapping[str, ConceptKind] = {
         ("place heads of phrases", ConceptKind.PLACE),
         ("event heads of phrases", ConceptKind.EVENT),
         ("organisation heads of phrases", ConceptKind.ORGANISATION),
+        ("organisation heads of compounds", ConceptKind.ORGANISATION),
     )
     for word in _entries(_KINDS[section])
 }
 """The kind of a phrase that ends with the word: charity race."""
+
+COMPOUND_HEADS = _entries(_KINDS["organisation heads of compounds"])
+"""Those of `PHRASE_HEADS` that make an organisation of a compound only: pet shop."""
+
+UNNAMED = _entries(_KINDS["organisations without a name"])
+"""Organisations of which there is only one where someone speaks of them: the police, the council."""
+
+NO_ORGANISATIONS = _entries(_KINDS["no organisations"])
+"""Compounds whose last word makes no organisation of them: age group."""
 
 CLASSES: Mapping[str, ConceptKind] = {
     **{
@@ -98,6 +109,40 @@ KNOWN: Mapping[str, ConceptKind] = {
     **dict.fromkeys(_entries(_KINDS["products"]), ConceptKind.PRODUCT),
 }
 """Well-known places, organisations and products."""
+
+_MEDICINES = tuple(_KINDS["medicine endings"])
+_MIN_MEDICINE_CHARS = 8
+_CACHED_WORDS = 16_384
+
+_MIN_CHARS_WITHOUT_CAPITAL = 4
+"""A shorter name of an organisation is something else without its capitals: ing, db."""
+
+
+def known_kind(name: str) -> ConceptKind | None:
+    """Return the kind of a well-known name, in the plural too, or of a medicine by its ending; None for others."""
+    found = KNOWN.get(name) or KNOWN.get(name.removesuffix("s"))
+    if found is None and name.endswith(_MEDICINES) and len(name) >= _MIN_MEDICINE_CHARS:
+        return ConceptKind.PRODUCT
+    return found
+
+
+@lru_cache(_CACHED_WORDS)
+def is_known_in_small_letters(word: str) -> bool:
+    """Return True for a well-known organisation or product whose name is no common word."""
+    if word in COMMON_WORDS:
+        return False
+    kind = known_kind(word)
+    return kind is ConceptKind.PRODUCT or (
+        kind is ConceptKind.ORGANISATION and len(word) >= _MIN_CHARS_WITHOUT_CAPITAL and word not in GIVEN_NAMES
+    )
+
+
+KNOWN_COMPOUNDS = frozenset(
+    name
+    for name, kind in KNOWN.items()
+    if " " in name and kind is not ConceptKind.PLACE and not COMMON_WORDS.issuperset(name.split())
+)
+"""Well-known organisations and products of several words that are recognised without capitals too."""
 
 
 def _pairs(section: str) -> dict[str, frozenset[str]]:

@@ -24,7 +24,9 @@ from souvenir.knowledge.recognition.gazetteer import (
     ROLES,
     TITLES,
     WORK_WORDS,
+    known_kind,
 )
+from souvenir.knowledge.recognition.spelling import singular
 
 
 class Surroundings(NamedTuple):
@@ -59,14 +61,32 @@ _WORK = frozenset(
     "interviewed offer employed freelance shift contract arbeite arbeitet arbeiten trabajo trabaja trabajar "
     "werk werkt werken".split()
 )
+_AFFILIATED = _WORK | frozenset(
+    "role roles position positions career internship apply applied applying application insured insurance policy "
+    "account bank banking mortgage ordered order booked contract invoice invoiced subscribed subscription flew client "
+    "clients study studied studying degree enrolled volunteer volunteered volunteering intern interned member members "
+    "membership donate donated refund delivery pitch".split()
+)
 _AT = frozenset("at for with by from bei en bij in como".split())
+_OF_AN_ORGANISATION = frozenset("at for with by from to of bei bij".split())
 _JOINED = frozenset("joined joining joins join left leaving".split())
 _USE = frozenset(
     "using use uses used install installed installing run runs running via migrate migrated migrating switch "
     "switched switching upgrade upgraded deploy deployed app bought nutze nutzen nutzt uso usa gebruik "
-    "gebruikt".split()
+    "gebruikt built stored hosted saved tracked imported exported backed edited configure configured subscribe "
+    "download downloaded uninstall uninstalled ".split()
 )
-_USED_WITH = frozenset("to from with on in via the a an my our auf mit zu von nach op met naar van".split())
+_USED_WITH = frozenset("to from with on in via the a an my our auf mit zu von nach op met naar van into by up".split())
+_SUCH_AS = frozenset(("like", "as", "including"))
+"""Words between a class and its examples: a library like Helmet, companies such as Kestrel."""
+_WARES = frozenset(
+    "app apps software laptop phone smartphone tablet watch wristwatch smartwatch camera lens headphones earbuds "
+    "speaker speakers printer router charger keyboard monitor console account subscription plugin extension library "
+    "framework template templates dashboard database cluster api sdk server spreadsheet playlist tv bike bicycle "
+    "scooter pram stroller oven fridge dishwasher blender mixer drill mower vacuum guitar amp keyboard tent backpack "
+    "boots trainers sneakers jacket tablets capsules inhaler cream".split()
+)
+"""What a brand or a product is named together with: "the Strava app", "an Omega wristwatch"."""
 _PLACE_PREPOSITIONS = frozenset(
     "in to near around across outside through nach aus in naar uit en desde hacia te bij".split()
 )
@@ -77,7 +97,32 @@ _MOVES = frozenset(
 )
 _AFTER_CLASSES = frozenset(("", *"from in at of since who that which with and und y en von de van".split()))
 """Words after the noun that says what a name stands for: "Kestrel, an airline from Oslo"."""
+_NO_SUBJECT_AFTER = frozenset("at from with by for of bei von en van".split())
+"""Prepositions after which a name is no subject: "Anne at Kimura is an intern"."""
+_MAKERS_ONE = frozenset(
+    "a an my our his her their ein eine einen mein meinen meine un una mi mijn een ons onze".split()
+)
+_ENDS_OF_PHRASES = frozenset(
+    ("", *"and or but with for from in on at to that which is was has und y en mit con".split())
+)
+_PLURAL_VERBS = frozenset("want expect pay accept require sell charge insist offer refuse supply deliver".split())
+_BEFORE_BASE_FORMS = frozenset("does did do will would can could should may might must let to and und y en or".split())
+_INDEFINITE = frozenset(("a", "an"))
+_NO_DESCRIPTIONS = frozenset(("", *"of for with from by to in on at like as and or than called named".split()))
+OWNED_BY_ORGANISATIONS = frozenset(
+    "staff admins employees hr it procurement customers clients website support helpdesk terms contract invoice "
+    "invoices headquarters ceo cto management shareholders warehouse pricing sales marketing policy api sso engineers "
+    "newsletter branch branches offices shares".split()
+)
+"""What an organisation has rather than a person: Kimura's admins."""
 _AND = frozenset("and und y en".split())
+_ALSO = _AND | frozenset(("or", "oder", "o", "of", ""))
+"""Words between two names of a list."""
+_MAKES = frozenset(
+    "charges sells supplies ships announced launched acquired released hired refunded invoiced sponsors employs "
+    "publishes manufactures delivers rejected approved".split()
+)
+"""Verbs of which an organisation is the subject more often than a person."""
 _NO_PERSON = frozenset("of and for the".split())
 """Words that no person's name contains."""
 _WINDOW = 6
@@ -99,7 +144,7 @@ def defined_kind(around: Surroundings) -> ConceptKind | None:
     if len(after) < 3 or after[1] not in _ARTICLES:
         return None
     is_apposition = after[0] == ""
-    if not is_apposition and after[0] not in _COPULAS:
+    if not is_apposition and (after[0] not in _COPULAS or (before[:1] and before[0] in _NO_SUBJECT_AFTER)):
         return None
     for place in range(2, min(len(after), _WINDOW)):
         if after[place] in _AFTER_CLASSES:
@@ -117,8 +162,10 @@ def _by_itself(words: Sequence[str], around: Surroundings) -> ConceptKind | None
     joined = " ".join(words)
     if len(words) > 1 and words[0] in TITLES and _NO_PERSON.isdisjoint(words):
         return ConceptKind.PERSON
-    if joined in KNOWN and not _is_person_here(words, around):
-        return KNOWN[joined]
+    known = known_kind(joined)
+    if known is not None and not _is_person_here(words, around):
+        is_made = known is ConceptKind.ORGANISATION and len(words) == 1 and _is_one_of_many(around)
+        return ConceptKind.PRODUCT if is_made else known
     if len(words) > 1 and words[-1].isdigit():
         if words[0] in COMMON_WORDS and words[0] not in KNOWN:
             return HEADS.get(words[0], ConceptKind.PHRASE)
@@ -128,9 +175,23 @@ def _by_itself(words: Sequence[str], around: Surroundings) -> ConceptKind | None
     head = head_kind(words)
     if head is not None:
         return head
+    stem, _, tail = words[-1].rpartition("-")
+    if (stem and HEADS.get(tail) is ConceptKind.PRODUCT) or (len(words) > 1 and _is_model_number(words[-1])):
+        return ConceptKind.PRODUCT
     if around.before[:1] and around.before[0] in WORK_WORDS and len(words) > 1:
         return ConceptKind.WORK
     return None
+
+
+def _is_model_number(word: str) -> bool:
+    """Return True for a word with both a letter and a digit: the Sony WH-1000XM5."""
+    return word[:1].isalnum() and any(map(str.isdigit, word)) and not word.isdigit()
+
+
+def _is_one_of_many(around: Surroundings) -> bool:
+    """Return True if the name of a maker stands for a thing that it made: "I sold my Volvo"."""
+    before, after = around
+    return bool(before[:1]) and before[0] in _MAKERS_ONE and (not after or after[0] in _ENDS_OF_PHRASES)
 
 
 def head_kind(words: Sequence[str]) -> ConceptKind | None:
@@ -164,6 +225,8 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
             found = next((CLASSES[word] for word in before[1:4] if word in CLASSES), None)
         if found is not None:
             return found
+    if found := _by_apposition(before):
+        return found
     if len(after) > 1 and (after[0] in _COPULAS or (after[0] == "" and (after[1] in _ARTICLES or len(after) > 2))):
         for word in after[1:_WINDOW]:
             if word == "":
@@ -175,9 +238,16 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
         for word in after[1:_WINDOW]:
             if HEADS.get(word) in (ConceptKind.ORGANISATION, ConceptKind.PLACE):
                 return HEADS[word]
-    if before[:1] and before[0] == "" and len(before) > 2 and before[2] in POSSESSIVES:
-        return _person_or_animal(before[1])
     return None
+
+
+def _by_apposition(before: Sequence[str]) -> ConceptKind | None:
+    """Return the kind of a name in apposition to what someone has: "our group, Kestrel", "the conductor, Rui"."""
+    class_and_owner = [word for word in before if word][:2]
+    if before[:1] != [""] or len(class_and_owner) < 2 or class_and_owner[1] not in POSSESSIVES:
+        return None
+    described, owner = class_and_owner
+    return CLASSES.get(described) if owner in _OWNERS else _person_or_animal(described)
 
 
 def is_relative_or_animal(after: Sequence[str]) -> bool:
@@ -204,16 +274,22 @@ def _person_or_animal(word: str) -> ConceptKind | None:
 def _by_given_name(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
     if _NO_PERSON.isdisjoint(words) and (words[0] in GIVEN_NAMES or (words[0] in NAMES_AND_WORDS and len(words) < 4)):
         return ConceptKind.PERSON
-    if around.after[:1] and around.after[0] in _ACTS and len(words) < 3:
+    is_common = bool(around.before[:1]) and around.before[0] in _ARTICLES
+    if around.after[:1] and around.after[0] in _ACTS and len(words) < 3 and not is_common:
         return ConceptKind.PERSON
     return None
 
 
 def kind_by_preposition(around: Surroundings) -> ConceptKind | None:
     """Return the kind of a name by the preposition or the greeting before it, which is weak evidence."""
-    before = around.before
+    before, after = around
     nearest = before[0] if before else ""
-    if nearest in _JOINED or (nearest in _AT and not _WORK.isdisjoint(before[1:4])):
+    if after[:1] and after[0] in _MAKES:
+        return ConceptKind.ORGANISATION
+    if nearest in _JOINED or (
+        (nearest in _AT and not _WORK.isdisjoint(before[1:4]))
+        or (nearest in _OF_AN_ORGANISATION and not _AFFILIATED.isdisjoint(before[1:4]))
+    ):
         return ConceptKind.ORGANISATION
     if nearest in _USE or (nearest in _USED_WITH and not _USE.isdisjoint(before[1:3])):
         return ConceptKind.PRODUCT
@@ -224,3 +300,24 @@ def kind_by_preposition(around: Surroundings) -> ConceptKind | None:
     if nearest in _GREETED:
         return ConceptKind.PERSON
     return None
+
+
+def kind_by_list(around: Surroundings) -> ConceptKind | None:
+    """Return the kind of a name by the words around it that a name of a person rarely has.
+
+    These are the ware after it, its class ("a library like Helmet"), the well-known name that a list has before it, a
+    verb in the plural ("Hafner expect"), and an indefinite article ("bought a second-hand Trek").
+    """
+    before, after = around
+    if after[:1] and after[0] in _WARES:
+        return ConceptKind.PRODUCT
+    if before[:1] and before[0] in _SUCH_AS:
+        named = [CLASSES[one] for one in map(singular, before[1:3]) if one in CLASSES]
+        return named[0] if named else None
+    listed = KNOWN.get(before[1]) if len(before) > 1 and before[0] in _ALSO else None
+    if listed in (ConceptKind.ORGANISATION, ConceptKind.PRODUCT):
+        return listed
+    if after[:1] and after[0] in _PLURAL_VERBS and _BEFORE_BASE_FORMS.isdisjoint(before[:1]):
+        return ConceptKind.ORGANISATION
+    is_one = not _INDEFINITE.isdisjoint(before[:2]) and (before[0] in _INDEFINITE or before[0] not in _NO_DESCRIPTIONS)
+    return ConceptKind.PRODUCT if is_one and (not after or after[0] in _ENDS_OF_PHRASES) else None

@@ -7,11 +7,13 @@ capital, adjacent nouns are one name only if a rule says so ("Frau Schmidt", but
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.index.analyser import fold
+from souvenir.knowledge.recognition.evidence import USES, is_in_frame, is_subject, is_third_person, places_in_compounds
 from souvenir.knowledge.recognition.exact import Token
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import (
@@ -28,11 +30,14 @@ from souvenir.knowledge.recognition.gazetteer import (
     SMALL_WORDS,
     TIME_WORDS,
     TITLES,
+    is_known_in_small_letters,
 )
 from souvenir.knowledge.recognition.kinds import (
+    OWNED_BY_ORGANISATIONS,
     Surroundings,
     defined_kind,
     is_relative_or_animal,
+    kind_by_list,
     kind_by_preposition,
     kind_of_name,
 )
@@ -70,7 +75,7 @@ _NO_NAME = (
     *(WordClass.DETERMINER, WordClass.PREPOSITION),
 )
 _SAINT = "st"
-_BEFORE_HEADS = frozenset(("de", "del", "of"))
+_BEFORE_HEADS = frozenset(("de", "del"))
 _FOREIGN_WORDS = (
     frozenset(
         word
@@ -81,8 +86,16 @@ _FOREIGN_WORDS = (
 )
 """Words that are no names by themselves in a text of any language: Sí, ER."""
 
+_FOREIGN_OWNERS = frozenset("mein meine meinen meinem meiner unser unsere unseren unserem unserer mijn onze".split())
+"""German and Dutch possessives, which begin no name even in a text that is too short to tell its language."""
+
 _ORIGINS = ("ian", "ean", "ese", "ish")
 """Endings of adjectives of origin: the Canadian market."""
+
+_CAMEL = re.compile("(?!Mc|Mac|De|La|Le|Van|Fitz)(?!.*(?:Error|Exception)$)[A-Z][a-z]+[A-Z][A-Za-z0-9]+")
+"""A capital inside of a name, which brands have rather than people: GeoGebra, TinyMCE."""
+
+_ADJECTIVE_ENDINGS = (*_ORIGINS, "ful", "less")
 
 _VERBS_OF_PEOPLE = frozenset("is was has will says said wants lives works".split())
 
@@ -139,6 +152,7 @@ class NameReader:
         self._folded = ["" if word is None else fold(word.word.rstrip(".")) or word.text for word in words]
         self._seen = seen
         self._language = language
+        self._in_compounds = set(places_in_compounds(self._folded))
         self._no_names = SMALL_WORDS.get(language, frozenset()) | (TIME_WORDS if language != ENGLISH else frozenset())
 
     def names(self) -> list[Name]:
@@ -161,14 +175,27 @@ class NameReader:
         key = key_of(form)
         if len(key) < 2:
             return None
-        around = Surroundings(
-            self._folded[max(0, first - CONTEXT_WORDS) : first][::-1], self._folded[end : end + CONTEXT_WORDS]
-        )
+        before = self._folded[max(0, first - CONTEXT_WORDS) : first][::-1]
+        if self._language == SPANISH:
+            # A preposition, and no article as in English.
+            before = ["para" if word == "a" else word for word in before]
+        around = Surroundings(before, self._folded[end : end + CONTEXT_WORDS])
         kind = self._kind(self._folded[first:end], around)
+        if kind is ConceptKind.NAME and not _is_acronym(form):
+            kind = kind_by_list(around) or (ConceptKind.PRODUCT if _CAMEL.fullmatch(form) else kind)
+        if run[-1].text.endswith(("'s", "'")) and kind in (ConceptKind.PERSON, ConceptKind.NAME):
+            kind = self._kind_of_owner(run, end) or kind
         if kind in (ConceptKind.PERSON, ConceptKind.NAME) and _is_acronym(form):
             # Most abbreviations stand for things, and none for a person.
             kind = ConceptKind.PHRASE
         return Name(first, end, run[0].start, Mentioned(key, form, kind), defined_kind(around) is not None)
+
+    def _kind_of_owner(self, run: Sequence[Token], end: int) -> ConceptKind | None:
+        """Return that of an organisation for a possessive without a noun: "Costa's opens at ten", "St Brigid's"."""
+        is_business = self._folded[end : end + 1] and self._folded[end] in OWNED_BY_ORGANISATIONS
+        if is_business or is_third_person(self._words, end) or (run[0].word.rstrip(".") == _SAINT and len(run) > 1):
+            return ConceptKind.ORGANISATION
+        return None
 
     def _kind(self, folded: Sequence[str], around: Surroundings) -> ConceptKind:
         kind = _kind_alone(folded[0], self._language) if len(folded) == 1 else None
@@ -200,13 +227,21 @@ class NameReader:
         if last.text.endswith(("'s", "'")):
             return int(self._is_capital(end) and self._folded[end] in HEADS)
         if ahead.text.isdigit():
-            return int(len(ahead.text) <= MAX_DIGITS and self._folded[end - 1] not in GIVEN_NAMES)
+            is_amount = self._folded[end - 1] in GIVEN_NAMES or self._is_amount_after_organisation(end)
+            return int(len(ahead.text) <= MAX_DIGITS and not is_amount)
         if self._may_continue(end):
             return int(self._language != GERMAN or self._goes_on_in_german(place, end))
-        if self._folded[end] in _FIRST_INSIDE and self._language != GERMAN:
+        is_firm = self._folded[end] == "y" and place > 0 and self._folded[place - 1] in HEADS
+        if is_firm or (self._folded[end] in _FIRST_INSIDE and self._language != GERMAN):
             step = self._inside(end)
             return step if end + step - place <= MAX_WORDS else 0
         return 0
+
+    def _is_amount_after_organisation(self, place: int) -> bool:
+        """Return True for a number with a noun of its own: "owes the Lantern Guild 300 gold"."""
+        noun = self._words[place + 1] if place + 1 < len(self._words) else None
+        is_organisation = HEADS.get(self._folded[place - 1]) is ConceptKind.ORGANISATION
+        return is_organisation and noun is not None and class_of(noun.word) in _NOUNS
 
     def _goes_on_in_german(self, place: int, end: int) -> bool:
         first = self._folded[place]
@@ -218,11 +253,13 @@ class NameReader:
         token, folded = self._words[place], self._folded[place]
         if token is None:
             return False
-        if has_capital(token):
+        if has_capital(token) or place in self._in_compounds:
             return True
         if folded in COMMON_WORDS or singular(folded) in COMMON_WORDS:
             return False
-        return KNOWN.get(folded) is ConceptKind.PRODUCT or (self._lower and (folded in GIVEN_NAMES or folded in KNOWN))
+        if is_known_in_small_letters(folded) or (self._lower and (folded in GIVEN_NAMES or folded in KNOWN)):
+            return True
+        return self._language == ENGLISH and is_in_frame(self._words, self._folded, place)
 
     def _goes_on(self, place: int) -> bool:
         after = place + 2 if self._folded[place + 1 : place + 2] == ["&"] else place + 1
@@ -240,14 +277,15 @@ class NameReader:
             return True
         if folded in NAMES_AND_WORDS and (place > 0 or goes_on or self._is_followed_by_verb(place)):
             return True
-        if class_of(word) in _NO_NAME or folded in self._no_names:
+        if _is_no_name(word) or folded in self._no_names or word in _FOREIGN_OWNERS:
             return False
         if self._is_numbered(place) and class_of(word) is not WordClass.VERB:
             return True
         if word in GENERIC:
             return False
         if place > 0:
-            return goes_on or class_of(word) is not WordClass.VERB or word not in COMMON_WORDS
+            is_verb = class_of(word) is WordClass.VERB and word in COMMON_WORDS and folded not in KNOWN
+            return goes_on or not is_verb or self._is_object(place)
         return self._may_begin_sentence(token, goes_on=goes_on)
 
     def _may_begin_sentence(self, token: Token, *, goes_on: bool) -> bool:
@@ -265,13 +303,22 @@ class NameReader:
             return folded in RELATIVES or folded in ROLES
         if self._language != ENGLISH:
             return goes_on
+        if is_subject(self._words, word):
+            return True
         if is_known(word):
             return goes_on and word in PLACE_OPENERS
         if goes_on:
             return True
         ahead = self._words[1] if len(self._words) > 1 else None
         is_verb = ahead is not None and class_of(ahead.word) in (WordClass.NOUN, WordClass.PREPOSITION)
+        if token.text.endswith(("'s", "'")):
+            is_verb = False
         return not is_verb and singular(word) not in COMMON_WORDS and word not in COMMON_WORDS
+
+    def _is_object(self, place: int) -> bool:
+        """Return True after a word that no verb follows: "It runs on Render"."""
+        before = self._words[place - 1]
+        return before is not None and class_of(before.word) in (WordClass.DETERMINER, WordClass.PREPOSITION)
 
     def _is_shorthand(self, place: int) -> bool:
         """Return True for an acronym, unless all is in capitals, and for "Guy's" in "Guy's Hospital"."""
@@ -300,7 +347,7 @@ class NameReader:
         word = token.word
         if word in GENERIC and place + 1 < len(self._words) and self._is_capital(place + 1):
             return False
-        return class_of(word) not in _NO_NAME and self._folded[place] not in self._no_names
+        return not _is_no_name(word) and self._folded[place] not in self._no_names
 
     def _inside(self, place: int) -> int:
         """Return the number of words up to the next capitalised one, including it; 0 if there is none."""
@@ -323,10 +370,16 @@ class NameReader:
         is_emphasis = token.text.isupper() and token.word in COMMON_WORDS and self._folded[place] not in KNOWN
         if is_emphasis or self._folded[place] in _FOREIGN_WORDS:
             return False
+        if self._folded[place] in KNOWN:
+            return True
         ahead = self._words[place + 1] if place + 1 < len(self._words) else None
         if token.word.endswith(_ORIGINS) and self._folded[place] not in GIVEN_NAMES and ahead is not None:
             return not (ahead.text.islower() and class_of(ahead.word) in _NOUNS)
-        return len(token.text.removesuffix("'s")) > 1 and class_of(token.word) is not WordClass.ADJECTIVE
+        is_adjective = class_of(token.word) is WordClass.ADJECTIVE and (
+            token.word in COMMON_WORDS or "-" in token.word or token.word.endswith(_ADJECTIVE_ENDINGS)
+        )
+        is_used = place > 0 and self._folded[place - 1] in USES
+        return len(token.text.removesuffix("'s")) > 1 and (not is_adjective or is_used or self._language != ENGLISH)
 
     def _extended(self, first: int, end: int) -> tuple[int, int]:
         """Add a head in small letters: "LGBTQ center", "maratón de Sevilla", "calle Mayor"."""
@@ -340,11 +393,17 @@ class NameReader:
                     and ahead.word not in ("team", "company")
                 ):
                     return first, end + 1
+                second = self._folded[end + 1] if end + 1 < len(self._words) else ""
+                is_head = PHRASE_HEADS.get(second) is ConceptKind.ORGANISATION and second not in ("team", "company")
+                if is_head and class_of(ahead.word) in _NOUNS and self._folded[first] not in GIVEN_NAMES:
+                    return first, end + 2
         elif self._language == SPANISH and first > 0:
             if self._folded[first - 1] in HEADS:
                 return first - 1, end
-            if first > 1 and self._folded[first - 1] in _BEFORE_HEADS and self._folded[first - 2] in HEADS:
-                return first - 2, end
+            if first > 1 and self._folded[first - 1] in _BEFORE_HEADS:
+                for head in (first - 2, first - 3):
+                    if head >= 0 and self._folded[head] in HEADS:
+                        return head, end
         return first, end
 
 
@@ -353,6 +412,11 @@ def names(
 ) -> list[Name]:
     """Return the names in a sentence; the parameters are those of `NameReader`."""
     return NameReader(words, seen, language, lower=lower).names()
+
+
+def _is_no_name(word: str) -> bool:
+    """Return True for small words and adverbs, but not for an unknown word that ends like one: Grammarly."""
+    return class_of(word) in _NO_NAME and not (word.endswith("ly") and word.isalpha() and word not in COMMON_WORDS)
 
 
 def _is_acronym(text: str) -> bool:

@@ -13,7 +13,17 @@ from collections.abc import Collection, Iterator, Sequence
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.exact import Token
-from souvenir.knowledge.recognition.gazetteer import ANIMALS, COMMON_WORDS, PHRASE_HEADS, RELATIVES, ROLES
+from souvenir.knowledge.recognition.gazetteer import (
+    ANIMALS,
+    COMMON_WORDS,
+    COMPOUND_HEADS,
+    HEADS,
+    NO_ORGANISATIONS,
+    PHRASE_HEADS,
+    RELATIVES,
+    ROLES,
+    UNNAMED,
+)
 from souvenir.knowledge.recognition.kinds import POSSESSIVES
 from souvenir.knowledge.recognition.names import Name
 from souvenir.knowledge.recognition.specificity import is_specific
@@ -44,16 +54,26 @@ _ALONE = (
 """A text of a few of these and nothing else is a phrase, such as the key of one."""
 _DESCRIPTIONS = (WordClass.DETERMINER, WordClass.ADJECTIVE, WordClass.RELATIONAL)
 _NOUNS = (WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS)
+_FORMS = (WordClass.NOUNS_OR_VERBS, WordClass.GERUND)
+"""What is a verb after an organisation: "the choir rehearses", "the shelter volunteering"."""
 _NO_MODIFIERS = RELATIVES - frozenset("family baby kid kids child children partner mother".split())
 """A noun after one of these is no part of the phrase: "mum turns 60"."""
 _GROUPS = frozenset("kid kids child children baby family parent parents siblings twins".split())
 """Relatives who are particular ones only after a definite determiner: "our kids", but not "kids in need"."""
 _DEFINITE = DETERMINERS - {"a", "any", "no"} | {"and"}
-_CLASSES = ANIMALS | ROLES | frozenset(PHRASE_HEADS)
+_OWNERS = frozenset("my our your his her their".split())
+_ORGANISATIONS = UNNAMED | {head for head, kind in PHRASE_HEADS.items() if kind is ConceptKind.ORGANISATION}
+_THE_ONE = _OWNERS | frozenset(("the", "this", "that"))
+_SHOPS = frozenset(("shop", "store"))
+_WHERE = frozenset("local nearby former previous old current".split())
+"""Adjectives before a noun for a particular organisation: a local bakery."""
+_INSIDE_OF = frozenset("at from in to".split())
+_CLASSES = (ANIMALS | ROLES | frozenset(PHRASE_HEADS)) - COMPOUND_HEADS
 """Nouns for what a person has to do with: a tutor, the gym, interviews."""
 _RECURRING = frozenset(("birthday", "anniversary"))
+_GROUPS_THAT_MEET = frozenset(("group", "club", "circle", "society", "association"))
 _PARTICIPLES = frozenset(
-    "using including being having going rolling making getting doing working looking trying feeling coming "
+    "using featuring including being having going rolling making getting doing working looking trying feeling coming "
     "taking giving waiting sitting standing running living starting thinking talking saying".split()
 )
 """Words in -ing that are verbs after a noun."""
@@ -72,6 +92,21 @@ def _takes_object(ahead: Token | None) -> bool:
     return ahead is not None and (
         ahead.word in _VERB_PARTICLES or class_of(ahead.word) in (*_OBJECT_STARTS, WordClass.ADJECTIVE)
     )
+
+
+def _is_for(token: Token, ahead: Token | None) -> bool:
+    """Return True for a possessive that says for whom an organisation is: a veteran's hospital, a farmers' union."""
+    word = fold(token.word).removesuffix("'")
+    if ahead is None or not token.text.islower():
+        return False
+    if ahead.word != "office" and PHRASE_HEADS.get(ahead.word) is not ConceptKind.ORGANISATION:
+        return False
+    return word not in _NO_MODIFIERS and not {word, singular(word)} & (ROLES | EMPTY) and word not in HEADS
+
+
+def _is_compound(modifier: str, head: str) -> bool:
+    """Return True if a word that may be a verb is the head of a compound: "the museum shop sold forty"."""
+    return PHRASE_HEADS.get(head) is ConceptKind.ORGANISATION or f"{modifier} {head}" in PHRASE_HEADS
 
 
 class _PhraseReader:
@@ -103,25 +138,34 @@ class _PhraseReader:
         if self._run and fold(self._run[-1][0].word) in _NO_MODIFIERS:
             self._close()
         if of is WordClass.RELATIONAL:
-            self._extend(token, of)
+            is_noun = token.word in _ORGANISATIONS and not (
+                ahead and class_of(ahead.word) in (*_NOUNS, WordClass.RELATIONAL)
+            )
+            self._extend(token, WordClass.NOUN if is_noun else of)
         elif self._is_noun(token, of, ahead):
             self._extend(token, WordClass.NOUN)
         else:
             self._close()
             self._before = WordClass.VERB if of in _ALONE else of
             return
-        if token.text.endswith(("'s", "'")):
+        if token.text.endswith(("'s", "'")) and not _is_for(token, ahead):
             self._close()
             self._before = WordClass.DETERMINER
 
     def _is_noun(self, token: Token, of: WordClass, ahead: Token | None) -> bool:
+        if self._run and of in _FORMS and PHRASE_HEADS.get(self._run[-1][0].word) is ConceptKind.ORGANISATION:
+            return False
         match of:
+            case WordClass.ADJECTIVE:
+                return bool(self._run) and PHRASE_HEADS.get(token.word) is ConceptKind.ORGANISATION
             case WordClass.NOUN:
                 return not self._is_verb_here(ahead)
             case WordClass.NOUN_OR_VERB:
                 return self._alone or self._is_noun_here(token, ahead)
             case WordClass.NOUNS_OR_VERBS:
                 return self._alone or self._are_nouns_here(ahead)
+            case WordClass.ACTIVITY if ahead is not None and ahead.word in _GROUPS_THAT_MEET:
+                return True
             case WordClass.GERUND:
                 return self._alone or self._gerund_is_a_noun(token, ahead)
             case WordClass.ACTIVITY:
@@ -139,7 +183,9 @@ class _PhraseReader:
         return self._before is WordClass.TO and ahead is not None and class_of(ahead.word) in _OBJECT_STARTS
 
     def _is_noun_here(self, token: Token, ahead: Token | None) -> bool:
-        if _takes_object(ahead):
+        if self._run and _is_compound(self._run[-1][0].word, token.word):
+            return True
+        if _takes_object(ahead) and not self._has_subject(ahead):
             return False
         if not self._run and token.word in MORE_NOUNS and self._before not in _VERB_FOLLOWS:
             return (ahead is not None and class_of(ahead.word) in _NOUNS) or self._before in _NOUN_FOLLOWS
@@ -147,6 +193,11 @@ class _PhraseReader:
             last, of = self._run[-1]
             return of is WordClass.RELATIONAL or (singular(last.word) == last.word and last.word not in _PLURALS)
         return self._before in _NOUN_FOLLOWS or (ahead is not None and ahead.word in _BE and self._before is None)
+
+    def _has_subject(self, ahead: Token | None) -> bool:
+        """Return True if a past form follows a noun in the singular: "the school board voted"."""
+        last = self._run[-1][0].word if self._run else ""
+        return last != "" and singular(last) == last and ahead is not None and ahead.word.endswith("ed")
 
     def _are_nouns_here(self, ahead: Token | None) -> bool:
         if self._run:
@@ -197,7 +248,7 @@ def phrases(
         place = next(place for place, word in enumerate(words) if word is run[0])
         end = place + len(run)
         before = ["" if word is None else word.word for word in words[max(0, place - WORDS_BEFORE) : place]][::-1]
-        kind = _kind_of([fold(token.word) for token in run], before[0] if before else "")
+        kind = _kind_of([fold(token.word) for token in run], before)
         if kind in (ConceptKind.PERSON, ConceptKind.ANIMAL) and (end in begins or _defines(words, place, ends)):
             # It says who the name is: "my sister Ines", "Ines is my sister".
             continue
@@ -224,23 +275,43 @@ def _defines(words: Sequence[Token | None], place: int, ends: Collection[int]) -
     return joint is None or class_of(joint.word) is WordClass.BE
 
 
-def _kind_of(words: Sequence[str], before: str) -> ConceptKind | None:
-    """Return the kind of a phrase that stands for someone or something particular; None for others."""
-    last = words[-1]
+def _kind_of(words: Sequence[str], context: Sequence[str]) -> ConceptKind | None:
+    """Return the kind of a phrase that stands for someone or something particular; None for others.
+
+    :param context: The words before it, nearest first.
+    """
+    last, before = words[-1], context[0] if context else ""
     if last in RELATIVES and (last not in _GROUPS or before in _DEFINITE):
         return ConceptKind.PERSON
     if last in ROLES and before in POSSESSIVES:
         return ConceptKind.PERSON
     if last in ANIMALS and before in POSSESSIVES:
         return ConceptKind.ANIMAL
-    head = PHRASE_HEADS.get(" ".join(words[-2:])) or PHRASE_HEADS.get(last)
-    if head is not None and (len(words) > 1 or (before in POSSESSIVES and head is ConceptKind.EVENT)):
+    if before in _DEFINITE and not UNNAMED.isdisjoint((last, " ".join(words[-2:]))):
+        return ConceptKind.ORGANISATION
+    pair = " ".join(words[-2:])
+    if pair in NO_ORGANISATIONS:
+        return None
+    head = PHRASE_HEADS.get(pair) or PHRASE_HEADS.get(last)
+    owner = next((word for word in context if class_of(word) is not WordClass.ADJECTIVE), "")
+    if head is not None and (len(words) > 1 or _is_particular(head, last, owner)):
         return head
     is_one = last in _CLASSES or PHRASE_HEADS.get(singular(last)) is ConceptKind.EVENT
+    if head in (ConceptKind.ORGANISATION, ConceptKind.EVENT) and before in _WHERE and last not in WEAK:
+        return head
     if is_one and last not in _RECURRING and not (before and class_of(before) is WordClass.ADJECTIVE):
         # A general noun for an organisation, such as "the gym", names none.
         return ConceptKind.PHRASE
     return None
+
+
+def _is_particular(head: ConceptKind, noun: str, before: str) -> bool:
+    """Return True if the word before a single noun says that a particular one is meant: the choir, from church."""
+    if head is ConceptKind.ORGANISATION:
+        if noun in COMPOUND_HEADS:
+            return noun in _SHOPS and before in _OWNERS
+        return before in _OWNERS or (noun not in WEAK and (before in _THE_ONE or before in _INSIDE_OF))
+    return head is ConceptKind.EVENT and before in POSSESSIVES
 
 
 def _mention(run: list[Token], kind: ConceptKind) -> Mentioned | None:
@@ -260,6 +331,8 @@ def _mention(run: list[Token], kind: ConceptKind) -> Mentioned | None:
 
 def _is_identifier(word: str) -> bool:
     """Return True for words that no dictionary has, such as settings and slips: allkeys-lru, tmrw."""
+    if word in PHRASE_HEADS:
+        return False
     parts = word.split("-")
     if len(parts) > 1:
         return singular(parts[-1]) not in COMMON_WORDS and parts[-1] not in COMMON_WORDS

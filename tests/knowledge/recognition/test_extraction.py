@@ -113,6 +113,7 @@ def test_the_capital_at_the_start_of_a_sentence_alone_makes_no_name():
         ("我妈妈在北京协和医院工作，李娜下周去上海出差。", "北京协和医院", ORGANISATION),
         ("我妈妈在北京协和医院工作，李娜下周去上海出差。", "上海", PLACE),
         ("我在读《三体》。", "三体", WORK),
+        ("住在春熙路附近方便吗？", "春熙路", PLACE),
     ],
 )
 def test_names_and_relatives_have_a_kind(text, key, kind):
@@ -194,13 +195,115 @@ def test_a_phrase_is_a_concept_only_if_it_is_specific(text, found):
         ("In Berlin, my sister and I met Anna.", "berlin", PLACE),
         ("Lisbon, my sister said, is great.", "lisbon", PLACE),
         ("Berlin is my sister's favourite city.", "berlin", PLACE),
-        ("I joined the gym.", "gym", PHRASE),
+        ("I joined a gym.", "gym", PHRASE),
+        ("I joined the gym.", "gym", ORGANISATION),
         ("I went to a support group yesterday.", "support group", ORGANISATION),
         ("LGBTQ groups are great.", "lgbtq", PHRASE),
     ],
 )
 def test_the_kind_that_a_text_gives_a_name_precedes_that_of_the_lists(text, key, kind):
     assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("Our choir sings on Sunday, the brewery pays.", "choir", ORGANISATION),
+        ("I had a picnic with friends from church.", "church", ORGANISATION),
+        ("She joined the navy.", "navy", ORGANISATION),
+        ("He wants to join the military.", "military", ORGANISATION),
+        ("I volunteer at the food bank every Wednesday.", "food bank", ORGANISATION),
+        ("I told my writers group about it.", "writers group", ORGANISATION),
+        ("We visited a veteran's hospital.", "veteran hospital", ORGANISATION),
+        ("The coroner's office rang.", "coroner office", PHRASE),
+        ("The orchestra rehearses at noon.", "orchestra", ORGANISATION),
+        ("My hiking group left.", "hiking group", ORGANISATION),
+        ("The Tidebound cult wears grey.", "tidebound cult", ORGANISATION),
+        ("I went to a LGBTQ activist group.", "lgbtq activist group", ORGANISATION),
+        ("My team won.", "team", ORGANISATION),
+        ("The museum shop sold forty.", "museum shop", ORGANISATION),
+        ("She left the law firm.", "law firm", ORGANISATION),
+        ("My nonprofit failed.", "nonprofit", ORGANISATION),
+        ("The school board voted.", "school board", PHRASE),
+        ("Our bank lends nothing.", "bank", ORGANISATION),
+        ("Your store looks great.", "store", ORGANISATION),
+        ("We work at a local bakery.", "bakery", ORGANISATION),
+        ("Stripe flagged the payment.", "stripe", ORGANISATION),
+        ("They owe the Lantern Guild 300 coins.", "lantern guild", ORGANISATION),
+        ("Costa's brings the fish.", "costa", ORGANISATION),
+        ("St Brigid's gets a discount.", "st brigid", ORGANISATION),
+        ("Anne at Kimura Foods is an intern.", "kimura foods", ORGANISATION),
+        ("I am insured with Zorblax.", "zorblax", ORGANISATION),
+        ("Zorblax charges too much.", "zorblax", ORGANISATION),
+        ("Tide declined my application.", "tide", NAME),
+        ("I want roles at Netflix and Zorblax.", "zorblax", ORGANISATION),
+        ("Anna bought it at lidl.", "lidl", ORGANISATION),
+        ("Zorblax's admins sit there.", "zorblax", ORGANISATION),
+        ("Zorblax want everything as a table.", "zorblax", ORGANISATION),
+        ("Our group, Zorblax, meets there.", "zorblax", ORGANISATION),
+        ("Le pagué a Movistar la factura.", "movistar", ORGANISATION),
+        ("she works at zorblax", "zorblax", ORGANISATION),
+        ("Wir klagen gegen das Jugendamt.", "jugendamt", ORGANISATION),
+        ("La clínica veterinaria del Carmen abre hoy con mi hermana.", "clinica veterinaria del carmen", ORGANISATION),
+        ("Se lo paso al estudio Arce y Luján.", "estudio arce y lujan", ORGANISATION),
+        ("我在青禾艺术学校上课。", "青禾艺术学校", ORGANISATION),
+    ],
+)
+def test_organisations_with_and_without_a_name_are_found_by_their_nouns_and_frames(text, key, kind):
+    assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("Renovate opens requests every week.", "renovate", NAME),
+        ("The cut is in Resolve now.", "resolve", NAME),
+        ("We host it at Zorblax.com today.", "zorblax.com", NAME),
+        ("I keep it in 1Password.", "1password", PRODUCT),
+        ("we use black 23.3.0 there", "black", PRODUCT),
+        ("Trying Darktable.", "darktable", NAME),
+        ("I paid for Grammarly Premium, then for Zorbly.", "grammarly premium", PRODUCT),
+        ("I paid for Grammarly Premium, then for Zorbly.", "zorbly", NAME),
+        ("We moved to React.", "react", PRODUCT),
+        ("I take ramipril.", "ramipril", PRODUCT),
+        ("Using Strong for my sets.", "strong", PRODUCT),
+        ("NDA with Zorblax: keep quiet.", "zorblax", NAME),
+        ("we use Node.js and macOS and `numpy`", "node.js", PRODUCT),
+        ("we use Node.js and macOS and `numpy`", "macos", PRODUCT),
+        ("we use Node.js and macOS and `numpy`", "numpy", PRODUCT),
+        ("my nurofen is gone, and google maps is slow", "google maps", PRODUCT),
+        ("I take lansoprazole at night.", "lansoprazole", PRODUCT),
+        ("I set up zorblax to mock it.", "zorblax", NAME),
+        ("I sold my Volvo.", "volvo", PRODUCT),
+        ("I bought a second-hand Zorblax.", "zorblax", PRODUCT),
+        ("I work for Volvo.", "volvo", ORGANISATION),
+        ("My Zorblax XR200 hums.", "zorblax xr200", PRODUCT),
+        ("An Omega wristwatch lay there.", "omega", PRODUCT),
+        ("I know a library like Helmet.", "helmet", PRODUCT),
+        ("Tiles come from MapTiler.", "maptiler", PRODUCT),
+        ("I know Alasdair MacInnes and McKay.", "mckay", NAME),
+        ("We tried Quill 3.11 there.", "quill", PRODUCT),
+        ("Two iPads broke.", "ipads", PRODUCT),
+        ("Ik lees het in de NS-app.", "ns app", PRODUCT),
+    ],
+)
+def test_products_are_found_by_their_frames_and_have_a_kind(text, key, kind):
+    assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("We compared the age group and the risk group.", []),
+        ("I use whiteboards.", []),
+        ("Rain delayed us. Friends declined.", []),
+        ("A starling sang.", []),
+        ("we run version 2.1.0 there", ["2.1.0"]),
+        ("Mein Vermieter will Geduld.", ["vermieter", "geduld"]),
+    ],
+)
+def test_nouns_that_look_like_organisations_and_products_are_none(text, found):
+    assert keys(text) == found
 
 
 @pytest.mark.parametrize(
@@ -242,6 +345,11 @@ def test_fillers_verbs_placeholders_addresses_times_and_quantities_are_no_concep
     assert keys(text) == []
 
 
+@pytest.mark.parametrize("text", ["Am 3. Dezember sehen wir uns.", "El 5 de mayo de 2024 viajo.", "Op 12 maart ga ik."])
+def test_days_with_the_name_of_a_month_in_other_languages_are_dates(text):
+    assert kinds(text) == {}
+
+
 @pytest.mark.parametrize(
     ("text", "key"),
     [
@@ -250,7 +358,7 @@ def test_fillers_verbs_placeholders_addresses_times_and_quantities_are_no_concep
         ("call getUserName() twice", "getusername"),
         ("We run v2.1.0 there", "v2.1.0"),
         ("see https://www.example.com/a?b=c", "example.com"),
-        ("we use Node.js", "node.js"),
+        ("look at Main.js", "main.js"),
         ("I write C++", "c++"),
         ("use `useState` there", "usestate"),
     ],
