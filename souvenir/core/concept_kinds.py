@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from souvenir.core.types import ConceptKind
 
 CONFIDENCE: Mapping[ConceptKind, float] = {
-    ConceptKind.PERSON: 0.97,
+    ConceptKind.PERSON: 0.96,
     ConceptKind.ANIMAL: 0.92,
-    ConceptKind.PLACE: 0.88,
+    ConceptKind.PLACE: 0.87,
     ConceptKind.ORGANISATION: 0.88,
-    ConceptKind.PRODUCT: 0.9,
-    ConceptKind.EVENT: 0.98,
+    ConceptKind.PRODUCT: 0.89,
+    ConceptKind.EVENT: 0.97,
     ConceptKind.WORK: 0.79,
-    ConceptKind.NAME: 0.72,
-    ConceptKind.PHRASE: 0.77,
+    ConceptKind.NAME: 0.67,
+    ConceptKind.PHRASE: 0.78,
 }
 """The probability that a mention of a kind is a concept of that kind; 1 for the other kinds, which have a fixed form.
 It is their share in the labels of benchmarks/labels/concepts, as `python -m benchmarks.concepts` prints it."""
