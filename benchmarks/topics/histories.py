@@ -1,4 +1,4 @@
-"""The labelled histories: messages with their subjects, of `benchmarks/labels/topics`."""
+"""The labelled histories: messages with their subjects, of `benchmarks/labels/topics` and `.../conversations`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.retrieval.data_sets import entries
 from souvenir.core.types import MessageRole
 from souvenir.store.messages.messages import MessageDraft
 
-LABELS = Path(__file__).resolve().parent.parent / "labels" / "topics"
+LABELS = Path(__file__).resolve().parent.parent / "labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +39,33 @@ def histories(data: Path | None, *, aside: bool) -> Iterator[History]:
 
     :param data: The folder of `locomo_turns`; without it, LoCoMo is left out.
     """
+    found: defaultdict[tuple[str, str], list[Labelled]] = defaultdict(list)
     for kind in ("short_sessions", "long_sessions"):
-        of_history: defaultdict[str, list[Labelled]] = defaultdict(list)
-        for line in _lines(kind):
-            if bool(line.get("aside")) is aside:
-                draft = MessageDraft(
-                    MessageRole(line["role"]),
-                    line["text"],
-                    session_id=line["session"],
-                    created_at=datetime.fromisoformat(line["time"]),
-                )
-                of_history[line["history"]].append(Labelled(draft, line["subject"]))
-        for name, messages in of_history.items():
-            yield History(kind, name, messages)
+        for line in _lines(f"topics/{kind}", aside=aside):
+            found[kind, line["history"]].append(_labelled(line))
+    for line in _lines("conversations/conversations", aside=aside):
+        if "subject" in line:
+            kind = "mixed_sessions" if line["language"] == "en" else "mixed_sessions_in_other_languages"
+            found[kind, line["conversation"]].append(_labelled(line))
+    for (kind, name), messages in found.items():
+        yield History(kind, name, messages)
     if data is not None:
         yield from _locomo(data, aside=aside)
 
 
+def _labelled(line: dict[str, Any]) -> Labelled:
+    draft = MessageDraft(
+        MessageRole(line["role"]),
+        line["text"],
+        session_id=line["session"],
+        created_at=datetime.fromisoformat(line["time"]),
+    )
+    return Labelled(draft, line["subject"])
+
+
 def _locomo(data: Path, *, aside: bool) -> Iterator[History]:
     """Whole conversations, of which some sessions are labelled."""
-    subjects = {line["id"]: line["subject"] for line in _lines("locomo_subjects") if bool(line.get("aside")) is aside}
+    subjects = {line["id"]: line["subject"] for line in _lines("topics/locomo_subjects", aside=aside)}
     conversations: defaultdict[str, list[Labelled]] = defaultdict(list)
     for entry in entries(data / "locomo_turns" / "docs.jsonl"):
         meta, text = entry["meta"], entry["text"].split(": ", 1)[-1]
@@ -75,6 +82,6 @@ def _locomo(data: Path, *, aside: bool) -> Iterator[History]:
             yield History("locomo", name, messages)
 
 
-def _lines(name: str) -> Iterator[dict[str, Any]]:
+def _lines(name: str, *, aside: bool) -> Iterator[dict[str, Any]]:
     with (LABELS / f"{name}.jsonl").open(encoding="utf-8") as file:
-        yield from map(json.loads, file)
+        yield from (line for line in map(json.loads, file) if bool(line.get("aside")) is aside)

@@ -20,27 +20,23 @@ from numpy.typing import NDArray
 
 from souvenir.knowledge.segmentation import FULL_BYTES, LEAST_WEIGHT, UNIT, Floats, Ints, Segment, unit_vectors
 
-SAME_TOPIC = (0.14, 0.4)
+SAME_TOPIC = (0.1, 0.4)
 """Mean similarity of their segments from which two clusters are merged, in a history of few segments and of many: the
 more pairs there are, the more of them are similar by chance; measured by `make bench-topics` ..."""
 
 FEW_SEGMENTS, DOUBLING = 20, 0.14
 """... and from so many segments it grows by this with each doubling."""
 
-TERM_SHARE = 0.5
+TERM_SHARE = 0.35
 """The similarity of two segments is the cosine of their vectors, plus this times the cosine of their terms ..."""
 
 TERM_SHARE_ALONE = 1.0
 """... or this times the latter if there are no vectors ..."""
 
-SAME_SESSION = 0.15
+SAME_SESSION = 0.1
 """... less this if they are of one session, which was divided there because the subject seemed to change."""
 
-LEAST_MESSAGES = 4
-"""A segment of a smaller cluster joins that of a neighbour in its session: two exchanges are a subject, one is often a
-remark on the subject before or after it."""
-
-MEAN_PRIOR = 20
+MEAN_PRIOR = 10
 """The agent's mean counts as if so many more messages of full weight had no direction: a short history has less of a
 mean, since it may have one subject only."""
 
@@ -91,8 +87,7 @@ def clusters_of(segments: Sequence[Segment], sessions: Sequence[int]) -> Cluster
     terms, (sums, vectors) = _terms(segments), _vectors(segments)
     _, session_of = np.unique(np.array(sessions, np.int64), return_inverse=True)
     of_session = _Rows(np.arange(len(segments)), session_of, np.ones(len(segments)), len(segments))
-    found = _joined(_cluster_of(terms, of_session, vectors), segments, terms, session_of, vectors)
-    topic_of = _numbered(found, segments)
+    topic_of = _numbered(_cluster_of(terms, of_session, vectors), segments)
     mentions: list[Counter[int]] = [Counter() for _ in range(int(topic_of.max(initial=-1)) + 1)]
     for topic, segment in zip(topic_of.tolist(), segments, strict=True):
         if topic >= 0:
@@ -218,7 +213,7 @@ def least_similarity(segments: int) -> float:
 
 def _grown(terms: _Rows, of_session: _Rows, vectors: Floats, alike: Floats, sizes: Floats) -> Floats:
     """Return the mean similarities of all items; those of the first items are known."""
-    known, share = len(alike), _term_share(vectors)
+    known, share = len(alike), TERM_SHARE if vectors.any() else TERM_SHARE_ALONE
     grown = np.zeros((terms.rows, terms.rows))
     grown[:known, :known] = alike
     products = vectors[known:] @ vectors.T
@@ -228,10 +223,6 @@ def _grown(terms: _Rows, of_session: _Rows, vectors: Floats, alike: Floats, size
         grown[item] = products[item - known] / (sizes[item] * sizes * UNIT**2)
     grown[:known, known:] = grown[known:, :known].T
     return grown
-
-
-def _term_share(vectors: Floats) -> float:
-    return TERM_SHARE if vectors.any() else TERM_SHARE_ALONE
 
 
 def _weights(counts: Floats, column: Ints, segments: int, messages: int) -> Floats:
@@ -288,20 +279,6 @@ def _join(alike: Floats, sizes: Floats, one: int, other: int) -> None:
     alike[one] = alike[:, one] = (alike[one] * sizes[one] + alike[other] * sizes[other]) / both
     alike[other] = alike[:, other] = alike[one, one] = -1.0
     sizes[one] = both
-
-
-def _joined(cluster_of: Ints, segments: Sequence[Segment], terms: _Rows, session_of: Ints, vectors: Floats) -> Ints:
-    """Move segments of clusters that are too small to be a topic into that of the more similar neighbour."""
-    messages = np.bincount(cluster_of + 1, weights=[one.messages for one in segments])[1:]
-    is_topic = np.append(messages >= LEAST_MESSAGES, False)[cluster_of]
-    joined = cluster_of.copy()
-    for index in np.flatnonzero(~is_topic & (cluster_of >= 0)).tolist():
-        near = [one for one in (index - 1, index + 1) if 0 <= one < len(segments)]
-        near = [one for one in near if session_of[one] == session_of[index] and is_topic[one]]
-        alike = vectors[near] @ vectors[index] + _term_share(vectors) * terms.dots(*terms.entries(index))[near]
-        if near:
-            joined[index] = cluster_of[near[int(np.argmax(alike))]]
-    return joined
 
 
 def _numbered(cluster_of: Ints, segments: Sequence[Segment]) -> Ints:

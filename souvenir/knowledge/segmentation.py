@@ -3,8 +3,9 @@
 A pure function of the session's messages, so that a segment changes only with its session. The messages are grouped
 into units (an answer belongs to the question, a greeting to its neighbour); the segmentation with the highest sum of
 the segments' coherence, less a cost for each segment, is found by dynamic programming (Utiyama and Isahara 2001). The
-coherence of a segment is the length of the sum of its units' unit vectors, which are centred on the session's mean.
-Vectors are rounded to integers, whose sums depend on no order, so that every machine finds the same segments.
+coherence of a segment is the length of the sum of its units' vectors. These are centred on the session's mean, and
+those of units that begin with few words are shorter. Vectors are rounded to integers, whose sums depend on no order, so
+that every machine finds the same segments.
 """
 
 from __future__ import annotations
@@ -22,11 +23,8 @@ Floats = NDArray[np.float64]
 UNIT = 1_024
 """Vectors are scaled by this and rounded."""
 
-SEGMENT_COST = 0.78
-"""Coherence that one more segment must add; measured by `make bench-topics` ..."""
-
-SHORT_SESSION = 0.5
-"""... and this divided by the session's units in addition: a short session seldom has two subjects."""
+SEGMENT_COST = 0.65
+"""Coherence that one more segment must add; measured by `make bench-topics`."""
 
 LONGEST = 60
 """Maximum units of a segment, so that time grows linearly with the session; clustering joins longer runs again."""
@@ -39,6 +37,10 @@ FULL_BYTES = 80
 
 LEAST_WEIGHT = 4
 """... from this one."""
+
+LEAST_UNIT = 0.5
+"""Length of the vector of a unit that begins with an empty message; it grows to 1 at `FULL_BYTES`. A short opening
+("and in winter?") usually continues the subject, so that such a unit alone seldom pays the cost of a segment."""
 
 SESSION_PRIOR = 12
 """The session's mean counts as if so many more messages of full weight had no direction: a short session has less of a
@@ -99,7 +101,7 @@ def segments_of(turns: Sequence[Turn]) -> list[Segment]:
     """
     units = _unit_begins(turns)
     weights, vectors = _vectors(turns)
-    begins = units[_segment_begins(_centred_units(weights, vectors, units))]
+    begins = units[_segment_begins(_unit_evidence(turns, weights, vectors, units))]
     means = np.rint(_means(weights, vectors, begins)).astype(np.int16)
     ends = [*begins[1:].tolist(), len(turns)]
     return [_segment(turns[begin:end], mean) for begin, end, mean in zip(begins.tolist(), ends, means, strict=True)]
@@ -141,11 +143,14 @@ def _means(weights: Floats, vectors: Floats, begins: Ints) -> Floats:
     return means
 
 
-def _centred_units(weights: Floats, vectors: Floats, begins: Ints) -> Floats:
-    """Return the centred vectors of the units, of the length `UNIT`; zeros without vectors."""
+def _unit_evidence(turns: Sequence[Turn], weights: Floats, vectors: Floats, begins: Ints) -> Floats:
+    """Return the centred vectors of the units, of the length `UNIT` or shorter; zeros without vectors."""
     sums, totals = np.add.reduceat(weights * vectors, begins), np.add.reduceat(weights, begins)
     centre = sums.sum(axis=0) / (totals.sum() + SESSION_PRIOR * (LEAST_WEIGHT + FULL_BYTES))
-    return unit_vectors(np.where(totals > 0, sums / np.maximum(totals, 1.0) - centre, 0.0))
+    centred = unit_vectors(np.where(totals > 0, sums / np.maximum(totals, 1.0) - centre, 0.0))
+    openings = np.array([[min(turns[begin].size_bytes, FULL_BYTES)] for begin in begins.tolist()])
+    evidence: Floats = np.rint(centred * (LEAST_UNIT + (1 - LEAST_UNIT) * openings / FULL_BYTES))
+    return evidence
 
 
 def _segment_begins(units: Floats) -> list[int]:
@@ -154,12 +159,11 @@ def _segment_begins(units: Floats) -> list[int]:
     :param units: The vectors of the units, shape (units, dim).
     """
     sums = np.concatenate([np.zeros((1, units.shape[1])), np.cumsum(units, axis=0)])
-    cost = (SEGMENT_COST + SHORT_SESSION / len(units)) * UNIT
     best, begin_of = np.zeros(len(units) + 1), np.zeros(len(units) + 1, np.int64)
     for end in range(1, len(units) + 1):
         least = max(0, end - LONGEST)
         spans = sums[end] - sums[least:end]
-        values = best[least:end] + np.sqrt((spans * spans).sum(axis=1)) - cost
+        values = best[least:end] + np.sqrt((spans * spans).sum(axis=1)) - SEGMENT_COST * UNIT
         begin_of[end] = least + int(np.argmax(values))
         best[end] = values[begin_of[end] - least]
     begins = [int(begin_of[-1])]

@@ -18,7 +18,6 @@ from souvenir.core.types import MessageRole, Scope
 from souvenir.knowledge.clustering import (
     DOUBLING,
     FEW_SEGMENTS,
-    LEAST_MESSAGES,
     SAME_TOPIC,
     average_link,
     clusters_of,
@@ -26,6 +25,7 @@ from souvenir.knowledge.clustering import (
 )
 from souvenir.knowledge.segmentation import (
     FULL_BYTES,
+    LEAST_UNIT,
     LEAST_WEIGHT,
     LONGEST,
     OF_OPENING,
@@ -33,7 +33,6 @@ from souvenir.knowledge.segmentation import (
     SEGMENT_COST,
     SESSION_PRIOR,
     SHORT_BYTES,
-    SHORT_SESSION,
     Segment,
     Turn,
     segments_of,
@@ -379,31 +378,10 @@ def test_shared_rare_terms_join_segments_of_unlike_meaning() -> None:
 
 def test_segments_of_one_session_need_more_similarity() -> None:
     units = np.eye(8)
-    units[1, :2] = 0.3, 0.95
-    segments = [replace(segment(unit, concept_ids=[1]), messages=LEAST_MESSAGES) for unit in units]
+    units[1, :2] = 0.2, 0.98
+    segments = [segment(unit, concept_ids=[1]) for unit in units]
     assert clusters_of(segments, range(8)).topic_of == [0, 0, 1, 2, 3, 4, 5, 6]
     assert clusters_of(segments, [0, 0, 1, 2, 3, 4, 5, 6]).topic_of == [0, 1, 2, 3, 4, 5, 6, 7]
-
-
-@pytest.mark.parametrize(
-    ("messages", "sessions", "topics"),
-    [
-        ((4, 3, 4), (0, 0, 0), [0, 1, 1]),
-        ((4, 4, 4), (0, 0, 0), [0, 1, 2]),
-        ((4, 3, 4), (0, 1, 2), [0, 1, 2]),
-        ((3, 3, 3), (0, 0, 0), [0, 1, 2]),
-        ((4, 3, 3), (0, 0, 0), [0, 0, 1]),
-    ],
-)
-def test_a_segment_that_is_too_small_for_a_topic_joins_the_more_similar_neighbour(
-    messages: tuple[int, ...], sessions: tuple[int, ...], topics: list[int]
-) -> None:
-    units = np.eye(3)
-    units[1, 2] = 0.1
-    segments = [
-        replace(segment(unit, concept_ids=[1]), messages=count) for unit, count in zip(units, messages, strict=True)
-    ]
-    assert clusters_of(segments, sessions).topic_of == topics
 
 
 def test_terms_of_a_segment_are_stems_without_function_words(engine: MemoryEngine) -> None:
@@ -430,11 +408,11 @@ def test_openings_and_users_mention_more_than_answers() -> None:
 
 def best_segments(units: np.ndarray) -> float:
     """Return the greatest value of any segmentation, by trying all of them."""
-    values, cost = [], SEGMENT_COST + SHORT_SESSION / len(units)
+    values = []
     for cuts in product((False, True), repeat=len(units) - 1):
         begins = [0, *(index for index, cut in enumerate(cuts, 1) if cut)]
         parts = [units[begin:end] for begin, end in zip(begins, [*begins[1:], len(units)], strict=True)]
-        values.append(sum(float(np.linalg.norm(part.sum(axis=0))) - cost for part in parts))
+        values.append(sum(float(np.linalg.norm(part.sum(axis=0))) - SEGMENT_COST for part in parts))
     return max(values)
 
 
@@ -452,9 +430,17 @@ def test_segments_have_the_greatest_coherence_less_their_costs(seed: int) -> Non
     weights = LEAST_WEIGHT + np.minimum(sizes, FULL_BYTES)
     centred = units - weights @ units / (weights.sum() + SESSION_PRIOR * (LEAST_WEIGHT + FULL_BYTES))
     centred /= np.linalg.norm(centred, axis=1, keepdims=True)
-    cost = SEGMENT_COST + SHORT_SESSION / len(units)
-    value = sum(float(np.linalg.norm(centred[one.first : one.last + 1].sum(axis=0))) - cost for one in found)
+    centred *= (LEAST_UNIT + (1 - LEAST_UNIT) * np.minimum(sizes, FULL_BYTES) / FULL_BYTES)[:, None]
+    value = sum(float(np.linalg.norm(centred[one.first : one.last + 1].sum(axis=0))) - SEGMENT_COST for one in found)
     assert value == pytest.approx(best_segments(centred), abs=0.01)
+
+
+@pytest.mark.parametrize(("size_bytes", "segments"), [(FULL_BYTES, 2), (SHORT_BYTES + 5, 1)])
+def test_a_unit_with_a_short_opening_needs_more_to_be_a_segment(size_bytes: int, segments: int) -> None:
+    one = np.array([1.0, 0.0, 0.0], np.float32)
+    other = np.array([0.05, 1.0, 0.0], np.float32) / np.float32(np.sqrt(1.0025))
+    turns = [Turn(0, False, 120, 0, one, (), ()), Turn(1, False, size_bytes, 1, other, (), ())]
+    assert len(segments_of(turns)) == segments
 
 
 def test_clusters_of_long_histories_need_more_similarity() -> None:
