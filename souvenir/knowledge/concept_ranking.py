@@ -14,6 +14,8 @@ from math import exp, log
 from typing import NamedTuple
 
 from souvenir.core.concept_kinds import NAMED_KINDS
+from souvenir.core.types import ConceptKind
+from souvenir.knowledge.recognition.gazetteer import PHRASE_HEADS, ROLES
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.mentions import month_of
 from souvenir.store.sql import Connection
@@ -32,8 +34,14 @@ MAY_BE_COMMON = 64
 most 43. Below that share, more mentions always mean a higher rank (x log(1/x) rises up to 1/e).
 """
 
-CANDIDATES_READ = 2
+CANDIDATES_READ = 3
 """How many times the wanted number of significant concepts are read to choose those that introduce an agent."""
+
+FEW_MENTIONS = 2
+"""A common noun introduces an agent only if more texts mention it, and a compound only if as many do."""
+
+COMMON_NOUNS = ROLES | PHRASE_HEADS.keys()
+"""Nouns that stand for someone or something of a kind: "manager", "shop"."""
 
 MAX_OFFSET = 2**40
 """More than the possible number of concepts."""
@@ -105,15 +113,26 @@ def top(connection: Connection, namespace_id: int, *, limit: int, offset: int = 
 def worth_reading(connection: Connection, namespace_id: int, *, limit: int) -> list[rows.Concept]:
     """Return the concepts that introduce an agent: significant ones, those first that have a name or a definition.
 
-    A name counts as much as twice the mentions, and so does a definition; of equal ones the latest comes first.
+    A name counts as much as twice the mentions, and so does a definition; of equal ones the latest comes first. Those
+    that say little are left out.
     """
-    found = top(connection, namespace_id, limit=CANDIDATES_READ * limit)
+    found = [one for one in top(connection, namespace_id, limit=CANDIDATES_READ * limit) if not _says_little(one)]
 
     def value(one: rows.Concept) -> float:
         return log(1 + one.owners) + log(2) * ((one.kind in NAMED_KINDS) + (one.description is not None))
 
     # Sorting is stable, so that the order of significance decides between equal values and times.
     return sorted(found, key=lambda one: (-value(one), -_time_of(one)))[:limit]
+
+
+def _says_little(one: rows.Concept) -> bool:
+    """Return whether it is a phrase or a common noun ("the manager") about which no text says anything."""
+    if one.description is not None or one.role is not None:
+        return False
+    is_compound = " " in one.key
+    if one.kind == ConceptKind.PHRASE:
+        return not is_compound or one.owners < FEW_MENTIONS
+    return not is_compound and one.owners <= FEW_MENTIONS and one.key in COMMON_NOUNS
 
 
 def _time_of(concept: rows.Concept) -> float:

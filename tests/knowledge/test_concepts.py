@@ -286,6 +286,25 @@ def test_the_most_significant_concepts_come_first_and_pages_are_contiguous(
     assert pages == list(everything)
 
 
+def test_common_nouns_of_which_nothing_is_said_introduce_no_agent(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    for text in (
+        "I met Clara at the choir.",
+        "My essay is late.",
+        "My essay on the birthday paradox is done.",
+        "The birthday paradox again!",
+        "Our landlord is a retired boxer.",
+        "The pharmacist said no.",
+    ):
+        tell(engine, graph, text)
+    listed = {one.key for one in graph.concepts.page(ANN)[0]}
+    assert {"clara", "choir", "essay", "birthday paradox", "landlord", "pharmacist"} <= listed
+    leading = {one.key for one in graph.concepts.leading(ANN, limit=20)}
+    assert leading & {"clara", "birthday paradox", "landlord"} == {"clara", "birthday paradox", "landlord"}
+    assert leading.isdisjoint({"choir", "essay", "pharmacist"})
+
+
 def test_concepts_that_co_occur_are_related(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     tell(engine, graph, *["I saw Boris with Clara"] * 3, *["I met Clara in Lisbon"] * 2, *["I met Dora"] * 5)
     concept, found = graph.concepts.related(ANN, "boris", depth=1)
