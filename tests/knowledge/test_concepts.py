@@ -294,14 +294,13 @@ def test_common_nouns_of_which_nothing_is_said_introduce_no_agent(
         "My essay is late.",
         "My essay on the birthday paradox is done.",
         "The birthday paradox again!",
-        "Our landlord is a retired boxer.",
         "The pharmacist said no.",
     ):
         tell(engine, graph, text)
     listed = {one.key for one in graph.concepts.page(ANN)[0]}
-    assert {"clara", "choir", "essay", "birthday paradox", "landlord", "pharmacist"} <= listed
+    assert {"clara", "choir", "essay", "birthday paradox", "pharmacist"} <= listed
     leading = {one.key for one in graph.concepts.leading(ANN, limit=20)}
-    assert leading & {"clara", "birthday paradox", "landlord"} == {"clara", "birthday paradox", "landlord"}
+    assert {"clara", "birthday paradox"} <= leading
     assert leading.isdisjoint({"choir", "essay", "pharmacist"})
 
 
