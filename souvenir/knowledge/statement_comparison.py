@@ -70,11 +70,12 @@ def has_old_value(one: Stated, before: Stated | None) -> bool:
 def without_replaced(found: Sequence[Stated], changes: Sequence[Stated], withdrawals: Sequence[Stated]) -> list[Stated]:
     """Return those for which no later statement sets another day, or withdraws them."""
     moving = [change for change in changes if change.due is not None]
+    cancelling = [change for change in changes if is_cancellation(change)]
     return [
         one
         for one in found
         if not any(is_moved_by(one, change) for change in moving)
-        and not any(is_cancellation(change) and _follows(change, one) for change in changes)
+        and not any(_follows(change, one) for change in cancelling)
         and not any(_withdraws(withdrawal, one) for withdrawal in withdrawals)
         and not any(_sets_another_day(other, one) for other in found)
     ]
