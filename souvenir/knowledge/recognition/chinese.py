@@ -24,6 +24,19 @@ _ENDINGS: Mapping[ConceptKind, tuple[str, ...]] = {
     for kind in (ConceptKind.EVENT, ConceptKind.ORGANISATION, ConceptKind.PRODUCT, ConceptKind.PLACE)
 }
 """Ends of nouns and names, which tell their kind; the kinds are tried in this order."""
+_KNOWN: Mapping[str, ConceptKind] = {
+    word: kind
+    for section, kind in (
+        ("companies", ConceptKind.ORGANISATION),
+        ("products", ConceptKind.PRODUCT),
+        ("places", ConceptKind.PLACE),
+    )
+    for word in _LISTS[f"chinese {section}"]
+}
+_MAX_KNOWN_WORDS = 3
+"""Words of the segmenter in a well-known name: 大众 + 点评."""
+_OWNERS = frozenset("我你他她咱")
+_SHORT_RELATIVES = frozenset("妈爸哥姐弟妹爷奶叔姨舅姑婆公")
 IDIOM_CHARS = 4
 _TAGS_OF_NAMES = ("nr", "ns", "nz")
 _NICKNAMES = frozenset("小阿老")
@@ -84,9 +97,18 @@ def _segmented(text: str) -> list[_Word]:
 def _concept(words: Sequence[_Word], place: int) -> tuple[int, ConceptKind | None]:
     """Return the end of the concept that begins here, and its kind; None if there is none."""
     word, end = words[place], place + 1
+    for last in range(min(len(words), place + _MAX_KNOWN_WORDS), place, -1):
+        known = _KNOWN.get("".join(one.text for one in words[place:last]))
+        if known is not None:
+            return last, known
     ahead = words[end].text if end < len(words) else ""
     if word.text in _SURNAMES and ahead in _ROLES:
         return end + 1, ConceptKind.PERSON
+    if word.text in _NICKNAMES and ahead[:1] in _SURNAMES and len(ahead) == 1:
+        # 小 + 陈.
+        return end + 1, ConceptKind.PERSON
+    if len(word.text) == 2 and word.text[0] in _OWNERS and word.text[1] in _SHORT_RELATIVES:
+        return end, ConceptKind.PERSON
     if word.text in _ANIMALS:
         return end, ConceptKind.ANIMAL
     if not _HAN.match(word.text) or word.text in _EMPTY:
