@@ -137,6 +137,7 @@ _ORIGINS = ("ian", "ean", "ese", "ish", "german", "rican", "french", "dutch")
 """Endings of adjectives of origin."""
 HONORIFICS = ("-san", "-kun", "-chan", "-sensei", "-ji", "-bhai", "-ssi", "-nim")
 """Ends of names of people in Japanese, Hindi and Korean use: Tanaka-san."""
+_AT_WORK = frozenset(("at", "bei", "bij"))
 _FLIES = frozenset("flew fly flying flights flight".split())
 _IN = frozenset(("in", "near", "en", "nahe", "bei"))
 _LOCATED = (ConceptKind.ORGANISATION, ConceptKind.PLACE, ConceptKind.EVENT)
@@ -187,6 +188,9 @@ def _by_itself(words: Sequence[str], around: Surroundings) -> ConceptKind | None
     if len(words) > 1 and words[0][1:2] == "." and words[-1] not in HEADS:
         # P.K. Nair
         return ConceptKind.PERSON
+    if "&" in words[1:-1] and not GIVEN_NAMES.issuperset({words[0], words[-1]}):
+        # Harkness & Webb, but not Anna & Rui
+        return ConceptKind.ORGANISATION
     known = known_kind(joined)
     if known is not None and not _is_person_here(words, around):
         is_made = known is ConceptKind.ORGANISATION and len(words) == 1 and _is_one_of_many(around)
@@ -319,6 +323,8 @@ def _person_or_animal(word: str) -> ConceptKind | None:
 
 
 def _by_given_name(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
+    if around.before[:1] and around.before[0] in _AT_WORK and not _WORK.isdisjoint(around.before[1:3]):
+        return ConceptKind.ORGANISATION
     if _NO_PERSON.isdisjoint(words) and (words[0] in GIVEN_NAMES or (words[0] in NAMES_AND_WORDS and len(words) < 4)):
         return ConceptKind.PERSON
     is_common = bool(around.before[:1]) and around.before[0] in _ARTICLES
@@ -333,6 +339,9 @@ def kind_by_preposition(around: Surroundings) -> ConceptKind | None:
     nearest = before[0] if before else ""
     if after[:1] and after[0] in _MAKES:
         return ConceptKind.ORGANISATION
+    if nearest == "to" and len(before) > 2 and before[2] == "from" and KNOWN.get(before[1]) in LISTED_KINDS:
+        # From Mailchimp to Zorblax.
+        return KNOWN[before[1]]
     if nearest == "to" and not _FLIES.isdisjoint(before[1:4]):
         return ConceptKind.PLACE
     if nearest in _JOINED or (

@@ -100,6 +100,8 @@ _CAMEL = re.compile("(?!Mc|Mac|De|La|Le|Van|Fitz)(?!.*(?:Error|Exception)$)[A-Z]
 """A capital inside of a name, which brands have rather than people: GeoGebra, TinyMCE."""
 
 _MIN_ACRONYM = 3
+_ARTICLES_IN_NAMES = {"la": (SPANISH,), "el": (SPANISH,), "los": (SPANISH,), "las": (SPANISH,), "den": (DUTCH,)}
+"""Articles with a capital that are inside of a name, by language: Hospital La Paz."""
 _BEFORE_INITIALS = (WordClass.PREPOSITION, WordClass.FUNCTION, WordClass.TO, WordClass.VERB)
 _TURKISH_CASE = re.compile("(?<=[a-zçğıöşü])'(?:[dt][ae]n?|y?[aeıiuü]|n?[ıiuü]n)$")
 """What Turkish adds to a name after an apostrophe: İstanbul'da."""
@@ -291,13 +293,17 @@ class NameReader:
             return False
         word, folded = token.word, self._folded[place]
         goes_on = self._goes_on(place)
-        if folded.endswith(HONORIFICS) or (goes_on and (self._is_initial(place) or self._is_dutch_firm(place))):
+        if folded.endswith(HONORIFICS) or (goes_on and (self._is_initial(place) or self._is_dutch_name(place))):
             return True
         if is_unlike_a_start(token.text) and word not in COMMON_WORDS and not token.text.isupper():
             return True
         if goes_on and (folded in TITLES or word == _SAINT or self._is_shorthand(place)):
             return True
-        if folded in NAMES_AND_WORDS and (place > 0 or goes_on or self._is_followed_by_verb(place)):
+        if (
+            folded in NAMES_AND_WORDS
+            and folded not in self._no_names
+            and (place > 0 or goes_on or self._is_followed_by_verb(place))
+        ):
             return True
         if _is_no_name(word) or folded in self._no_names or word in _FOREIGN_OWNERS:
             return False
@@ -344,8 +350,13 @@ class NameReader:
         is_after_name = before is not None and class_of(before.word) not in _BEFORE_INITIALS
         return len(text) == 1 and text.isupper() and text not in ("A", "I") and not is_after_name
 
-    def _is_dutch_firm(self, place: int) -> bool:
+    def _is_before_capital(self, place: int) -> bool:
+        return place > 0 and place + 1 < len(self._words) and self._is_capital(place + 1)
+
+    def _is_dutch_name(self, place: int) -> bool:
         """Return True for the first word of "Van Dalfsen Logistiek", which is a preposition elsewhere."""
+        if place > 0:
+            return self._folded[place] == "van"
         last = self._folded[place + 2] if place + 2 < len(self._folded) else ""
         is_firm = last.endswith(TRADES) or HEADS.get(last) is ConceptKind.ORGANISATION
         return self._language == DUTCH and place == 0 and self._folded[0] == "van" and is_firm
@@ -378,6 +389,8 @@ class NameReader:
         if token is None or not self._is_capital(place):
             return False
         if self._folded[place] in HEADS:
+            return True
+        if self._language in _ARTICLES_IN_NAMES.get(self._folded[place], ()) and self._is_before_capital(place):
             return True
         before = self._folded[place - 1] if place else ""
         if len(token.text) == 1 and place + 1 < len(self._words) and (before in GIVEN_NAMES or before in TITLES):

@@ -290,7 +290,9 @@ def _kind_of(words: Sequence[str], context: Sequence[str]) -> ConceptKind | None
     if last in RELATIVES and (last not in _GROUPS or before in _DEFINITE):
         return ConceptKind.PERSON
     owner = next((word for word in context if class_of(word) is not WordClass.ADJECTIVE), "")
-    if (last in ROLES and owner in POSSESSIVES) or (last in _NEWCOMERS and before in _NEW and owner in _THE_ONE):
+    if (last in ROLES and (owner in POSSESSIVES or owner in RELATIVES)) or (
+        last in _NEWCOMERS and before in _NEW and owner in _THE_ONE
+    ):
         return ConceptKind.PERSON
     if last in ANIMALS and before in POSSESSIVES:
         return ConceptKind.ANIMAL

@@ -196,6 +196,12 @@ def test_a_phrase_is_a_concept_only_if_it_is_specific(text, found):
         ("Lisbon, my sister said, is great.", "lisbon", PLACE),
         ("Berlin is my sister's favourite city.", "berlin", PLACE),
         ("I joined a gym.", "gym", ORGANISATION),
+        ("I work at Maria Zorblax.", "maria zorblax", ORGANISATION),
+        ("We moved from Mailchimp to Zorblax.", "zorblax", PRODUCT),
+        ("Send it to Zorblax & Quibb.", "zorblax & quibb", ORGANISATION),
+        ("Mi hermana está en el Hospital La Paz.", "hospital la paz", ORGANISATION),
+        ("Mijn broer werkt bij Van Zorblax in Gouda.", "van zorblax", ORGANISATION),
+        ("My dad's carer comes.", "carer", PERSON),
         ("My boss is Zorb Quibbix.", "zorb quibbix", PERSON),
         ("My new boss wants it.", "boss", PERSON),
         ("The new guy broke it.", "guy", PERSON),
@@ -414,6 +420,7 @@ def test_another_language_gives_names_but_no_phrases():
         ("İstanbul'da kardeşim yaşıyor", []),
         ("dün İstanbul'da kaldık", ["istanbul"]),
         ("We saw ZQ there.", []),
+        ("Die Kita schließt im August.", ["kita"]),
     ],
 )
 def test_words_of_languages_and_scripts_without_rules_and_rare_abbreviations_are_no_phrases(text, found):
