@@ -78,8 +78,8 @@ def is_chinese(text: str) -> bool:
 def chinese_mentions(text: str) -> Iterator[tuple[int, Mentioned]]:
     """Yield the offset and the mention of each concept of a Chinese text."""
     spans = [(match.start(1), match.end(1), match[1], kind) for form, kind in _SPANS for match in form.finditer(text)]
-    for start, _, form, kind in spans:
-        yield start, Mentioned(form.casefold(), form, kind)
+    for start, _, form, of_form in spans:
+        yield start, Mentioned(form.casefold(), form, of_form)
     words = _segmented(text)
     place = 0
     while place < len(words):
