@@ -120,6 +120,9 @@ def test_a_topic_with_a_term_of_another_spelling_is_named_by_its_root(
         (["Medistar Ltd sent a bill", "I work at Medistar"], "medistar", "medistar ltd"),
         (["I flew to New York City", "NYC is loud"], "nyc", "new york city"),
         (["I run the Great North Run", "The GNR was wet"], "gnr", "great north run"),
+        (["Melanie Smith called", "I had lunch with Mel"], "mel", "melanie smith"),
+        (["My boss is Deepak Raman", "Deepak likes tea"], "deepak", "deepak raman"),
+        (["Frederike called", "I met Frederike van Dam"], "frederike", "frederike van dam"),
     ],
 )
 @pytest.mark.parametrize("backwards", [False, True])

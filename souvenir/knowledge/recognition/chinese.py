@@ -24,6 +24,25 @@ _ENDINGS: Mapping[ConceptKind, tuple[str, ...]] = {
     for kind in (ConceptKind.EVENT, ConceptKind.ORGANISATION, ConceptKind.PRODUCT, ConceptKind.PLACE)
 }
 """Ends of nouns and names, which tell their kind; the kinds are tried in this order."""
+_KNOWN: Mapping[str, ConceptKind] = {
+    word: kind
+    for section, kind in (
+        ("companies", ConceptKind.ORGANISATION),
+        ("products", ConceptKind.PRODUCT),
+        ("places", ConceptKind.PLACE),
+    )
+    for word in _LISTS[f"chinese {section}"]
+}
+_MAX_KNOWN_WORDS = 3
+"""Words of the segmenter in a well-known name: 大众 + 点评."""
+_OWNERS = frozenset("我你他她咱")
+_SHORT_RELATIVES = frozenset("妈爸哥姐弟妹爷奶叔姨舅姑婆公")
+_SPANS = (
+    (_TITLE, ConceptKind.WORK),
+    (re.compile(f"([小老阿][{''.join(sorted(_SURNAMES))}])(?=[说来让叫给跟和今昨明问觉]|告诉)"), ConceptKind.PERSON),
+    (re.compile("([市省县区]第?[一二三四五六七八九十](?:人民)?(?:医院|中学|小学|幼儿园))"), ConceptKind.ORGANISATION),
+)
+"""Forms that the segmenter cuts: titles, 小陈 before a verb, and numbered institutions (市二医院)."""
 IDIOM_CHARS = 4
 _TAGS_OF_NAMES = ("nr", "ns", "nz")
 _NICKNAMES = frozenset("小阿老")
@@ -58,15 +77,15 @@ def is_chinese(text: str) -> bool:
 
 def chinese_mentions(text: str) -> Iterator[tuple[int, Mentioned]]:
     """Yield the offset and the mention of each concept of a Chinese text."""
-    titles = [(match.start(1), match.end(1), match[1]) for match in _TITLE.finditer(text)]
-    for start, _, title in titles:
-        yield start, Mentioned(title.casefold(), title, ConceptKind.WORK)
+    spans = [(match.start(1), match.end(1), match[1], kind) for form, kind in _SPANS for match in form.finditer(text)]
+    for start, _, form, of_form in spans:
+        yield start, Mentioned(form.casefold(), form, of_form)
     words = _segmented(text)
     place = 0
     while place < len(words):
         end, kind = _concept(words, place)
         start = words[place].start
-        if kind is not None and not any(first <= start < last for first, last, _ in titles):
+        if kind is not None and not any(first <= start < last for first, last, _, _ in spans):
             form = "".join(word.text for word in words[place:end])
             yield start, Mentioned(form, form, kind)
         place = max(end, place + 1)
@@ -84,9 +103,18 @@ def _segmented(text: str) -> list[_Word]:
 def _concept(words: Sequence[_Word], place: int) -> tuple[int, ConceptKind | None]:
     """Return the end of the concept that begins here, and its kind; None if there is none."""
     word, end = words[place], place + 1
+    for last in range(min(len(words), place + _MAX_KNOWN_WORDS), place, -1):
+        known = _KNOWN.get("".join(one.text for one in words[place:last]))
+        if known is not None:
+            return last, known
     ahead = words[end].text if end < len(words) else ""
     if word.text in _SURNAMES and ahead in _ROLES:
         return end + 1, ConceptKind.PERSON
+    if word.text in _NICKNAMES and ahead[:1] in _SURNAMES and len(ahead) == 1:
+        # 小 + 陈.
+        return end + 1, ConceptKind.PERSON
+    if len(word.text) == 2 and word.text[0] in _OWNERS and word.text[1] in _SHORT_RELATIVES:
+        return end, ConceptKind.PERSON
     if word.text in _ANIMALS:
         return end, ConceptKind.ANIMAL
     if not _HAN.match(word.text) or word.text in _EMPTY:

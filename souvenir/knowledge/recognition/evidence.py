@@ -29,9 +29,15 @@ MAX_WORDS_OF_COMPOUND = 3
 USES = frozenset("using use uses install installed installing uninstall configure run deploy".split())
 """Words before the name of a tool."""
 
+_OTHER_FRAMES = (
+    *("subscribed to", "subscribe to", "account with", "account at", "banking with", "bank with", "logged into"),
+    *("log into", "sign into", "signed into", "powered by", "hosted on", "hosted by", "deployed on", "integrate with"),
+    *("integrated with", "insured with", "employed by", "employed at", "hired by", "interview at", "internship at"),
+    *("ordered from", "order from", "migrated from", "migrate from", "imported from", "exported to", "plugin for"),
+)
 _FRAMES = frozenset(
     ("set up", "setting up", "switch to", "switched to", "migrate to", "migrated to", "moved to", "work at", "works at")
-) | {"worked at", "working at", "job at", "works for", "worked for", "shift at"}
+) | {"worked at", "working at", "job at", "works for", "worked for", "shift at", *_OTHER_FRAMES}
 """Two words before the name of a tool or of a workplace."""
 
 _ENDS = (WordClass.DETERMINER, WordClass.PREPOSITION, WordClass.TO, WordClass.FUNCTION)
@@ -41,6 +47,9 @@ _AGENT_VERBS = frozenset(
     "cancelled canceled hired fired emailed phoned texted quoted shipped delivered sponsored published".split()
 )
 """Past forms of verbs of which someone, or an organisation, is the subject."""
+
+_STATES = frozenset("is isn't was has had does doesn't did didn't can can't won't".split())
+"""Verbs before which a noun in the singular needs an article, so one without is a name: "Confluence is read-only"."""
 
 _NO_AGENTS = GENERIC | WEAK | RELATIVES | ROLES | ANIMALS | frozenset(PHRASE_HEADS)
 _COMPOUND_STARTS = frozenset(name.split()[0] for name in KNOWN_COMPOUNDS)
@@ -81,6 +90,8 @@ def is_subject(words: Sequence[Token | None], word: str) -> bool:
     if is_name and verb.word.endswith("ed"):
         ahead = words[2] if len(words) > 2 else None
         return ahead is not None and class_of(ahead.word) is WordClass.DETERMINER
+    if is_name and verb.word in _STATES:
+        return True
     return is_third_person(words, 1) and (is_name or class_of(word) in (WordClass.VERB, WordClass.ADJECTIVE))
 
 

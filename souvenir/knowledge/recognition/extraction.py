@@ -20,11 +20,12 @@ import structlog
 from souvenir.core.concept_kinds import NAMED_KINDS, UNTYPED
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.index.analyser import fold, normalised
+from souvenir.knowledge.recognition.capitals import has_capital, is_heading
 from souvenir.knowledge.recognition.chinese import chinese_mentions, is_chinese
 from souvenir.knowledge.recognition.exact import Sort, Token, tokens
 from souvenir.knowledge.recognition.foreign import typed_words
-from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, KNOWN, SMALL_WORDS
-from souvenir.knowledge.recognition.names import ENGLISH, Name, has_capital, is_heading, names
+from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, GIVEN_NAMES, HEADS, KNOWN, SMALL_WORDS, TITLES
+from souvenir.knowledge.recognition.names import ENGLISH, Name, names
 from souvenir.knowledge.recognition.phrases import phrases
 from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.recognition.vocabulary import (
@@ -60,14 +61,19 @@ _ENGLISH = DETERMINERS | PREPOSITIONS | FUNCTION_WORDS | AUXILIARIES | MODALS | 
 OTHER = ""
 """Any language without rules of its own."""
 
+_RARE_LETTERS = re.compile("[\u0100-\u024f]")
+"""Letters of which a text without small words is in none of the languages with rules: ş, ł, ř."""
+
 _VERSION = re.compile(r"[vV]\d[\d.]*|\d{1,2}(?:\.\d{1,4}){1,3}")
 """What follows the names of products: v2, 3.11."""
 
 _RELEASE = re.compile(r"v?\d+\.\d+\.\d+")
 """What follows only these, so that the word before it is a product in small letters too: black 23.3.0."""
 
-_TOOLS = (WordClass.NOUN, WordClass.ADJECTIVE, WordClass.NOUN_OR_VERB)
+_TOOLS = (WordClass.NOUN, WordClass.ADJECTIVE, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS)
 _NO_TOOLS = frozenset("version versions release releases tag build patch image ip address update upgrade".split())
+
+_BEFORE_INITIALS = (WordClass.PREPOSITION, WordClass.TO, WordClass.FUNCTION)
 
 _MARKUP = frozenset("#*|>_=")
 _STOPS = frozenset(".!?。！？")
@@ -163,11 +169,16 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
             if word is not None and _RELEASE.match(versions.get(word.start, "")) and _is_tool(word.word):
                 yield word.start, Mentioned(word.word, word.text, ConceptKind.PRODUCT)
                 words[place] = None
-        words = [None if word is not None and not word.word[:1].isalpha() else word for word in words]
+        words = [word if word is not None and _is_latin(word.word[:1]) else None for word in words]
         if language == ENGLISH:
             yield from phrases(words, alone=alone, named=found, repeated=repeated)
         elif language in SMALL_WORDS:
             yield from typed_words(words, language)
+
+
+def _is_latin(letter: str) -> bool:
+    """Return True for a letter of the scripts in which phrases are found: Latin, also with accents."""
+    return letter.isalpha() and (letter < "\u0250" or "\u1e00" <= letter < "\u1f00")
 
 
 def _is_sure(name: Name, words: Sequence[Token | None]) -> bool:
@@ -177,6 +188,10 @@ def _is_sure(name: Name, words: Sequence[Token | None]) -> bool:
     """
     if name.mention.key in KNOWN and name.mention.key not in COMMON_WORDS:
         return True
+    last = words[name.end - 1]
+    if name.end - name.first > 1 and name.mention.kind is ConceptKind.ORGANISATION and last is not None:
+        first = words[name.first]
+        return first is not None and first.word not in COMMON_WORDS and fold(last.word) in HEADS
     before, first = words[name.first - 1] if name.first else None, words[name.first]
     if before is None or first is None or COMMON_WORDS & {first.word, singular(first.word)}:
         return False
@@ -219,6 +234,8 @@ def _sentences(cut: Sequence[Token]) -> Iterator[_Sentence]:
     for token in cut:
         if token.sort is Sort.WORD:
             words.append(token)
+        elif token.text == "." and _is_initial(words):
+            continue
         elif token.sort in (Sort.END, Sort.QUOTE):
             ends_line = "\n" in token.text
             if words:
@@ -235,12 +252,23 @@ def _sentences(cut: Sequence[Token]) -> Iterator[_Sentence]:
         yield _Sentence(words, marked, ended=False)
 
 
+def _is_initial(words: Sequence[Token | None]) -> bool:
+    """Return True if the last word is the initial of a person, which a full stop does not end: J. Okafor."""
+    if not words or words[-1] is None or len(words[-1].text) != 1 or not words[-1].text.isupper():
+        return False
+    before = words[-2] if len(words) > 1 else None
+    word = "" if before is None else before.word.rstrip(".")
+    return not word or word in GIVEN_NAMES or word in TITLES or class_of(word) in _BEFORE_INITIALS
+
+
 def _language_of(cut: Sequence[Token]) -> str:
     """Return the language of which the text has the most small words; English if there are none, empty for others."""
     words = [token.word for token in cut if token.sort is Sort.WORD]
     counts = {ENGLISH: sum(word in _ENGLISH for word in words)}
     counts |= {language: sum(fold(word) in small for word in words) for language, small in SMALL_WORDS.items()}
     counts[OTHER] = sum(word in FOREIGN for word in words)
+    if not any(counts.values()) and _RARE_LETTERS.search(" ".join(words)):
+        return OTHER
     return max(counts, key=lambda language: counts[language])
 
 

@@ -20,6 +20,8 @@ MIN_HEAD_CHARS = 4
 _TYPED = (ConceptKind.ORGANISATION, ConceptKind.EVENT)
 _AMBIGUOUS_ENDS = frozenset("bank band team hall play".split())
 """Heads that end other compounds too: Datenbank, Armband."""
+_ENGLISH_HEADS = frozenset("service services trust office transport waste water travel motor cars health".split())
+"""Heads of English names that are other nouns elsewhere."""
 _OF = "de"
 
 
@@ -46,7 +48,7 @@ def _kind(word: str, before: str) -> ConceptKind | None:
         return ConceptKind.PERSON
     if word in ANIMALS and owned:
         return ConceptKind.ANIMAL
-    head = HEADS.get(word) or compound_kind(word)
+    head = None if word in _ENGLISH_HEADS else HEADS.get(word) or compound_kind(word)
     return head if head in _TYPED else None
 
 

@@ -42,6 +42,9 @@ WORK_WORDS = _KINDS["works"]
 TIME_WORDS = _KINDS["months and days"]
 """Months, weekdays and units of time in other languages than English."""
 
+SHORT_ABBREVIATIONS = _KINDS["short abbreviations"]
+"""Abbreviations of two letters in frequent use; others are too ambiguous for a concept: AI, UX."""
+
 INTERJECTIONS = _KINDS["interjections"]
 """Interjections of other languages than English, which are no names in a text of any language."""
 
@@ -64,6 +67,9 @@ HEADS: Mapping[str, ConceptKind] = {
     for word in _entries(_KINDS[section])
 }
 """The kind of a name that ends, or in other languages begins, with the word: Hospital, Street."""
+
+TRADES = tuple(_KINDS["trades"])
+"""Ends of German, Dutch and Spanish names of firms: Kessler Elektrotechnik."""
 
 PHRASE_HEADS: Mapping[str, ConceptKind] = {
     word: kind

@@ -23,6 +23,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     RELATIVES,
     ROLES,
     TITLES,
+    TRADES,
     WORK_WORDS,
     known_kind,
 )
@@ -116,15 +117,30 @@ OWNED_BY_ORGANISATIONS = frozenset(
 )
 """What an organisation has rather than a person: Kimura's admins."""
 _AND = frozenset("and und y en".split())
-_ALSO = _AND | frozenset(("or", "oder", "o", "of", ""))
+ALSO = _AND | frozenset(("or", "oder", "o", "of", ""))
 """Words between two names of a list."""
+LISTED_KINDS = (ConceptKind.ORGANISATION, ConceptKind.PRODUCT, ConceptKind.PLACE)
+"""Kinds of which all names of a list are if one is: "Oslo, Bodin and Narvik"."""
+SAYS = frozenset(
+    "said says told asks asked wants wanted offers offered agreed promised phoned invited thinks accepted replied "
+    "wrote sagt sagte meint will dice dijo quiere zegt zei wil vindt vraagt".split()
+)
+"""Verbs whose subject is a person or an organisation."""
 _MAKES = frozenset(
     "charges sells supplies ships announced launched acquired released hired refunded invoiced sponsors employs "
-    "publishes manufactures delivers rejected approved".split()
+    "publishes manufactures delivers rejected approved offered declined cancelled accepts".split()
 )
 """Verbs of which an organisation is the subject more often than a person."""
 _NO_PERSON = frozenset("of and for the".split())
 """Words that no person's name contains."""
+_ORIGINS = ("ian", "ean", "ese", "ish", "german", "rican", "french", "dutch")
+"""Endings of adjectives of origin."""
+HONORIFICS = ("-san", "-kun", "-chan", "-sensei", "-ji", "-bhai", "-ssi", "-nim")
+"""Ends of names of people in Japanese, Hindi and Korean use: Tanaka-san."""
+_AT_WORK = frozenset(("at", "bei", "bij"))
+_FLIES = frozenset("flew fly flying flights flight".split())
+_IN = frozenset(("in", "near", "en", "nahe", "bei"))
+_LOCATED = (ConceptKind.ORGANISATION, ConceptKind.PLACE, ConceptKind.EVENT)
 _WINDOW = 6
 
 
@@ -133,7 +149,14 @@ def kind_of_name(words: Sequence[str], around: Surroundings) -> ConceptKind | No
 
     :param words: Its words, folded.
     """
-    return defined_kind(around) or _by_itself(words, around) or _by_relation(around) or _by_given_name(words, around)
+    return (
+        defined_kind(around)
+        or _by_itself(words, around)
+        or _by_relation(around)
+        or _by_complement(words, around)
+        or _by_place(around)
+        or _by_given_name(words, around)
+    )
 
 
 def defined_kind(around: Surroundings) -> ConceptKind | None:
@@ -160,8 +183,14 @@ def defined_kind(around: Surroundings) -> ConceptKind | None:
 
 def _by_itself(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
     joined = " ".join(words)
-    if len(words) > 1 and words[0] in TITLES and _NO_PERSON.isdisjoint(words):
+    if words[-1].endswith(HONORIFICS) or (len(words) > 1 and words[0] in TITLES and _NO_PERSON.isdisjoint(words)):
         return ConceptKind.PERSON
+    if len(words) > 1 and words[0][1:2] == "." and words[-1] not in HEADS:
+        # P.K. Nair
+        return ConceptKind.PERSON
+    if "&" in words[1:-1] and not GIVEN_NAMES.issuperset({words[0], words[-1]}):
+        # Harkness & Webb, but not Anna & Rui
+        return ConceptKind.ORGANISATION
     known = known_kind(joined)
     if known is not None and not _is_person_here(words, around):
         is_made = known is ConceptKind.ORGANISATION and len(words) == 1 and _is_one_of_many(around)
@@ -175,6 +204,9 @@ def _by_itself(words: Sequence[str], around: Surroundings) -> ConceptKind | None
     head = head_kind(words)
     if head is not None:
         return head
+    if len(words) > 1 and KNOWN.get(words[0]) is ConceptKind.ORGANISATION and words[0] not in GIVEN_NAMES:
+        # A maker with its model, but not with a place: Ford Transit, Siemens Munich.
+        return ConceptKind.ORGANISATION if KNOWN.get(words[-1]) is ConceptKind.PLACE else ConceptKind.PRODUCT
     stem, _, tail = words[-1].rpartition("-")
     if (stem and HEADS.get(tail) is ConceptKind.PRODUCT) or (len(words) > 1 and _is_model_number(words[-1])):
         return ConceptKind.PRODUCT
@@ -199,6 +231,8 @@ def head_kind(words: Sequence[str]) -> ConceptKind | None:
     if len(words) > 1:
         if words[-1] in HEADS:
             return HEADS[words[-1]]
+        if words[-1].endswith(TRADES):
+            return ConceptKind.ORGANISATION
         if words[-1] in PHRASE_HEADS:
             return PHRASE_HEADS[words[-1]]
         return HEADS.get(words[0]) if words[0] not in GIVEN_NAMES else None
@@ -241,6 +275,23 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
     return None
 
 
+def _by_complement(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
+    """Return the kind of a name that a relation is: "my boss is Deepak Raman"; not of an origin, which it has."""
+    before = around.before
+    if len(before) < 3 or before[0] not in _COPULAS or before[2] not in POSSESSIVES or words[-1].endswith(_ORIGINS):
+        return None
+    return _person_or_animal(before[1])
+
+
+def _by_place(around: Surroundings) -> ConceptKind | None:
+    """Return the kind of a name in which a person or a business is: "the garage in Ludlow", "my aunt in Sopot"."""
+    if len(around.before) < 2 or around.before[0] not in _IN:
+        return None
+    noun = around.before[1]
+    is_there = noun in RELATIVES or noun in ROLES or HEADS.get(noun) in _LOCATED or PHRASE_HEADS.get(noun) in _LOCATED
+    return ConceptKind.PLACE if is_there else None
+
+
 def _by_apposition(before: Sequence[str]) -> ConceptKind | None:
     """Return the kind of a name in apposition to what someone has: "our group, Kestrel", "the conductor, Rui"."""
     class_and_owner = [word for word in before if word][:2]
@@ -272,6 +323,8 @@ def _person_or_animal(word: str) -> ConceptKind | None:
 
 
 def _by_given_name(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
+    if around.before[:1] and around.before[0] in _AT_WORK and not _WORK.isdisjoint(around.before[1:3]):
+        return ConceptKind.ORGANISATION
     if _NO_PERSON.isdisjoint(words) and (words[0] in GIVEN_NAMES or (words[0] in NAMES_AND_WORDS and len(words) < 4)):
         return ConceptKind.PERSON
     is_common = bool(around.before[:1]) and around.before[0] in _ARTICLES
@@ -286,6 +339,11 @@ def kind_by_preposition(around: Surroundings) -> ConceptKind | None:
     nearest = before[0] if before else ""
     if after[:1] and after[0] in _MAKES:
         return ConceptKind.ORGANISATION
+    if nearest == "to" and len(before) > 2 and before[2] == "from" and KNOWN.get(before[1]) in LISTED_KINDS:
+        # From Mailchimp to Zorblax.
+        return KNOWN[before[1]]
+    if nearest == "to" and not _FLIES.isdisjoint(before[1:4]):
+        return ConceptKind.PLACE
     if nearest in _JOINED or (
         (nearest in _AT and not _WORK.isdisjoint(before[1:4]))
         or (nearest in _OF_AN_ORGANISATION and not _AFFILIATED.isdisjoint(before[1:4]))
@@ -314,10 +372,11 @@ def kind_by_list(around: Surroundings) -> ConceptKind | None:
     if before[:1] and before[0] in _SUCH_AS:
         named = [CLASSES[one] for one in map(singular, before[1:3]) if one in CLASSES]
         return named[0] if named else None
-    listed = KNOWN.get(before[1]) if len(before) > 1 and before[0] in _ALSO else None
+    listed = KNOWN.get(before[1]) if len(before) > 1 and before[0] in ALSO else None
     if listed in (ConceptKind.ORGANISATION, ConceptKind.PRODUCT):
         return listed
     if after[:1] and after[0] in _PLURAL_VERBS and _BEFORE_BASE_FORMS.isdisjoint(before[:1]):
         return ConceptKind.ORGANISATION
     is_one = not _INDEFINITE.isdisjoint(before[:2]) and (before[0] in _INDEFINITE or before[0] not in _NO_DESCRIPTIONS)
+    is_one = is_one or (bool(before[:1]) and before[0] in _MAKERS_ONE)
     return ConceptKind.PRODUCT if is_one and (not after or after[0] in _ENDS_OF_PHRASES) else None

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.index.analyser import fold
+from souvenir.knowledge.recognition.capitals import has_capital, is_unlike_a_start
 from souvenir.knowledge.recognition.evidence import USES, is_in_frame, is_subject, is_third_person, places_in_compounds
 from souvenir.knowledge.recognition.exact import Token
 from souvenir.knowledge.recognition.foreign import compound_kind
@@ -27,13 +28,19 @@ from souvenir.knowledge.recognition.gazetteer import (
     PHRASE_HEADS,
     RELATIVES,
     ROLES,
+    SHORT_ABBREVIATIONS,
     SMALL_WORDS,
     TIME_WORDS,
     TITLES,
+    TRADES,
     is_known_in_small_letters,
 )
 from souvenir.knowledge.recognition.kinds import (
+    ALSO,
+    HONORIFICS,
+    LISTED_KINDS,
     OWNED_BY_ORGANISATIONS,
+    SAYS,
     Surroundings,
     defined_kind,
     is_relative_or_animal,
@@ -61,13 +68,10 @@ MAX_DIGITS = 3
 CONTEXT_WORDS = 8
 """Number of words on each side that may tell the kind of a name."""
 
-_SMALL = (WordClass.DETERMINER, WordClass.PREPOSITION, WordClass.TO, WordClass.FUNCTION)
 _INSIDE = frozenset("of the de la le van von der den del da di du bin al &".split())
 _FIRST_INSIDE = _INSIDE - {"the", "la", "le", "al"}
 """Without articles, which are part of a name after another small word only: Lord of the Rings, but not "send Mel the
 MacBook"."""
-_HEADING_WORDS = 3
-"""From this many words on, capitals on all of them indicate a heading."""
 
 _NOUNS = (WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS, WordClass.RELATIONAL)
 _NO_NAME = (
@@ -95,6 +99,16 @@ _ORIGINS = ("ian", "ean", "ese", "ish")
 _CAMEL = re.compile("(?!Mc|Mac|De|La|Le|Van|Fitz)(?!.*(?:Error|Exception)$)[A-Z][a-z]+[A-Z][A-Za-z0-9]+")
 """A capital inside of a name, which brands have rather than people: GeoGebra, TinyMCE."""
 
+_MIN_ACRONYM = 3
+_ARTICLES_IN_NAMES = {"la": (SPANISH,), "el": (SPANISH,), "los": (SPANISH,), "las": (SPANISH,), "den": (DUTCH,)}
+"""Articles with a capital that are inside of a name, by language: Hospital La Paz."""
+_BEFORE_INITIALS = (WordClass.PREPOSITION, WordClass.FUNCTION, WordClass.TO, WordClass.VERB)
+_TURKISH_CASE = re.compile("(?<=[a-zçğıöşü])'(?:[dt][ae]n?|y?[aeıiuü]|n?[ıiuü]n)$")
+"""What Turkish adds to a name after an apostrophe: İstanbul'da."""
+
+_LISTED_BY_COMMAS = (ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
+"""Without places, of which a comma names the next: Fisk & Daughter, Oslo."""
+
 _ADJECTIVE_ENDINGS = (*_ORIGINS, "ful", "less")
 
 _VERBS_OF_PEOPLE = frozenset("is was has will says said wants lives works".split())
@@ -112,30 +126,6 @@ class Name:
     start: int
     mention: Mentioned
     is_defined: bool
-
-
-def has_capital(token: Token) -> bool:
-    """Return True for a capital at the start or inside: iPhone."""
-    return token.text != token.word and (token.text[0].isupper() or _is_unlike_a_start(token.text))
-
-
-def is_heading(words: Sequence[Token], *, marked: bool, ended: bool) -> bool:
-    """Return True if capitals are no evidence, because all words, or all but the small ones, are capitalised.
-
-    :param marked: True if markup indicates a heading; otherwise several words are needed.
-    :param ended: True for a sentence with a full stop, which is no heading, but may be all in capitals.
-    """
-    if ended:
-        return len(words) >= _HEADING_WORDS and all(word.text.isupper() for word in words)
-    telling = 0
-    for word in words:
-        if has_capital(word):
-            telling += class_of(word.word) not in _SMALL and not _is_unlike_a_start(word.text)
-        elif class_of(word.word) not in _SMALL and not word.text.isdigit():
-            return False
-    if len(words) >= _HEADING_WORDS and all(word.text.isupper() for word in words):
-        return True
-    return marked or telling >= _HEADING_WORDS
 
 
 class NameReader:
@@ -166,12 +156,30 @@ class NameReader:
                 if name:
                     found.append(name)
             place = max(end, place + 1)
-        return found
+        return self._alike(found)
+
+    def _alike(self, found: Sequence[Name]) -> list[Name]:
+        """Give names of an unknown kind that of the other names in the same list: "Axios, Got and Postman"."""
+        kinds = [name.mention.kind for name in found]
+        pairs = [pair for pair in range(1, len(found)) if self._is_listed(found[pair - 1].end, found[pair].first)]
+        for one, other in [*((pair - 1, pair) for pair in pairs), *((pair, pair - 1) for pair in reversed(pairs))]:
+            is_joined = self._folded[found[max(one, other)].first - 1] != ""
+            if kinds[other] is ConceptKind.NAME and kinds[one] in (LISTED_KINDS if is_joined else _LISTED_BY_COMMAS):
+                kinds[other] = kinds[one]
+        return [
+            name if name.mention.kind is kind else replace(name, mention=replace(name.mention, kind=kind))
+            for name, kind in zip(found, kinds, strict=True)
+        ]
+
+    def _is_listed(self, end: int, first: int) -> bool:
+        """Return True if only a comma or a conjunction is between two names."""
+        between = self._folded[end:first]
+        return len(between) in (1, 2) and all(word in ALSO for word in between)
 
     def _name(self, first: int, end: int) -> Name | None:
         run = [word for word in self._words[first:end] if word is not None]
         form = " ".join(token.text for token in run).replace(" - ", "-")
-        form = form.removesuffix("'s").removesuffix("'")
+        form = _TURKISH_CASE.sub("", form.removesuffix("'s").removesuffix("'"))
         key = key_of(form)
         if len(key) < 2:
             return None
@@ -179,15 +187,27 @@ class NameReader:
         if self._language == SPANISH:
             # A preposition, and no article as in English.
             before = ["para" if word == "a" else word for word in before]
+        elif self._language == DUTCH:
+            # A preposition, and no greeting as in English.
+            before = ["mit" if word == "met" else word for word in before]
         around = Surroundings(before, self._folded[end : end + CONTEXT_WORDS])
         kind = self._kind(self._folded[first:end], around)
         if kind is ConceptKind.NAME and not _is_acronym(form):
             kind = kind_by_list(around) or (ConceptKind.PRODUCT if _CAMEL.fullmatch(form) else kind)
         if run[-1].text.endswith(("'s", "'")) and kind in (ConceptKind.PERSON, ConceptKind.NAME):
             kind = self._kind_of_owner(run, end) or kind
+        if kind is ConceptKind.PERSON and _CAMEL.fullmatch(form):
+            kind = ConceptKind.ORGANISATION
         if kind in (ConceptKind.PERSON, ConceptKind.NAME) and _is_acronym(form):
             # Most abbreviations stand for things, and none for a person.
-            kind = ConceptKind.PHRASE
+            kind = ConceptKind.ORGANISATION if around.after[:1] and around.after[0] in SAYS else ConceptKind.PHRASE
+        if (
+            kind is ConceptKind.PHRASE
+            and _is_acronym(form)
+            and len(form) < _MIN_ACRONYM
+            and key not in SHORT_ABBREVIATIONS
+        ):
+            return None
         return Name(first, end, run[0].start, Mentioned(key, form, kind), defined_kind(around) is not None)
 
     def _kind_of_owner(self, run: Sequence[Token], end: int) -> ConceptKind | None:
@@ -247,6 +267,8 @@ class NameReader:
         first = self._folded[place]
         if first in RELATIVES or first in ROLES or first in ANIMALS:
             return first in TITLES and first in ("herr", "frau", "tante", "onkel")
+        if HEADS.get(self._folded[end]) is ConceptKind.ORGANISATION or self._folded[end].endswith(TRADES):
+            return first not in COMMON_WORDS
         return first in TITLES or first in GIVEN_NAMES or first in HEADS or first in KNOWN
 
     def _is_capital(self, place: int) -> bool:
@@ -271,17 +293,23 @@ class NameReader:
             return False
         word, folded = token.word, self._folded[place]
         goes_on = self._goes_on(place)
-        if _is_unlike_a_start(token.text) and word not in COMMON_WORDS and not token.text.isupper():
+        if folded.endswith(HONORIFICS) or (goes_on and (self._is_initial(place) or self._is_dutch_name(place))):
+            return True
+        if is_unlike_a_start(token.text) and word not in COMMON_WORDS and not token.text.isupper():
             return True
         if goes_on and (folded in TITLES or word == _SAINT or self._is_shorthand(place)):
             return True
-        if folded in NAMES_AND_WORDS and (place > 0 or goes_on or self._is_followed_by_verb(place)):
+        if (
+            folded in NAMES_AND_WORDS
+            and folded not in self._no_names
+            and (place > 0 or goes_on or self._is_followed_by_verb(place))
+        ):
             return True
         if _is_no_name(word) or folded in self._no_names or word in _FOREIGN_OWNERS:
             return False
         if self._is_numbered(place) and class_of(word) is not WordClass.VERB:
             return True
-        if word in GENERIC:
+        if word in GENERIC and (place == 0 or KNOWN.get(word) is not ConceptKind.PRODUCT):
             return False
         if place > 0:
             is_verb = class_of(word) is WordClass.VERB and word in COMMON_WORDS and folded not in KNOWN
@@ -293,7 +321,7 @@ class NameReader:
         word, folded = token.word, self._folded[0]
         if word in SENTENCE_OPENERS:
             return False
-        if _is_unlike_a_start(token.text) or (word in self._seen and not is_known(word)):
+        if is_unlike_a_start(token.text) or (word in self._seen and not is_known(word)):
             return True
         if folded in GIVEN_NAMES or (folded in KNOWN and folded not in COMMON_WORDS):
             return True
@@ -314,6 +342,24 @@ class NameReader:
         if token.text.endswith(("'s", "'")):
             is_verb = False
         return not is_verb and singular(word) not in COMMON_WORDS and word not in COMMON_WORDS
+
+    def _is_initial(self, place: int) -> bool:
+        """Return True for a capital letter that begins the name of a person: J. Okafor."""
+        text = self._text(place)
+        before = self._words[place - 1] if place else None
+        is_after_name = before is not None and class_of(before.word) not in _BEFORE_INITIALS
+        return len(text) == 1 and text.isupper() and text not in ("A", "I") and not is_after_name
+
+    def _is_before_capital(self, place: int) -> bool:
+        return place > 0 and place + 1 < len(self._words) and self._is_capital(place + 1)
+
+    def _is_dutch_name(self, place: int) -> bool:
+        """Return True for the first word of "Van Dalfsen Logistiek", which is a preposition elsewhere."""
+        if place > 0:
+            return self._folded[place] == "van"
+        last = self._folded[place + 2] if place + 2 < len(self._folded) else ""
+        is_firm = last.endswith(TRADES) or HEADS.get(last) is ConceptKind.ORGANISATION
+        return self._language == DUTCH and place == 0 and self._folded[0] == "van" and is_firm
 
     def _is_object(self, place: int) -> bool:
         """Return True after a word that no verb follows: "It runs on Render"."""
@@ -344,6 +390,11 @@ class NameReader:
             return False
         if self._folded[place] in HEADS:
             return True
+        if self._language in _ARTICLES_IN_NAMES.get(self._folded[place], ()) and self._is_before_capital(place):
+            return True
+        before = self._folded[place - 1] if place else ""
+        if len(token.text) == 1 and place + 1 < len(self._words) and (before in GIVEN_NAMES or before in TITLES):
+            return token.text.isupper() and self._is_capital(place + 1)
         word = token.word
         if word in GENERIC and place + 1 < len(self._words) and self._is_capital(place + 1):
             return False
@@ -370,7 +421,7 @@ class NameReader:
         is_emphasis = token.text.isupper() and token.word in COMMON_WORDS and self._folded[place] not in KNOWN
         if is_emphasis or self._folded[place] in _FOREIGN_WORDS:
             return False
-        if self._folded[place] in KNOWN:
+        if self._folded[place] in KNOWN or self._folded[place].endswith(HONORIFICS):
             return True
         ahead = self._words[place + 1] if place + 1 < len(self._words) else None
         if token.word.endswith(_ORIGINS) and self._folded[place] not in GIVEN_NAMES and ahead is not None:
@@ -434,9 +485,3 @@ def _kind_alone(word: str, language: str) -> ConceptKind | None:
     if HEADS.get(word) is ConceptKind.EVENT or (language != ENGLISH and word in HEADS):
         return HEADS[word]
     return compound_kind(word) if language in (GERMAN, DUTCH) else None
-
-
-def _is_unlike_a_start(text: str) -> bool:
-    """Return True for capitals after the first letter: LGBTQ, YouTube."""
-    stem = text.removesuffix("'s")
-    return len(stem) > 1 and any(letter.isupper() for letter in stem[1:]) and "-" not in stem

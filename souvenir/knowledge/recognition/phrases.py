@@ -67,9 +67,15 @@ _THE_ONE = _OWNERS | frozenset(("the", "this", "that"))
 _SHOPS = frozenset(("shop", "store"))
 _WHERE = frozenset("local nearby former previous old current".split())
 """Adjectives before a noun for a particular organisation: a local bakery."""
+_INDEFINITE = frozenset(("a", "an"))
+_BELONG = frozenset("joined join joining adopted left quit founded started joins".split())
+"""Verbs whose object is one particular organisation: joined a gym."""
 _INSIDE_OF = frozenset("at from in to".split())
 _CLASSES = (ANIMALS | ROLES | frozenset(PHRASE_HEADS)) - COMPOUND_HEADS
 """Nouns for what a person has to do with: a tutor, the gym, interviews."""
+_NEWCOMERS = frozenset("guy girl bloke lad lady woman man person hire starter intern kid".split())
+_NEW = frozenset("new other".split())
+"""Adjectives before a noun for a particular person: the new guy."""
 _RECURRING = frozenset(("birthday", "anniversary"))
 _GROUPS_THAT_MEET = frozenset(("group", "club", "circle", "society", "association"))
 _PARTICIPLES = frozenset(
@@ -157,7 +163,7 @@ class _PhraseReader:
             return False
         match of:
             case WordClass.ADJECTIVE:
-                return bool(self._run) and PHRASE_HEADS.get(token.word) is ConceptKind.ORGANISATION
+                return bool(self._run) and PHRASE_HEADS.get(token.word) in (ConceptKind.ORGANISATION, ConceptKind.EVENT)
             case WordClass.NOUN:
                 return not self._is_verb_here(ahead)
             case WordClass.NOUN_OR_VERB:
@@ -283,7 +289,10 @@ def _kind_of(words: Sequence[str], context: Sequence[str]) -> ConceptKind | None
     last, before = words[-1], context[0] if context else ""
     if last in RELATIVES and (last not in _GROUPS or before in _DEFINITE):
         return ConceptKind.PERSON
-    if last in ROLES and before in POSSESSIVES:
+    owner = next((word for word in context if class_of(word) is not WordClass.ADJECTIVE), "")
+    if (last in ROLES and (owner in POSSESSIVES or owner in RELATIVES)) or (
+        last in _NEWCOMERS and before in _NEW and owner in _THE_ONE
+    ):
         return ConceptKind.PERSON
     if last in ANIMALS and before in POSSESSIVES:
         return ConceptKind.ANIMAL
@@ -293,7 +302,8 @@ def _kind_of(words: Sequence[str], context: Sequence[str]) -> ConceptKind | None
     if pair in NO_ORGANISATIONS:
         return None
     head = PHRASE_HEADS.get(pair) or PHRASE_HEADS.get(last)
-    owner = next((word for word in context if class_of(word) is not WordClass.ADJECTIVE), "")
+    if head is ConceptKind.ORGANISATION and last not in WEAK and before in _INDEFINITE and _BELONG & {*context[1:3]}:
+        return head
     if head is not None and (len(words) > 1 or _is_particular(head, last, owner)):
         return head
     is_one = last in _CLASSES or PHRASE_HEADS.get(singular(last)) is ConceptKind.EVENT
@@ -310,7 +320,11 @@ def _is_particular(head: ConceptKind, noun: str, before: str) -> bool:
     if head is ConceptKind.ORGANISATION:
         if noun in COMPOUND_HEADS:
             return noun in _SHOPS and before in _OWNERS
-        return before in _OWNERS or (noun not in WEAK and (before in _THE_ONE or before in _INSIDE_OF))
+        return (
+            before in _OWNERS
+            or before in RELATIVES
+            or (noun not in WEAK and (before in _THE_ONE or before in _INSIDE_OF))
+        )
     return head is ConceptKind.EVENT and before in POSSESSIVES
 
 

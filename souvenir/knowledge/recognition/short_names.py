@@ -57,7 +57,7 @@ def is_short_for(short: str, long: str) -> bool:
         return name not in GIVEN_NAMES and name not in KNOWN and name not in COMMON_WORDS
     if title or not (_is_given(name) or name in LONG_NAMES):
         return False
-    return name == theirs[0] if len(theirs) > 1 else _is_short_form(name, theirs[0])
+    return (len(theirs) > 1 and name == theirs[0]) or _is_short_form(name, theirs[0])
 
 
 def possible_keys(key: str) -> tuple[set[str], str]:
