@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -70,14 +71,21 @@ def test_a_search_passes_at_most_25_functions_in_9_files_before_its_route(start:
     assert len({code.co_filename for code in before}) <= 9
 
 
+def settle(calls: Sequence[object]) -> None:
+    """Wait until background threads, such as the worker of a job that has finished, call nothing any more."""
+    seen = -1
+    while len(calls) > seen:
+        seen = len(calls)
+        time.sleep(0.02)
+
+
 def test_a_search_an_add_and_an_extraction_pass_few_files(start: Start):
     calls: list[tuple[CodeType, int]] = []
     passed: dict[str, list[set[str]]] = {"/search": [], "/memory/add": [], "/memory/extract": []}
     with traced(calls):
         client = loaded(start(embedder=FakeTokenEmbedder(), extract_fallback_add=True))
         jobs = client.app.state.service.extraction.jobs  # type: ignore[attr-defined]
-        # The first round searches an empty store and loads what later ones share, so it does not count; background
-        # threads may run in one of the others.
+        # The first round searches an empty store and loads what later ones share, so it does not count.
         for word in ("red", "blue", "green", "white", "black", "brown", "grey"):
             text = f"User: We decided to use Redis for the {word} service.\nUser: I prefer short {word} reports."
             for path, body in {
@@ -85,6 +93,7 @@ def test_a_search_an_add_and_an_extraction_pass_few_files(start: Start):
                 "/memory/add": {"text": f"The {word} service writes to Postgres.", "source": "notes"},
                 "/memory/extract": {"messages": text, "source": "chat"},
             }.items():
+                settle(calls)
                 calls.clear()
                 answer = client.post(path, json=body).raise_for_status().json()
                 if path == "/memory/extract":
