@@ -9,12 +9,12 @@ from souvenir.core.types import ConceptKind
 CONFIDENCE: Mapping[ConceptKind, float] = {
     ConceptKind.PERSON: 0.96,
     ConceptKind.ANIMAL: 0.92,
-    ConceptKind.PLACE: 0.87,
-    ConceptKind.ORGANISATION: 0.88,
+    ConceptKind.PLACE: 0.88,
+    ConceptKind.ORGANISATION: 0.86,
     ConceptKind.PRODUCT: 0.89,
-    ConceptKind.EVENT: 0.97,
+    ConceptKind.EVENT: 0.96,
     ConceptKind.WORK: 0.79,
-    ConceptKind.NAME: 0.67,
+    ConceptKind.NAME: 0.66,
     ConceptKind.PHRASE: 0.78,
 }
 """The probability that a mention of a kind is a concept of that kind; 1 for the other kinds, which have a fixed form.
