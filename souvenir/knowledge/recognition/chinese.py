@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from souvenir.core.types import ConceptKind, Mentioned
-from souvenir.knowledge.recognition.word_lists import read_sections
+from souvenir.knowledge.recognition.word_lists import kinds_of, read_sections
 
 _HAN = re.compile(r"[\u4e00-\u9fff]{2}")
 _KANA = re.compile(r"[\u3040-\u30ff]")
@@ -24,15 +24,11 @@ _ENDINGS: Mapping[ConceptKind, tuple[str, ...]] = {
     for kind in (ConceptKind.EVENT, ConceptKind.ORGANISATION, ConceptKind.PRODUCT, ConceptKind.PLACE)
 }
 """Ends of nouns and names, which tell their kind; the kinds are tried in this order."""
-_KNOWN: Mapping[str, ConceptKind] = {
-    word: kind
-    for section, kind in (
-        ("companies", ConceptKind.ORGANISATION),
-        ("products", ConceptKind.PRODUCT),
-        ("places", ConceptKind.PLACE),
-    )
-    for word in _LISTS[f"chinese {section}"]
-}
+_KNOWN = kinds_of(
+    (_LISTS["chinese companies"], ConceptKind.ORGANISATION),
+    (_LISTS["chinese products"], ConceptKind.PRODUCT),
+    (_LISTS["chinese places"], ConceptKind.PLACE),
+)
 _MAX_KNOWN_WORDS = 3
 """Words of the segmenter in a well-known name: 大众 + 点评."""
 _OWNERS = frozenset("我你他她咱")

@@ -65,10 +65,10 @@ _RARE_LETTERS = re.compile("[\u0100-\u024f]")
 """Letters of which a text without small words is in none of the languages with rules: ş, ł, ř."""
 
 _VERSION = re.compile(r"[vV]\d[\d.]*|\d{1,2}(?:\.\d{1,4}){1,3}")
-"""What follows the names of products: v2, 3.11."""
+"""A version, which makes a product of the name before it: v2, 3.11."""
 
 _RELEASE = re.compile(r"v?\d+\.\d+\.\d+")
-"""What follows only these, so that the word before it is a product in small letters too: black 23.3.0."""
+"""A version in full, which makes a product of the word before it in small letters too: black 23.3.0."""
 
 _TOOLS = (WordClass.NOUN, WordClass.ADJECTIVE, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS)
 _NO_TOOLS = frozenset("version versions release releases tag build patch image ip address update upgrade".split())

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from souvenir.core.types import ConceptKind
-from souvenir.knowledge.recognition.word_lists import read_sections
+from souvenir.knowledge.recognition.word_lists import kinds_of, read_sections
 
 _FOLDER = Path(__file__).parent
 
@@ -55,36 +55,28 @@ SMALL_WORDS: Mapping[str, frozenset[str]] = {
 }
 """Words by which a language is recognised, and which begin no name in it."""
 
-HEADS: Mapping[str, ConceptKind] = {
-    word: kind
-    for section, kind in (
-        ("work heads", ConceptKind.WORK),
-        ("product heads", ConceptKind.PRODUCT),
-        ("place heads", ConceptKind.PLACE),
-        ("event heads", ConceptKind.EVENT),
-        ("organisation heads", ConceptKind.ORGANISATION),
-    )
-    for word in _entries(_KINDS[section])
-}
+HEADS = kinds_of(
+    (_entries(_KINDS["work heads"]), ConceptKind.WORK),
+    (_entries(_KINDS["product heads"]), ConceptKind.PRODUCT),
+    (_entries(_KINDS["place heads"]), ConceptKind.PLACE),
+    (_entries(_KINDS["event heads"]), ConceptKind.EVENT),
+    (_entries(_KINDS["organisation heads"]), ConceptKind.ORGANISATION),
+)
 """The kind of a name that ends, or in other languages begins, with the word: Hospital, Street."""
 
 TRADES = tuple(_KINDS["trades"])
 """Ends of German, Dutch and Spanish names of firms: Kessler Elektrotechnik."""
 
-PHRASE_HEADS: Mapping[str, ConceptKind] = {
-    word: kind
-    for section, kind in (
-        ("place heads of phrases", ConceptKind.PLACE),
-        ("event heads of phrases", ConceptKind.EVENT),
-        ("organisation heads of phrases", ConceptKind.ORGANISATION),
-        ("organisation heads of compounds", ConceptKind.ORGANISATION),
-    )
-    for word in _entries(_KINDS[section])
-}
+PHRASE_HEADS = kinds_of(
+    (_entries(_KINDS["place heads of phrases"]), ConceptKind.PLACE),
+    (_entries(_KINDS["event heads of phrases"]), ConceptKind.EVENT),
+    (_entries(_KINDS["organisation heads of phrases"]), ConceptKind.ORGANISATION),
+    (_entries(_KINDS["organisation heads of compounds"]), ConceptKind.ORGANISATION),
+)
 """The kind of a phrase that ends with the word: charity race."""
 
 COMPOUND_HEADS = _entries(_KINDS["organisation heads of compounds"])
-"""Those of `PHRASE_HEADS` that make an organisation of a compound only: pet shop."""
+"""The words of `PHRASE_HEADS` that stand for an organisation only in a compound: pet shop."""
 
 UNNAMED = _entries(_KINDS["organisations without a name"])
 """Organisations of which there is only one where someone speaks of them: the police, the council."""
@@ -92,28 +84,22 @@ UNNAMED = _entries(_KINDS["organisations without a name"])
 NO_ORGANISATIONS = _entries(_KINDS["no organisations"])
 """Compounds whose last word makes no organisation of them: age group."""
 
-CLASSES: Mapping[str, ConceptKind] = {
-    **{
-        word: kind
-        for section, kind in (
-            ("organisation classes", ConceptKind.ORGANISATION),
-            ("place classes", ConceptKind.PLACE),
-            ("product classes", ConceptKind.PRODUCT),
-            ("work classes", ConceptKind.WORK),
-        )
-        for word in _KINDS[section]
-    },
-    **dict.fromkeys(RELATIVES | ROLES, ConceptKind.PERSON),
-    **dict.fromkeys(ANIMALS, ConceptKind.ANIMAL),
-}
+CLASSES = kinds_of(
+    (_KINDS["organisation classes"], ConceptKind.ORGANISATION),
+    (_KINDS["place classes"], ConceptKind.PLACE),
+    (_KINDS["product classes"], ConceptKind.PRODUCT),
+    (_KINDS["work classes"], ConceptKind.WORK),
+    (RELATIVES | ROLES, ConceptKind.PERSON),
+    (ANIMALS, ConceptKind.ANIMAL),
+)
 """The kind of a name that a text says to be one of these: "the airline Kestrel", "Newton is our tortoise"."""
 
-KNOWN: Mapping[str, ConceptKind] = {
-    **dict.fromkeys(_entries(_NAMES["places"]), ConceptKind.PLACE),
-    **dict.fromkeys(_entries(_KINDS["places"]), ConceptKind.PLACE),
-    **dict.fromkeys(_entries(_KINDS["companies"]), ConceptKind.ORGANISATION),
-    **dict.fromkeys(_entries(_KINDS["products"]), ConceptKind.PRODUCT),
-}
+KNOWN = kinds_of(
+    (_entries(_NAMES["places"]), ConceptKind.PLACE),
+    (_entries(_KINDS["places"]), ConceptKind.PLACE),
+    (_entries(_KINDS["companies"]), ConceptKind.ORGANISATION),
+    (_entries(_KINDS["products"]), ConceptKind.PRODUCT),
+)
 """Well-known places, organisations and products."""
 
 _MEDICINES = tuple(_KINDS["medicine endings"])

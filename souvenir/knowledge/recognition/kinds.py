@@ -87,7 +87,7 @@ _WARES = frozenset(
     "scooter pram stroller oven fridge dishwasher blender mixer drill mower vacuum guitar amp keyboard tent backpack "
     "boots trainers sneakers jacket tablets capsules inhaler cream".split()
 )
-"""What a brand or a product is named together with: "the Strava app", "an Omega wristwatch"."""
+"""Nouns that follow the name of a brand or a product: "the Strava app", "an Omega wristwatch"."""
 _PLACE_PREPOSITIONS = frozenset(
     "in to near around across outside through nach aus in naar uit en desde hacia te bij".split()
 )
@@ -115,7 +115,7 @@ OWNED_BY_ORGANISATIONS = frozenset(
     "invoices headquarters ceo cto management shareholders warehouse pricing sales marketing policy api sso engineers "
     "newsletter branch branches offices shares".split()
 )
-"""What an organisation has rather than a person: Kimura's admins."""
+"""Nouns after the possessive of an organisation rather than of a person: Kimura's admins."""
 _AND = frozenset("and und y en".split())
 ALSO = _AND | frozenset(("or", "oder", "o", "of", ""))
 """Words between two names of a list."""

@@ -104,7 +104,7 @@ _ARTICLES_IN_NAMES = {"la": (SPANISH,), "el": (SPANISH,), "los": (SPANISH,), "la
 """Articles with a capital that are inside of a name, by language: Hospital La Paz."""
 _BEFORE_INITIALS = (WordClass.PREPOSITION, WordClass.FUNCTION, WordClass.TO, WordClass.VERB)
 _TURKISH_CASE = re.compile("(?<=[a-zçğıöşü])'(?:[dt][ae]n?|y?[aeıiuü]|n?[ıiuü]n)$")
-"""What Turkish adds to a name after an apostrophe: İstanbul'da."""
+"""Turkish suffixes, which follow a name and an apostrophe: İstanbul'da."""
 
 _LISTED_BY_COMMAS = (ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
 """Without places, of which a comma names the next: Fisk & Daughter, Oslo."""

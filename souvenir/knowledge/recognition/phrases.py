@@ -55,7 +55,7 @@ _ALONE = (
 _DESCRIPTIONS = (WordClass.DETERMINER, WordClass.ADJECTIVE, WordClass.RELATIONAL)
 _NOUNS = (WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS)
 _FORMS = (WordClass.NOUNS_OR_VERBS, WordClass.GERUND)
-"""What is a verb after an organisation: "the choir rehearses", "the shelter volunteering"."""
+"""Word classes that are verbs after an organisation: "the choir rehearses", "the shelter volunteering"."""
 _NO_MODIFIERS = RELATIVES - frozenset("family baby kid kids child children partner mother".split())
 """A noun after one of these is no part of the phrase: "mum turns 60"."""
 _GROUPS = frozenset("kid kids child children baby family parent parents siblings twins".split())

@@ -336,7 +336,7 @@ STEP = _any(
     r"|(?:do|does|did)n['’]t (?:have|need) to|needn['’]t|übernimmt|übernommen|nicht mehr|niet meer|neemt"
     r"|ya no|se encarga|he['’]ll|she['’]ll|they['’]ll)\b",
 )
-"""Words of a sentence that reports something as done, under way, dropped or taken over by somebody else."""
+"""Words of a sentence that reports something as done, under way, dropped or taken over by another person."""
 
 BARE_REPORT = re.compile(
     r"^(?:(?:all|it['’]?s|that['’]?s|is|ist|ya) )?(?:done|finished|sent|submitted|paid|delivered|signed|posted|booked"
