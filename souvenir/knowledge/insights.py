@@ -7,7 +7,6 @@ memory and time give the same insights.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from souvenir.core.dates import MONTHS
 from souvenir.core.timestamps import from_us, to_us, utc_now
 from souvenir.core.types import ConceptKind, PassageKind, RecordKind, Scope
 from souvenir.core.types.statements import StatementKind
-from souvenir.knowledge.recognition.definitions import is_relation, may_be_new
+from souvenir.knowledge.recognition.definitions import is_relation
 from souvenir.knowledge.statement_comparison import (
     by_time,
     completed,
@@ -94,9 +93,6 @@ PEOPLE = 8
 
 NAMED = 3
 """Maximum number of people in a sentence."""
-
-SAID_TO_BE_NEW = re.compile(r"\b(?:new|neu\w*|nuev[oa]|nieuwe?|hired|joined|starts|started|replaces)\b", re.IGNORECASE)
-"""Words by which a sentence says that a person is new."""
 
 GROUPS = frozenset((ConceptKind.ORGANISATION, ConceptKind.EVENT))
 """Kinds of concepts that can go quiet; a person can if related to the author."""
@@ -249,7 +245,7 @@ class _Reading:
         yield from self._due(near, changes, changed)
         yield from changed
         yield from contradicted
-        yield from self._new(dated)
+        yield from self._new()
         mentioned = activity.most_mentioned(self._connection, self._namespace_id, limit=RANKED)
         yield from self._quiet(mentioned, changes)
         yield from self._important(mentioned)
@@ -340,24 +336,29 @@ class _Reading:
 
     # --- people and subjects -----------------------------------------------------------------------------------
 
-    def _new(self, dated: Sequence[Stated]) -> Iterator[_Draft]:
-        """Yield people who are new, if that is said or if something with them is due."""
+    def _new(self) -> Iterator[_Draft]:
+        """Yield people who are said to be new, and whom no earlier text mentions."""
         since = self._at - NEW
         if not self._was_said_before(since):
             return
-        ids = activity.recent_roles(self._connection, self._namespace_id, to_us(since), to_us(self._at), limit=RANKED)
-        shown = [one for one in self._related(ids) if may_be_new(one.role or "")]
-        defined = statements.best_definitions(self._connection, [one.id for one in shown])
-        promises = [one for one in dated if one.kind is StatementKind.PROMISE]
-        plans = [one.sentence for one in promises if one.due is not None and one.due >= self._today]
-        for one in shown[:NAMED]:
-            if one.id in defined and one.first_at is not None:
-                day, sentence = self._day(one.first_at), defined[one.id].sentence
-                if not SAID_TO_BE_NEW.search(sentence) and not any(one.name in plan for plan in plans):
-                    continue
-                text = f"{one.name} ({one.role}) was first mentioned on {day}: “{sentence}”"
-                sources = ((defined[one.id].kind, defined[one.id].owner_id),)
-                yield _Draft(text, InsightKind.NEW, sources, one.first_at, concept_ids=(one.id,), quote=sentence)
+        introductions = self._latest(StatementKind.INTRODUCTION, since)
+        mentioned = statements.mentions_of(self._connection, {one.message_id for one in introductions})
+        ids = [
+            next((mention.concept_id for mention in mentioned[one.message_id] if mention.form == one.value), None)
+            for one in introductions
+        ]
+        shown = concepts.by_ids(self._connection, self._namespace_id, {id_ for id_ in ids if id_ is not None})
+        found: dict[int, _Draft] = {}
+        for one, id_ in zip(introductions, ids, strict=True):
+            person = None if id_ is None else shown.get(id_)
+            if person is not None and person.first_at is not None and person.first_at >= since:
+                who = f"{person.name} ({person.role})" if person.role else person.name
+                text = f"{who} is new: {self._quoted(one)}."
+                sources = _messages(one.message_id)
+                found[person.id] = _Draft(
+                    text, InsightKind.NEW, sources, one.at, concept_ids=(person.id,), quote=one.sentence
+                )
+        yield from list(found.values())[:NAMED]
 
     def _quiet(self, mentioned: Sequence[activity.MentionSpan], changes: Sequence[Stated]) -> Iterator[_Draft]:
         """Yield the named subject of the most sessions that has gone quiet; those with a common word are one subject.

@@ -11,7 +11,8 @@ class StatementKind(StrEnum):
     """The kinds of statements, as stored.
 
     A denial rules something out ("I never eat fish"), and a habit may contradict it. A step is what a message says as a
-    whole, and may complete a promise. A withdrawal negates or cancels a plan.
+    whole, and may complete a promise. A withdrawal negates or cancels a plan. An introduction says that a person is
+    new.
     """
 
     PROMISE = "promise"
@@ -22,6 +23,7 @@ class StatementKind(StrEnum):
     HABIT = "habit"
     STEP = "step"
     WITHDRAWAL = "withdrawal"
+    INTRODUCTION = "introduction"
 
 
 BARE_REPORT = "report"
@@ -35,8 +37,8 @@ class Statement:
     :param sentence: Verbatim, without line breaks.
     :param terms: The terms by which it is compared with others.
     :param attribute: The attribute that it states, such as `home`, or `BARE_REPORT`; None if it states none.
-    :param value: The value of the attribute, the term of what was moved to another day, or the terms of what a step
-        reports as done or under way.
+    :param value: The value of the attribute, the term of what was moved to another day, the terms of what a step
+        reports as done or under way, or the name of a person who is new, as it is written.
     :param due: The day of a promise or an appointment, or the new day of a change.
     :param replaced: The day that a change replaces, or that a withdrawal names.
     """

@@ -29,8 +29,10 @@ MIN_WORDS, MAX_WORDS, MAX_SENTENCE_CHARS = 3, 30, 300
 MAX_CHARS_READ = 8_000
 """Only the beginning of a longer text is read, which bounds the time."""
 
-_N = "\x00"
+MARK = "\x00"
 """Stands for the concept in a sentence."""
+
+_N = MARK
 
 _TITLE_BEFORE = re.compile(r"(?<!\w)(?:dr|mr|mrs|ms|prof|st|herr|herrn|frau|señora?)\b\.? \Z", re.IGNORECASE)
 MAX_TITLE_CHARS = len(" señora. ")
@@ -165,25 +167,12 @@ _NOT_DEFINING = re.compile(
 _SECOND_PERSON = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 
 
-_RELATIVES_AND_PETS = re.compile(
-    r"mother|father|son\b|daughter|child|parent|mum|mom|mam|dad|sister|brother|wife|husband|partner|girlfriend"
-    r"|boyfriend"
-    r"|fianc|aunt|uncle|cousin|niece|nephew|twin|friend|cat\b|dog\b|pupp|kitten|budgie|parrot|horse|rabbit|hamster"
-    r"|tortoise|pet\b|terrier|beagle|schwester|bruder|mutter|vater|tochter|sohn|frau\b|mann\b|freund|katze|hund"
-    r"|herman|madre|padre|hij[ao]|espos|novi[ao]|amig|prim[ao]|tí[ao]|abuel|suegr|gat[oa]|perr[oa]",
-    re.IGNORECASE,
-)
 _RELATED = re.compile(rf"\b{_PERSON}\b", re.IGNORECASE)
 
 
 def is_relation(role: str) -> bool:
     """Return whether a role relates a person, a pet or a group to another person: "your boss", "Dec's sister"."""
     return _RELATED.search(role) is not None and not role.startswith(("the ", "The "))
-
-
-def may_be_new(role: str) -> bool:
-    """Return whether a person of this role can have come into someone's life lately: a boss, but not a sister."""
-    return is_relation(role) and _RELATIVES_AND_PETS.search(role) is None
 
 
 def definitions_in(text: str, role: MessageRole | None, mentions: Iterable[Mentioned]) -> Mapping[str, Definition]:
@@ -211,8 +200,8 @@ def _may_not_define(sentence: str) -> bool:
     )
 
 
-def _marked(sentence: str, form: str) -> str | None:
-    """Return the sentence with a mark for each occurrence of a name, with its title; None if it has none."""
+def with_mark(sentence: str, form: str) -> str | None:
+    """Return the sentence with `MARK` for each occurrence of a name, with its title; None if it has none."""
     lower, name = sentence.lower(), form.lower()
     if len(lower) != len(sentence):
         lower, name = sentence, form
@@ -233,7 +222,7 @@ def _is_of_word(character: str) -> bool:
 
 
 def _definition(sentence: str, form: str, author: MessageRole | None) -> Definition | None:
-    marked = _marked(sentence, form)
+    marked = with_mark(sentence, form)
     if marked is None:
         return None
     forms = _COMPILED if not sentence.endswith("?") else _RELATIONS

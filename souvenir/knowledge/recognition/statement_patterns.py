@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from souvenir.core.dates import MONTH_NAMES
+from souvenir.knowledge.recognition.definitions import MARK
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -82,7 +83,10 @@ COMMITMENT = _any(
     r"(?:^|[,;] )(?:also |and |but |so )*(?:(?:have|need) to|must|gotta|gonna)\b",
     r"^(?=.*\b(?:ich|wir)\b).*\b(?:versprochen|zugesagt|muss|müssen|soll|sollen|werden?|schicken?|bringen?|gebe|geben"
     r"|machen?|liefern?|liefere|sagen?|rufen?)\b",
-    r"\b(?:bekommt|kriegt)\b.*\bbis\b",
+    r"^(?=.*\bbis\b).*\b(?:bekommt|kriegt)\b",
+    r"(?:^|[,;:.!] )(?:(?:and|but|so|then) )?will (?:send|do|write|call|bring|give|get|ring|finish|pay|let|email|text"
+    r"|post|book|submit|hand|drop|ask|tell|have)\b",
+    rf"\b(?:by|until|before)\b.*[,;] {I}(?:['’]ve)? (?:told|promised|assured)\b|\bwants? .{{1,40}} from (?:me|us) by\b",
     r"\b(?:he prometido|prometí|ten(?:go|emos) que|deb(?:o|emos)|v(?:oy|amos) a|qued(?:é|amos) en"
     r"|(?:les?|l[oa]s?) (?:llevo|mando|envío|doy|entrego))\b",
     r"^(?=.*\b(?:ik|wij|we)\b).*\b(?:moet(?:en)?|beloofd|zal|zullen|stuur|breng|geef|bel|lever|regel)\b",
@@ -321,6 +325,23 @@ OF_ANOTHER = re.compile(r"^(?:my|our|mein\w*|unser\w*|mi)\b(?!.*\b(?:i|we|ich|wi
 PEOPLE_ONLY = _any(
     rf"{I}\b|\bmy\b|\bour\b|\bus\b|^(?:pork|sushi|writing|had|back|on)\b", r"\b(?:ich|wir|mein\w*|yo|mi)\b"
 )
+
+_NEW = r"(?:new|neue[nmrs]?|nuev[oa]|nieuwe?)"
+_JOINED = (
+    r"(?:(?:has |have |just |only )*(?:joined(?! (?:an?|the|my|his|her|their)\b(?! (?:team|company|firm)))"
+    r"|start(?:ed|s|ing)(?= (?:with|here|at|on|last|this|next|today|tomorrow|yesterday|properly|in|as)\b|[,.;!]|$)"
+    r"|is starting)|fängt\b.*\ban\b|empieza|empezó|begint|is begonnen)"
+)
+INTRODUCED = _any(
+    rf"\b{_NEW}(?: (?!for\b|from\b|with\b|by\b|and\b|für\b|von\b|und\b|para\b|y\b|voor\b|en\b)[\w’'-]+){{1,5}}?,?"
+    rf"(?: (?:is|ist|es|called|named|heißt|heet|namens|se llama|llamad[oa]))* {MARK}",
+    rf"{MARK}, (?:an?|the|my|our|die|der|unsere?|meine?|la|el|mi|nuestr[oa]|de|onze?|mijn) (?:\w+ )?{_NEW} [\w’' -]+"
+    r"(?=[,.;!]|$)",
+    rf"{MARK},? (?:(?:she|he|they)(?: is| are|['’]s|['’]re)|s?hes|is|are) new\b",
+    rf"\b(?:hired|recruited|contratado a|eingestellt(?: habe[n]?)?:?|aangenomen:?) (?:\w+ )?{MARK}",
+    rf"{MARK}(?: [\w’']+){{0,5}},? {_JOINED}",
+)
+"""A sentence that says of the marked person that they are new in the life of the author."""
 
 STEP = _any(
     r"\b(?:done|finished|sent|submitted|paid|delivered|handed in|handed over|given|gave|gone|went|got|told|signed"

@@ -20,7 +20,7 @@ from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.core.types.statements import BARE_REPORT, Definition, Statement, StatementKind
 from souvenir.index.analyser import Analyser
 from souvenir.knowledge.recognition import statement_patterns as patterns
-from souvenir.knowledge.recognition.definitions import definitions_in
+from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
 from souvenir.knowledge.recognition.extraction import said
 from souvenir.knowledge.recognition.gazetteer import KNOWN
@@ -84,23 +84,26 @@ def definitions_and_statements(
     """
     try:
         read = said(text, role)
-        stated = statements_in(read, at.date()) if role is MessageRole.USER else ()
+        people = [one.form for one in mentions if one.kind is ConceptKind.PERSON]
+        stated = statements_in(read, at.date(), people) if role is MessageRole.USER else ()
         return definitions_in(read, role, mentions), stated
     except Exception:  # the boundary of background work: one text must not block the queue
         log.exception("statement_extraction_failed", chars=len(text))
         return {}, ()
 
 
-def statements_in(text: str, said_on: date) -> tuple[Statement, ...]:
+def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple[Statement, ...]:
     """Return the statements of a person's message, in order of appearance.
 
     :param text: Without recalled text. :param said_on: The day to which relative dates refer.
+    :param people: The people whom it mentions, as they are written.
     """
     found = _sentences(text[:MAX_CHARS_READ])
     stated: list[Statement] = []
     for place, sentence in enumerate(found):
         if sentence.is_statement:
             stated += _stated(found, place, said_on)
+            stated += _introductions(sentence, people)
     return (*stated, *_mentioned(found))
 
 
@@ -142,6 +145,15 @@ def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[S
         yield Statement(StatementKind.DENIAL, shown, " ".join(denied))
     elif _is_habit(read):
         yield Statement(StatementKind.HABIT, shown, " ".join(_classes(read)))
+
+
+def _introductions(sentence: _Sentence, people: Sequence[str]) -> Iterator[Statement]:
+    if patterns.HYPOTHETICAL.search(sentence.read) or patterns.NEGATED.search(sentence.read):
+        return
+    for person in people:
+        marked = with_mark(sentence.read, person)
+        if marked is not None and patterns.INTRODUCED.search(marked):
+            yield Statement(StatementKind.INTRODUCTION, sentence.shown, "", value=person)
 
 
 def _is_habit(read: str) -> bool:

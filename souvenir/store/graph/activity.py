@@ -71,17 +71,3 @@ def sessions_after(connection: Connection, namespace_id: int, at: int, *, limit:
             (namespace_id, at, limit),
         ).get
     )
-
-
-def recent_roles(connection: Connection, namespace_id: int, since: int, until: int, *, limit: int) -> list[int]:
-    """Return the concepts that got a role in a time, newest first, and that no earlier text mentions."""
-    return list(
-        select(
-            connection,
-            int,
-            "SELECT concept_id FROM (SELECT concept_id, at, id FROM definitions WHERE namespace_id = ?1 "
-            "AND role IS NOT NULL AND at BETWEEN ?2 AND ?3 ORDER BY at DESC LIMIT ?4) d WHERE NOT EXISTS "
-            "(SELECT 1 FROM mentions n WHERE n.concept_id = d.concept_id AND n.at < ?2) ORDER BY at DESC, id DESC",
-            (namespace_id, since, until, limit),
-        )
-    )

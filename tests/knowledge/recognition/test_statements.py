@@ -78,6 +78,10 @@ def test_days_are_resolved_against_the_day_on_which_they_were_said(text: str, da
         ("told her it's in her inbox by Friday", date(2026, 3, 13)),
         ("I told Rosa I'd give her an answer on Friday if I want to go.", date(2026, 3, 13)),
         ("need to hand in the papers by 20 march or i dont get the money", date(2026, 3, 20)),
+        ("good idea, will send him the list on Friday", date(2026, 3, 13)),
+        ("The draft goes to Okonjo by 27 March, I told her that in the meeting.", date(2026, 3, 27)),
+        ("Bis Freitag kriegt er die Bohrmaschine wieder.", date(2026, 3, 13)),
+        ("He wants the programme from me by 30 March.", date(2026, 3, 30)),
     ],
 )
 def test_a_promise_has_its_day(text: str, due: date) -> None:
@@ -346,3 +350,43 @@ def test_only_messages_of_users_state_something() -> None:
     assert definitions_and_statements(text, MessageRole.USER, (), at)[1]
     assert not definitions_and_statements(text, MessageRole.ASSISTANT, (), at)[1]
     assert not definitions_and_statements(text, None, (), at)[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "person"),
+    [
+        ("My new boss Henrique is calm.", "Henrique"),
+        ("There's a new lad, Tomos, who drops cups.", "Tomos"),
+        ("New manager is called Ravi.", "Ravi"),
+        ("my new supervisor is Dr Lindqvist, he emailed everyone", "Dr Lindqvist"),
+        ("We have a new head of science, Ms Lindqvist.", "Ms Lindqvist"),
+        ("The social worker, Denise, she's new.", "Denise"),
+        ("Ngozi joined the team and is on call.", "Ngozi"),
+        ("kasia who i ride w, started last wk", "kasia"),
+        ("Unsere neue Kollegin heißt Sabine.", "Sabine"),
+        ("Sabine fängt am Montag bei uns an.", "Sabine"),
+        ("Ha entrado Verónica, la nueva contable.", "Verónica"),
+        ("He contratado a Iker.", "Iker"),
+        ("Onze nieuwe buurman heet Arjen.", "Arjen"),
+    ],
+)
+def test_a_person_is_introduced_as_new(text: str, person: str) -> None:
+    [one] = [one for one in statements_in(text, SUNDAY, [person]) if one.kind is StatementKind.INTRODUCTION]
+    assert (one.value, one.sentence) == (person, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I bought a new phone for Anna.",
+        "Anna has a new job.",
+        "Anna started crying.",
+        "Anna joined the gym.",
+        "Anna, my boss, is calm.",
+        "If the new boss is Anna, I quit.",
+        "The new boss is not Anna.",
+        "My new bike and Anna are fine.",
+    ],
+)
+def test_other_news_introduces_nobody(text: str) -> None:
+    assert not [one for one in statements_in(text, SUNDAY, ["Anna"]) if one.kind is StatementKind.INTRODUCTION]
