@@ -292,6 +292,13 @@ def test_a_cancelled_appointment_is_not_coming_up(
     assert not insights(graph, MONDAY + timedelta(days=15))
 
 
+def test_only_the_latest_amount_of_a_unit_is_shown(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, MONDAY, "The doctor raised it, I take 5 mg now.")
+    say(engine, MONDAY + WEEK, "Candesartan replaces it, now 8 mg.", session="t")
+    [one] = insights(graph, MONDAY + 2 * WEEK, InsightKind.CHANGE)
+    assert one.text == "Changed: “Candesartan replaces it, now 8 mg.” (8 January)."
+
+
 def test_a_new_home_is_shown_with_the_old_one(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     old = say(engine, MONDAY, "I live in Lisbon with two cats.")
     new = say(engine, MONDAY + 4 * WEEK, "We live in Porto since Saturday.", session="t")

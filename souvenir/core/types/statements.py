@@ -36,7 +36,8 @@ class Statement:
 
     :param sentence: Verbatim, without line breaks.
     :param terms: The terms by which it is compared with others.
-    :param attribute: The attribute that it states, such as `home`, or `BARE_REPORT`; None if it states none.
+    :param attribute: The attribute that it states, such as `home`, the unit of an amount, or `BARE_REPORT`; None if it
+        states none.
     :param value: The value of the attribute, the term of what was moved to another day, the terms of what a step
         reports as done or under way, or the name of a person who is new, as it is written.
     :param due: The day of a promise or an appointment, or the new day of a change.

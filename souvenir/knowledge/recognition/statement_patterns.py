@@ -24,6 +24,7 @@ _MENTAL = (
 )
 """Beginnings of verbs by which "any more" is no change: "I don't know any more"."""
 
+_UNIT = r"(?:mg|ml|kg|km|miles|kcal|hours?|hrs|Stunden|uur|horas|%|€|euros?|pounds?|dollars?|quid)"
 _MONTH = rf"(?:{'|'.join(MONTH_NAMES)})"
 
 QUOTED = re.compile(r"“[^”]{0,300}”|„[^“”]{0,300}[“”]|«[^»]{0,300}»|\"[^\"\n]{0,300}\"")
@@ -210,7 +211,13 @@ CHANGES = _any(
     r"\bnew job\b(?<!want a new job)(?<!need a new job)(?<!find a new job)"
     r"(?! (?:would|might|offer|title|search|opportunit))"
     r"|\bgot (?:a|the) (?:new )?job\b",
-    r"\b(?:is|are) on [\w ]+ since\b|\b(?:is|are|meets?) (?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)days now\b",
+    r"\b(?:is|are) on [\w ]+ since\b"
+    r"|(?:\b(?:is|are|meets?)|['’]s|\bits) (?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)days? now\b",
+    rf"\b{_NUMBER} [\w ]{{2,20}}\bfrom now on\b|\bnow,? not \D{{0,8}}\d",
+    r"\bnew (?:[\w-]+ ){1,3}(?:came|arrived|has come|has arrived|is here)\b(?! out)",
+    r"\b(?!I |Don|Never|Just|Can|Did)(?-i:[A-ZÀ-Ý])[\w’'-]+ (?:has |just |is |has just )?(?:quit|resigned|resigning"
+    r"|retired|retiring|handed in (?:his|her|their) notice"
+    r"|leaving (?:us|for (?:a|an|another) |the (?:company|team|band|firm|school|practice)))\b",
     r"^(?=.*\d).*\bstatt (?=\w)|\b(?:en vez|en lugar) de\b.*\d|\bin plaats van\b.*\d",
     r"\b(?:ich|wir|ist|sind|wurde|habe[n]?)\b.*\b(?:umgezogen|gewechselt|gekündigt|abgesagt|aufgehört)\b",
     rf"\b(?:ich|wir)\b(?!.*\bseit\b)(?!.*\b{_MENTAL}.*\bmehr\b).*\b(?:nicht mehr|kein\w* (?:\w+ )?mehr)\b",
@@ -219,6 +226,14 @@ CHANGES = _any(
     rf"\b(?:ik|we|wij)\b(?!.*\b{_MENTAL}.*\bmeer\b).*\b(?:niet meer|geen (?:\w+ )?meer|opgezegd|verhuisd|gestopt)\b",
 )
 """Something replaced by something else, and ends and beginnings in the life of the author."""
+
+_NOT_OF_PRONOUN = r"^(?!(?:(?:and|but|so) )?(?:s?he|it|they|sie|er|es|hij|ze)(?:['’]?s|['’]re)?\b)"
+QUANTITY_NOW = _any(
+    rf"{_NOT_OF_PRONOUN}.*\d ?(?P<before>{_UNIT}) now\b",
+    rf"{_NOT_OF_PRONOUN}.*\b(?:now|jetzt|nun|ahora|nu)\b[^.;:]{{0,30}}?\b\d[\d.,]* ?(?P<after>{_UNIT})\b",
+    r"\b[^\W\d_]{3,} (?:is |are |at |costs? )?[£$€]?\d+[.,]\d+ now\b",
+)
+"""The present amount of something: "I take 5 mg now", "a flat white is 3.75 now"."""
 
 LONG_AGO = _any(
     r"\b(?:for|al|seit|desde hace|hace) (?:[\w-]+ ){0,2}(?:years|decades|jaar|jahren|años)\b",

@@ -128,7 +128,9 @@ def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[S
     change, fact, denied = _change(read, days, said_on), _fact(found[place]), _denied(read)
     if change is not None:
         due, replaced = change
-        attribute, value = (fact.attribute, fact.value) if fact else (None, _subject(read, days) if due else None)
+        attribute, value = (
+            (fact.attribute, fact.value) if fact else (_unit(read), _subject(read, days) if due else None)
+        )
         text = _with_next(found, place)
         terms = _terms(text)
         if terms or not patterns.CONTINUES.search(read):
@@ -145,6 +147,12 @@ def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[S
         yield Statement(StatementKind.DENIAL, shown, " ".join(denied))
     elif _is_habit(read):
         yield Statement(StatementKind.HABIT, shown, " ".join(_classes(read)))
+
+
+def _unit(read: str) -> str | None:
+    """Return the unit of a present amount, by which only the latest of several is shown."""
+    amount = patterns.QUANTITY_NOW.search(read)
+    return None if amount is None else (amount["before"] or amount["after"] or "").casefold() or None
 
 
 def _introductions(sentence: _Sentence, people: Sequence[str]) -> Iterator[Statement]:
@@ -200,7 +208,7 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
         moved = _moved_day(read, numbered, said_on)
         if moved is not None:
             return moved
-    found = patterns.CHANGES.search(read)
+    found = patterns.CHANGES.search(read) or patterns.QUANTITY_NOW.search(read)
     is_no_news = patterns.REPORTED.search(read) or patterns.LONG_AGO.search(read)
     return (None, None) if found and _is_decided(read, found.start()) and not is_no_news else None
 
