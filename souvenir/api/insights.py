@@ -30,6 +30,7 @@ class NamedConcept(BaseModel):
 class InsightSource(BaseModel):
     kind: Literal["message", "memory"]
     id: str = Field(description="The id of the message or memory.", examples=["0d7f6a3c-5b2e-4f1a-9c8d-7e6f5a4b3c2d"])
+    session_id: str | None = Field(description="The session of the message; null for a memory.", examples=["monday"])
 
 
 class InsightRecord(BaseModel):
@@ -49,7 +50,9 @@ class InsightRecord(BaseModel):
         return cls(
             text=insight.text,
             kind=insight.kind,
-            sources=[InsightSource(kind=one.kind.value, id=one.id) for one in insight.sources],
+            sources=[
+                InsightSource(kind=one.kind.value, id=one.id, session_id=one.session_id) for one in insight.sources
+            ],
             concepts=[NamedConcept(**NamedConcept.fields_of(one)) for one in insight.concepts],
             due=None if insight.due is None else insight.due.isoformat(),
             at=wire_time(insight.at),

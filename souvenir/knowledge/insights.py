@@ -121,10 +121,11 @@ RecordId = tuple[RecordKind, int]
 
 
 class Source(NamedTuple):
-    """A message by its public id, or a memory."""
+    """A message by its public id and its session, or a memory."""
 
     kind: RecordKind
     id: str
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +202,17 @@ def _chosen(drafts: Iterable[_Draft]) -> list[_Draft]:
 
 def _completed(connection: Connection, namespace_id: int, drafts: Sequence[_Draft]) -> list[Insight]:
     message_ids = {id_ for one in drafts for kind, id_ in one.sources if kind is RecordKind.MESSAGE}
-    uids = {id_: message.uid for id_, message in messages.by_id(connection, namespace_id, message_ids).items()}
+    said = messages.by_id(connection, namespace_id, message_ids)
     mentioned = statements.mentions_of(connection, message_ids)
     ids_of = [one.concept_ids or _named_ids(one, mentioned) for one in drafts]
     shown = concepts.by_ids(connection, namespace_id, {id_ for ids in ids_of for id_ in ids})
     found = []
     for one, ids in zip(drafts, ids_of, strict=True):
-        uid_or_id = [(kind, uids.get(id_) if kind is RecordKind.MESSAGE else str(id_)) for kind, id_ in one.sources]
-        sources = [Source(kind, public) for kind, public in uid_or_id if public is not None]
+        sources = [
+            Source(kind, said[id_].uid, said[id_].session_id) if kind is RecordKind.MESSAGE else Source(kind, str(id_))
+            for kind, id_ in one.sources
+            if kind is not RecordKind.MESSAGE or id_ in said
+        ]
         named = {shown[id_].id: shown[id_] for id_ in ids if id_ in shown}
         found.append(Insight(one.text, one.kind, sources, list(named.values()), one.due, one.at))
     return found

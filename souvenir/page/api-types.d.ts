@@ -4029,6 +4029,7 @@ export interface components {
             /** @enum {string} */
             kind: "message" | "memory";
             id: string;
+            session_id: string | null;
         };
         InsightsResponse: {
             insights: components["schemas"]["InsightRecord"][];

@@ -48,6 +48,7 @@ def test_every_view_meets_wcag_and_fits_the_window(page, origin, size):
         "/#/agents?in=assistant&show=preferences",
         "/#/agents?in=assistant&show=conversations&find=Lisbon",
         "/#/knowledge?in=assistant",
+        "/#/knowledge?in=assistant&show=concepts",
         "/#/knowledge?in=assistant&show=graph",
         "/#/operations?show=keys",
         "/#/operations?show=audit",

@@ -45,7 +45,7 @@ def mira(api):
 
 
 def test_a_concept_has_its_mentions_and_related_concepts(page, origin, api, mira):
-    open_page(page, origin, "/#/knowledge?in=assistant")
+    open_page(page, origin, "/#/knowledge?in=assistant&show=concepts")
     page.get_by_role("row").filter(has_text="Mira").first.get_by_role("link", name="Mira", exact=True).click()
     concept = page.get_by_role("region", name="Concept")
     expect(concept).to_contain_text(f"{mira['mentions']} mentions")
@@ -60,7 +60,7 @@ def test_a_concept_has_its_mentions_and_related_concepts(page, origin, api, mira
 
 def test_a_concept_is_found_by_its_name_or_said_to_be_unknown(page, origin, mira, watch):
     watch.expect("status of 404")
-    open_page(page, origin, "/#/knowledge?in=assistant")
+    open_page(page, origin, "/#/knowledge?in=assistant&show=concepts")
     page.get_by_label("Name of a concept").fill("Zanzibar")
     page.get_by_role("button", name="Find").click()
     expect(page.get_by_role("alert")).to_be_visible()
@@ -81,7 +81,7 @@ def test_a_person_without_a_description_is_shown_with_the_role(page, origin, api
         assert time.monotonic() < deadline, "The concept was not found in time"
         time.sleep(0.1)
     assert [(each["name"], each["description"]) for each in found] == [("Ola", None)]
-    open_page(page, origin, "/#/knowledge?in=zoo")
+    open_page(page, origin, "/#/knowledge?in=zoo&show=concepts")
     expect(page.get_by_role("row").filter(has_text="Ola")).to_contain_text("your boss")
     page.get_by_role("link", name="Ola", exact=True).first.click()
     expect(page.get_by_role("region", name="Concept")).to_contain_text("person, your boss")
@@ -100,18 +100,27 @@ def test_a_description_is_saved_and_undone(page, origin, api, mira):
     assert api("GET", f"/agents/assistant/concepts/{mira['id']}")["described_by"] != "caller"
 
 
-def test_insights_are_those_of_the_service(page, origin, api):
+def test_the_overview_tells_what_is_worth_reading(page, origin, api):
     due = datetime.now(UTC) + timedelta(days=3)
-    api("POST", "/messages", {
-        "agent_name": "assistant", "role": "user", "content": f"I'll send Bruno the drawing by {due:%-d %B %Y}.",
-    })  # fmt: skip
+    promise = f"I'll send Bruno the drawing by {due:%-d %B %Y}."
+    api("POST", "/messages", {"agent_name": "assistant", "role": "user", "content": promise})
     deadline = time.monotonic() + PATIENCE_S
-    while not (insights := api("GET", "/agents/assistant/insights")["insights"]):
-        assert time.monotonic() < deadline, "The insights were not found in time"
+    while api("GET", "/agents/assistant/summary")["statistics"]["waiting"]:
+        assert time.monotonic() < deadline, "The promise was not read in time"
         time.sleep(0.1)
-    open_page(page, origin, "/#/knowledge?in=assistant&show=insights")
-    for each in insights:
-        expect(page.get_by_role("listitem").filter(has_text=each["text"])).to_be_visible()
+    open_page(page, origin, "/#/knowledge?in=assistant")
+    summary = api("GET", "/agents/assistant/summary")
+    assert summary["insights"]
+    for each in summary["insights"]:
+        sentence = page.get_by_role("region", name="To act on").get_by_role("listitem").filter(has_text=each["text"])
+        expect(sentence.get_by_role("link")).to_have_count(len(each["sources"]))
+    people = page.get_by_role("region", name="People and things").get_by_role("listitem")
+    expect(people).to_have_count(len(summary["top_concepts"]))
+    topics = page.get_by_role("region", name="Topics").get_by_role("listitem")
+    expect(topics).to_have_count(api("GET", "/agents/assistant/topics?limit=10")["total"])
+    page.get_by_role("listitem").filter(has_text=promise).get_by_role("link", name="Source 1").click()
+    expect(page.get_by_text(promise).first).to_be_visible()
+    assert "show=conversations" in page.url
 
 
 def test_a_topic_leads_to_its_messages(page, origin, api):

@@ -5643,6 +5643,8 @@ export interface components {
             kind: "message" | "memory";
             /** @description The id of the message or memory. */
             id: string;
+            /** @description The session of the message; null for a memory. */
+            session_id: string | null;
         };
         InsightsResponse: {
             /** @description At most 7, the most pressing kinds first. */

@@ -67,6 +67,7 @@ class InsightRecord:
 class InsightSource:
     kind: Literal["message", "memory"]
     id: str
+    session_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

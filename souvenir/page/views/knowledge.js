@@ -5,6 +5,7 @@ import { Concept } from "../parts/knowledge/concept.js";
 import { Entities } from "../parts/knowledge/entities.js";
 import { Find } from "../parts/knowledge/find.js";
 import { ConceptGraph } from "../parts/knowledge/graph.js";
+import { Overview } from "../parts/knowledge/overview.js";
 import { Topic, Topics } from "../parts/knowledge/topics.js";
 import { RequestState, useRequest } from "../parts/request.js";
 import { Time } from "../parts/text.js";
@@ -17,17 +18,17 @@ const AT_ONCE = 100;
 
 /** @type {Record<string, { name: string, show: (agent: string) => unknown }>} */
 const TABS = {
+  overview: { name: "Overview", show: (agent) => html`<${Overview} agent=${agent} />` },
   concepts: { name: "Concepts", show: (agent) => html`<${Concepts} agent=${agent} />` },
   graph: { name: "Graph", show: (agent) => html`<${ConceptGraph} agent=${agent} />` },
   topics: { name: "Topics", show: (agent) => html`<${Topics} agent=${agent} />` },
   entities: { name: "Entities", show: () => html`<${Entities} />` },
-  insights: { name: "Insights", show: (agent) => html`<${Insights} agent=${agent} />` },
 };
 
 /** What the texts of a namespace are about: concepts, topics and insights. */
 export function Knowledge() {
   const { query } = route.value;
-  const shown = query.get("show") ?? "concepts";
+  const shown = query.get("show") ?? (query.has("concept") ? "concepts" : query.has("topic") ? "topics" : "overview");
   const chosen = query.get("in") ?? ownNamespace.value;
   if (!chosen)
     return html`<main id="main" tabindex="-1" class="scroll"><h1>Knowledge</h1><p>Choose an agent to see what its texts are about.</p><${AgentList} view="knowledge" />
@@ -45,7 +46,7 @@ export function Knowledge() {
         ? html`<${Concept} agent=${agent} id=${concept} />`
         : topic
           ? html`<${Topic} agent=${agent} id=${topic} />`
-          : (TABS[shown] ?? TABS.concepts).show(agent)
+          : (TABS[shown] ?? TABS.overview).show(agent)
     }
   </main>`;
 }
@@ -69,14 +70,4 @@ function Concepts({ agent }) {
         )}</tbody></table></div>
       ${answer.total > limit && limit < 1000 && html`<p><button type="button" onClick=${() => setLimit(Math.min(1000, limit + AT_ONCE))}>Show more of ${answer.total.toLocaleString("en")}</button></p>`}`
     }`;
-}
-
-/** @param {{ agent: string }} props */
-function Insights({ agent }) {
-  const asked = useRequest((signal) => call("GET", `agents/${agent}/insights`, { signal }), [agent]);
-  /** @type {Schemas["InsightsResponse"] | null} */
-  const answer = asked.answer;
-  return html`<${RequestState} ...${asked} />
-    ${answer && !answer.insights.length && html`<p>Nothing to act on: no promise is due, and no change or contradiction was found.</p>`}
-    ${answer && answer.insights.length > 0 && html`<ul>${answer.insights.map((each) => html`<li key=${each.text} dir="auto">${each.text}</li>`)}</ul>`}`;
 }

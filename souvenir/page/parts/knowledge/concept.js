@@ -105,7 +105,7 @@ function Removal({ path, concept, onClose }) {
   const remove = async () => {
     await call("DELETE", path);
     notify(`The concept ${concept.name} is removed.`);
-    go("knowledge");
+    go("knowledge", { show: "concepts" });
   };
   return html`<${Confirm} label="Remove the concept" word=${concept.name} action="Remove" onConfirm=${remove} onClose=${onClose}>
     <p>The ${counted(concept.mentions, "text", "texts")} that mention it stay. Its names, description and relations go, and it is not recognised in texts again.</p>
