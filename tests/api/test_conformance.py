@@ -34,6 +34,7 @@ from souvenir.core.types import Role
 from tests.api.conftest import KEY
 from tests.api.learning import takes_everything
 from tests.api.operations import DOCUMENT, OF_AGENTS, OPERATIONS, Operation
+from tests.cases import for_all
 from tests.fake_embedder import FakeEmbedder, fake_of
 from tests.thoroughness import sampled
 from tests.vendors.llm import LLMVendor
@@ -103,20 +104,21 @@ def roles_for(operation: Operation) -> list[Role]:
 
 
 @pytest.mark.parametrize(
-    ("operation", "mode", "role"),
+    ("operation", "mode"),
     [
-        pytest.param(operation, mode, role, id=f"{operation} {mode.value}-{role}")
+        pytest.param(operation, mode, id=f"{operation} {mode.value}")
         for operation in OPERATIONS
         for mode in schemathesis.GenerationMode
-        for role in roles_for(operation)
         # Nothing can be wrong about a request that has no parts.
         if mode.is_positive or operation.body is not None or operation.description.get("parameters")
     ],
 )
+@for_all("role", list(Role))
 def test_no_request_is_a_fault_and_every_answer_is_as_described(operation: Operation, mode, role: Role):
-    # An earlier request may have restored a backup, whose index is still loading.
-    until_ready(SCHEMA)
-    send_all(cases_of(operation, mode), role)
+    if role in roles_for(operation):
+        # An earlier request may have restored a backup, whose index is still loading.
+        until_ready(SCHEMA)
+        send_all(cases_of(operation, mode), role)
 
 
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS if "extraction" in one.description["tags"]], ids=str)

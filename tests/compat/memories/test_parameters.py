@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.api.conftest import shared_client  # noqa: F401
+from tests.cases import for_all
 from tests.compat.memories.parameters import PARAMETERS, Parameter
 
 SEARCHES = ("POST /search", "POST /search/explain", "POST /search/evidence")
@@ -84,7 +85,7 @@ def document(shared_client) -> dict[str, Any]:  # noqa: F811
     return served
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@for_all("name", list(PARAMETERS))
 def test_an_operation_has_the_parameters_of_the_wire(document, name):
     method, path = name.split()
     operation = document["paths"][path][method.lower()]
