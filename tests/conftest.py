@@ -108,8 +108,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # It would stop every application that schemathesis calls after each test, for the next one to start it again.
-    config.pluginmanager.set_blocked("schemathesis")
     shared_sql = SharedSql()
     config.pluginmanager.register(shared_sql)
     apsw.connection_hooks.append(shared_sql.begin)

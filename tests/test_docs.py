@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.service import Service
 from scripts.build_config_docs import PAGE, page
+from tests.cases import for_all
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("client*/*.md")])
@@ -27,13 +28,13 @@ def test_the_table_of_settings_is_what_the_settings_are():
     assert text == page(text), "run python -m scripts.build_config_docs"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@for_all("document", DOCUMENTS)
 def test_every_local_link_leads_to_a_file(document):
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text(encoding="utf-8"))
     assert [link for link in links if not (document.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@for_all("document", DOCUMENTS)
 def test_every_link_to_a_heading_leads_to_one(document):
     links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", document.read_text(encoding="utf-8"))
     assert [
@@ -49,13 +50,13 @@ def anchors_of(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@for_all("document", DOCUMENTS)
 def test_every_source_file_that_is_named_exists(document):
     named = re.findall(r"`(souvenir/[\w/]+\.\w+)`", document.read_text(encoding="utf-8"))
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@for_all("document", DOCUMENTS)
 def test_every_make_target_that_is_named_exists(document):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = re.findall(r"(?:^\s*|`)make ([a-z][a-z-]*)", document.read_text(encoding="utf-8"), re.MULTILINE)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.cases import for_all
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = (ROOT, ROOT / "docs", ROOT / "client", ROOT / "client-js")
@@ -39,7 +39,7 @@ def violations(text: str) -> Iterator[str]:
             yield text[max(0, found.start() - 40) : found.end() + 40].replace("\n", " ")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@for_all("page", PAGES)
 def test_a_page_has_none_of_the_phrases(page):
     text = re.sub(r"\n(?=[^\n|#>-])", " ", prose(page.read_text(encoding="utf-8")))
     assert list(violations(text)) == []

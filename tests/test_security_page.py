@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.cases import for_all
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "security.md"
@@ -38,7 +38,7 @@ def test_the_page_has_statements():
     assert len(statements()) > 30
 
 
-@pytest.mark.parametrize("row", statements(), ids=lambda row: row.split("|")[1].strip()[:60])
+@for_all("row", statements())
 def test_every_statement_names_a_test(row: str):
     named = REFERENCE.findall(row.rsplit("|", 2)[1])
     assert named, "name a test in the last column"

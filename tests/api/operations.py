@@ -22,7 +22,7 @@ OF_AGENTS = {"agents", "concepts", "locrits", "messages", "blocks", "context", "
 """Tags of routes that need a key of the whole namespace, such as an agent's."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Operation:
     method: str
     template: str
@@ -51,7 +51,7 @@ class Operation:
             if parameter["in"] == place and parameter.get("required")
         }
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"{self.method} {self.template}"
 
 

@@ -16,6 +16,7 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import Role
 from tests.api.conftest import BASE_URL, KEY, Start
 from tests.api.operations import AGENT, OF_AGENTS, OPERATIONS, Operation
+from tests.cases import for_all
 from tests.fake_embedder import FakeEmbedder, fake_of
 
 ENV = {"X-API-Key": KEY}
@@ -71,15 +72,17 @@ def everything(client: TestClient) -> Any:
     return [{name: value for name, value in memory.items() if name != "confidence"} for memory in memories]
 
 
-@pytest.fixture
-def guarded(request: pytest.FixtureRequest, operation: Operation) -> TestClient:
-    """Routes that only read share one service."""
-    client: TestClient = request.getfixturevalue("untouched" if operation.role is Role.READ_ONLY else "seeded")
-    return client
+@for_all("operation", [one for one in GUARDED if one.role is Role.READ_ONLY])
+def test_a_route_that_reads_answers_only_callers_with_a_role(untouched: TestClient, operation: Operation):
+    assert_answers_only_a_sufficient_role(untouched, operation)
 
 
-@pytest.mark.parametrize("operation", GUARDED, ids=str)
-def test_a_route_answers_only_callers_with_a_sufficient_role(guarded: TestClient, operation: Operation):
+@pytest.mark.parametrize("operation", [one for one in GUARDED if one.role is not Role.READ_ONLY], ids=str)
+def test_a_route_answers_only_callers_with_a_sufficient_role(seeded: TestClient, operation: Operation):
+    assert_answers_only_a_sufficient_role(seeded, operation)
+
+
+def assert_answers_only_a_sufficient_role(guarded: TestClient, operation: Operation) -> None:
     before, needed = everything(guarded), operation.role
     assert needed is not None
     assert send(guarded, operation, {}).status_code == 401
@@ -206,7 +209,7 @@ def test_a_key_for_the_path_can_do_what_the_route_does(seeded: TestClient, opera
 @pytest.mark.parametrize(
     "prefixes", [pytest.param(OUTSIDE, id="outside", marks=pytest.mark.thorough), pytest.param(BESIDE, id="beside")]
 )
-@pytest.mark.parametrize("operation", [one for one in FOR_WRITERS if str(one) not in BELOW_ITS_OWN_PATH], ids=str)
+@for_all("operation", [one for one in FOR_WRITERS if str(one) not in BELOW_ITS_OWN_PATH])
 def test_a_key_for_another_path_sees_and_changes_nothing(
     untouched: TestClient, operation: Operation, prefixes: list[str]
 ):

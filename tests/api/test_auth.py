@@ -17,6 +17,7 @@ from souvenir.server.request_guards import GUARDS, OPEN_PATHS
 from souvenir.server.route import JsonRoute
 from tests.api.conftest import BASE_URL, KEY, Start, keeps_backups, loaded
 from tests.api.operations import OPERATIONS, Operation, described, routes_of
+from tests.cases import for_all
 from tests.fake_embedder import FakeEmbedder, fake_of
 
 GUARDED = [operation for operation in OPERATIONS if operation.template not in OPEN_PATHS]
@@ -52,7 +53,7 @@ def test_every_route_declares_a_guard_or_is_open():
     assert {route.path for route in routes if not isinstance(route, JsonRoute)} <= OPEN_PATHS
 
 
-@pytest.mark.parametrize("operation", GUARDED, ids=str)
+@for_all("operation", GUARDED)
 @pytest.mark.parametrize(
     "headers",
     [
@@ -92,13 +93,13 @@ def answers(client: TestClient, operation: Operation) -> set[int]:
     return {200, 202, 404, 409, OTHERWISE.get(str(operation), 200)}
 
 
-@pytest.mark.parametrize("operation", GUARDED, ids=str)
+@for_all("operation", GUARDED)
 @pytest.mark.parametrize("headers", [{"X-API-Key": KEY}, {"Authorization": f"Bearer {KEY}"}], ids=["header", "bearer"])
 def test_with_the_right_key_every_route_answers(guarded, operation, headers):
     assert send(guarded, operation, headers) in answers(guarded, operation)
 
 
-@pytest.mark.parametrize("operation", GUARDED, ids=str)
+@for_all("operation", GUARDED)
 def test_an_open_service_answers_without_a_key_and_refuses_a_wrong_one(shared_client, operation):
     assert send(shared_client, operation, {}) in answers(shared_client, operation)
     assert send(shared_client, operation, {"X-API-Key": "stale"}) == 401

@@ -25,6 +25,7 @@ from souvenir.mcp.registry import TIERS
 from tests.api.conftest import BASE_URL, KEY
 from tests.api.operations import AGENT, DOCUMENT, OPERATIONS, Operation
 from tests.api.test_agents import ENV, key_for
+from tests.cases import for_all
 from tests.fake_embedder import FakeEmbedder, fake_of
 from tests.thoroughness import sampled
 
@@ -119,7 +120,7 @@ def pool() -> Pool:
     return Pool({ME.name: ids, OTHER.name: ids}, tokens={ME.name: [], OTHER.name: []})
 
 
-@pytest.mark.parametrize("operation", FOR_KEYS, ids=str)
+@for_all("operation", FOR_KEYS)
 def test_a_route_answers_another_tenants_key_as_if_there_was_nothing(pair: Pair, operation: Operation):
     requests = Requests(DOCUMENT, ME, OTHER, pool(), random.Random(str(operation)))
     example = pair.answers(operation.method, operation.path, json=operation.body, params=operation.query)

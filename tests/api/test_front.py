@@ -15,6 +15,7 @@ from app import create_app
 from benchmarks.service import Service
 from souvenir.core.settings import Settings
 from tests.api.conftest import BASE_URL, KEY, Start
+from tests.cases import for_all
 from tests.fake_embedder import FakeEmbedder, fake_of
 
 ENV, WRONG = {"X-API-Key": KEY}, {"X-API-Key": "mem_" + "0" * 32}
@@ -46,7 +47,7 @@ def test_a_loopback_service_answers_to_loopback_names(shared_client: TestClient,
     assert shared_client.get("/health", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize(
+@for_all(
     "host",
     [
         "evil.example",
@@ -67,7 +68,7 @@ def test_a_loopback_service_answers_to_loopback_names(shared_client: TestClient,
         "0.0.0.0",
     ],
 )
-@pytest.mark.parametrize("path", ["/health", "/memories", "/docs", "/nothing"])
+@for_all("path", ["/health", "/memories", "/docs", "/nothing"])
 def test_a_loopback_service_answers_to_no_other_name(shared_client: TestClient, host: str, path: str):
     refused = shared_client.get(path, headers={"Host": host})
     assert (refused.status_code, refused.json()["code"]) == (421, "host_not_allowed")
@@ -179,8 +180,8 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         yield client
 
 
-@pytest.mark.parametrize("method_and_path", UNSAFE, ids=" ".join)
-@pytest.mark.parametrize("headers", CROSS_SITE, ids=str)
+@for_all("method_and_path", UNSAFE)
+@for_all("headers", CROSS_SITE)
 def test_a_page_of_another_site_can_send_nothing_that_changes(keyed: TestClient, method_and_path, headers):
     for key in ({}, ENV):
         refused = keyed.request(*method_and_path, headers={**headers, **key})

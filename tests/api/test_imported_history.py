@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from tests.api.conftest import KEY, Start
 from tests.api.operations import DOCUMENT, OPERATIONS, Operation
 from tests.api.test_transfer import exported, imported
+from tests.cases import for_all
 from tests.transfer.stores import ndjson
 
 VICTIM = "key:6f1c7c1e-2f0b-4c57-9d6a-0a4bb6f6a1d2"
@@ -134,7 +135,7 @@ FORGEABLE = {"actor", "author", "created_by", "history", "id", "imported", "made
 """Names under which a body could bring an id of its own, or say who did something."""
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+@for_all("operation", OPERATIONS)
 def test_no_json_body_brings_an_id_or_an_actor(operation: Operation):
     content = operation.description.get("requestBody", {}).get("content", {})
     schemas = [content["application/json"]["schema"]] if "application/json" in content else []

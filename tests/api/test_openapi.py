@@ -21,6 +21,7 @@ from souvenir.server.openapi import example_of
 from souvenir.server.request_guards import OPEN_PATHS
 from tests.api.conftest import keeps_backups
 from tests.api.operations import DOCUMENT, OPERATIONS, described, schema_named
+from tests.cases import for_all
 from tests.test_english import violations
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -31,7 +32,7 @@ def test_every_operation_has_a_unique_id():
     assert len(set(ids)) == len(ids)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+@for_all("operation", OPERATIONS)
 def test_an_operation_has_a_summary_one_sentence_a_response_model_and_examples(operation):
     description = operation.description
     assert description["summary"]
@@ -51,14 +52,14 @@ def test_an_operation_has_a_summary_one_sentence_a_response_model_and_examples(o
         assert operation.body is not None or json.loads(content[NDJSON]["example"])
 
 
-@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.template not in OPEN_PATHS], ids=str)
+@for_all("operation", [one for one in OPERATIONS if one.template not in OPEN_PATHS])
 def test_an_operation_says_how_it_fails_and_which_key_it_takes(operation):
     assert {"401", "403", "413", "421", "422", "429", "500", "503"} <= set(operation.description["responses"])
     assert [list(scheme) for scheme in operation.description["security"]] == [["APIKeyHeader"], ["HTTPBearer"]]
     assert "X-Namespace" in {parameter["name"] for parameter in operation.description["parameters"]}
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+@for_all("operation", OPERATIONS)
 def test_every_field_and_parameter_of_a_request_is_described(operation):
     for parameter in operation.description.get("parameters", ()):
         assert parameter.get("description"), parameter["name"]
@@ -84,7 +85,7 @@ def test_the_texts_are_plain_english():
     assert [found for text in texts_of(DOCUMENT) for found in violations(text)] == []
 
 
-@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.body is not None], ids=str)
+@for_all("operation", [one for one in OPERATIONS if one.body is not None])
 def test_the_example_of_a_request_is_accepted(shared_client: TestClient, operation):
     response = shared_client.request(operation.method, operation.path, json=operation.body)
     # Whether there is a memory to link with depends on what was asked before, and there is no language model.
@@ -108,7 +109,7 @@ def referenced(name: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted(WITH_EXAMPLES))
+@for_all("name", sorted(WITH_EXAMPLES))
 def test_the_examples_of_a_schema_fit_it(name: str):
     schema = {**WITH_EXAMPLES[name], "components": {"schemas": {each: SCHEMAS[each] for each in referenced(name)}}}
     assert all(jsonschema_rs.validator_for(schema).is_valid(example) for example in schema["examples"])
@@ -139,13 +140,16 @@ def test_the_page_needs_nothing_from_another_host(shared_client: TestClient):
     assert len(files) == 3
 
 
-def test_the_wire_is_the_one_that_is_committed():
-    committed = json.loads(OPENAPI.read_text(encoding="utf-8"))
-    assert list(differences(wire_of(committed), wire_of(described().openapi()))) == []
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return described().openapi()
 
 
-def test_the_committed_document_and_index_are_current():
-    document = described().openapi()
+def test_the_wire_is_the_one_that_is_committed(document: dict[str, Any]):
+    assert list(differences(wire_of(DOCUMENT), wire_of(document))) == []
+
+
+def test_the_committed_document_and_index_are_current(document: dict[str, Any]):
     assert OPENAPI.read_text(encoding="utf-8") == serialized(document), "python -m scripts.build_openapi"
     assert INDEX.read_text(encoding="utf-8") == index_of(document), "python -m scripts.build_openapi"
 

@@ -13,11 +13,12 @@ from souvenir.server.request_guards import EVERYTHING, NOTHING, SAID, Reader
 from souvenir.server.route import JsonRoute
 from souvenir.server.routing import Routes, analysed
 from tests.api.operations import OPERATIONS, Operation, described, routes_of
+from tests.cases import for_all
 
 ROUTES = routes_of(described())
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+@for_all("operation", OPERATIONS)
 def test_the_path_of_an_operation_matches_its_own_route(operation: Operation):
     request = {"type": "http", "method": operation.method, "path": operation.path, "headers": []}
     first = next(route for route in ROUTES if route.matches(request)[0] is Match.FULL)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from starlette.testclient import TestClient
 
 from tests.api.conftest import Add
 from tests.api.operations import DOCUMENT, OPERATIONS, Operation, schema_named
+from tests.cases import for_all
 
+LooseBody = tuple[Operation, str, Any]
 LOOSE: dict[str, tuple[Any, ...]] = {"boolean": (0, 1, "true", "false", 1.0), "integer": ("5", 1.0, True)}
 
 
@@ -18,7 +19,7 @@ def types_of(schema: dict[str, Any]) -> set[str]:
     return {str(one.get("type")) for one in (schema, *schema.get("anyOf", ()))}
 
 
-def loose_bodies() -> Iterator[Any]:
+def loose_bodies() -> Iterator[LooseBody]:
     """The example of each operation with one field of another type; a field that also takes that type is left out."""
     for operation in OPERATIONS:
         content = operation.description.get("requestBody", {}).get("content", {}).get("application/json")
@@ -27,16 +28,15 @@ def loose_bodies() -> Iterator[Any]:
             for type_ in types_of(schema) & LOOSE.keys():
                 for value in LOOSE[type_]:
                     if not types_of(schema) & {"string", "number"}:
-                        yield pytest.param(operation, name, value, id=f"{operation} {name}={value!r}")
+                        yield operation, name, value
 
 
 BODIES = list(loose_bodies())
 
 
-@pytest.mark.parametrize(("operation", "name", "value"), BODIES)
-def test_a_body_with_a_value_of_another_type_is_422(
-    shared_client: TestClient, operation: Operation, name: str, value: Any
-):
+@for_all("loose", BODIES)
+def test_a_body_with_a_value_of_another_type_is_422(shared_client: TestClient, loose: LooseBody):
+    operation, name, value = loose
     body = {**operation.body, name: value}
     answer = shared_client.request(operation.method, operation.path, json=body, params=operation.query)
     assert answer.status_code == 422, answer.text
@@ -44,8 +44,8 @@ def test_a_body_with_a_value_of_another_type_is_422(
 
 
 def test_most_operations_with_a_body_are_among_them():
-    assert len({str(body.values[0]) for body in BODIES}) > 25
-    assert {body.values[1] for body in BODIES} >= {"dry_run", "k", "limit", "confirm"}
+    assert len({str(operation) for operation, _, _ in BODIES}) > 25
+    assert {name for _, name, _ in BODIES} >= {"dry_run", "k", "limit", "confirm"}
 
 
 def test_a_dry_run_that_is_no_boolean_deletes_nothing(client: TestClient, add: Add):

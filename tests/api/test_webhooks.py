@@ -26,6 +26,7 @@ from souvenir.core.settings import Settings
 from souvenir.events import webhooks
 from souvenir.events.webhook_addresses import AddressPolicy, is_public
 from tests.api.conftest import BASE_URL, KEY, Start, loaded
+from tests.cases import for_all
 from tests.fake_embedder import FakeEmbedder, fake_of
 from tests.killing import lines_until_killed
 
@@ -212,7 +213,7 @@ SPECIAL = (
 """The blocks of the IANA registries of special-purpose addresses, and IPv6 addresses that contain one of them."""
 
 
-@pytest.mark.parametrize("block", SPECIAL)
+@for_all("block", SPECIAL)
 def test_no_address_of_a_special_purpose_block_is_public(block: str):
     network = ip_network(block)
     for number in (0, 9, 10, network.num_addresses // 2, network.num_addresses - 1):

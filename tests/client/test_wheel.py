@@ -11,6 +11,7 @@ import venv
 import zipfile
 from collections.abc import Iterable
 from importlib.metadata import distribution
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def environment_with(wheel: Path, folder: Path, *extras: str) -> Path:
     target = next(folder.glob("lib/python*/site-packages"))
     for name in required_by([f"souvenir-client[{','.join(extras)}]"], wheel):
         copy_of(name, target)
-    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
+    install = [sys.executable, "-m", "uv", "pip", "install", "--python", str(python), "--no-deps", "--no-index"]
     subprocess.run([*install, str(wheel)], check=True, capture_output=True)
     return python
 
@@ -89,10 +90,14 @@ def requires_of(wheel: Path) -> list[str]:
 
 
 def copy_of(name: str, target: Path) -> None:
+    """Copy a distribution, and what is compiled of it: to compile that again takes seconds."""
+    site = Path(str(distribution(name).locate_file("")))
     for file in distribution(name).files or []:
-        if ".." not in file.parts and file.suffix != ".pyc":
-            (target / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(str(file.locate()), target / file)
+        for path in (site / file, Path(cache_from_source(str(site / file)))):
+            if ".." not in file.parts and path.exists():
+                copy = target / path.relative_to(site)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, copy)
 
 
 def run(*command: str | Path, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:

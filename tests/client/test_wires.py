@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from souvenir_client.interception.wires import Turn, settled, wire_of
+from tests.cases import for_all
 from tests.client.conversations import (
     ASKED,
     CALLED,
@@ -264,8 +265,8 @@ STRANGE = [
 ]
 
 
-@pytest.mark.parametrize("url", [CHAT, RESPONSES, MESSAGES])
-@pytest.mark.parametrize("strange", STRANGE)
+@for_all("url", [CHAT, RESPONSES, MESSAGES])
+@for_all("strange", STRANGE)
 def test_unreadable_values_are_skipped(url, strange):
     body = {
         "input" if url == RESPONSES else "messages": [strange, QUESTION],

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from souvenir.core.text import RECALLED, defuse, fence_tags, fenced, recalled
+from tests.cases import for_all
 
 _TAGS = st.sampled_from(
     [
@@ -130,16 +131,14 @@ def test_a_role_that_begins_a_line_gets_another_colon(role: str):
     )
 
 
-@pytest.mark.parametrize(
+@for_all(
     "label",
     [
         *("HUMAN", "human", "Tool", "Developer", "**Human", "\\**Human", "> __User", "### System"),
         *("Ｈuman", "Hu\u200bman", "\u200bHuman", "\ufeffAssistant"),
     ],
 )
-@pytest.mark.parametrize(
-    "line_break", ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
-)
+@for_all("line_break", ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
 def test_a_disguised_role_gets_another_colon_after_every_line_break(label: str, line_break: str):
     assert recalled(f"{label}: a{line_break}{label}:** b") == (
         f"<recalled_memory>\n{label}： a{line_break}{label}：** b\n</recalled_memory>\n"

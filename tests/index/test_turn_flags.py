@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from souvenir.core.passages import TurnFlag
 from souvenir.index.turn_flags import turn_flags
+from tests.cases import for_all
 from tests.reference import cues
 
 WORDS = sorted(cues.TIME_WORDS | cues.NUMBER_WORDS)
@@ -30,7 +31,7 @@ def test_flags_equal_those_of_a_scan_of_the_text(text: str):
     assert turn_flags(text) == expected(text)
 
 
-@pytest.mark.parametrize("word", WORDS)
+@for_all("word", WORDS)
 def test_listed_words_match_in_any_case_and_only_as_whole_words(word: str):
     for written in (word, word.upper(), f"so {word.title()}, yes", f"{word}?"):
         assert turn_flags(written) == expected(written)

@@ -18,6 +18,7 @@ from souvenir.privacy.checks.surroundings import CHARS_BEFORE_MATCH
 from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.privacy.rules_file import read_rules_file
+from tests.cases import for_all
 
 ALLOW = PrivacyPolicy(Action.ALLOW, Action.ALLOW)
 FLAG = PrivacyPolicy(Action.FLAG, Action.FLAG)
@@ -39,11 +40,10 @@ QUIET = st.text(st.characters(exclude_categories=["Nd"], exclude_characters="@:+
 )
 
 
-@pytest.mark.parametrize(
-    "before", ["", "👩‍👩‍👧‍👦 ", "我的。", "e\u0301 ", "\ud800 ", "naïve ", "\U0001f600\U0001f600 ", "नमस्ते "]
-)
-@pytest.mark.parametrize(("kind", "text"), FOUND.items())
-def test_spans_are_exact_after_any_text(before, kind, text):
+@for_all("before", ["", "👩‍👩‍👧‍👦 ", "我的。", "e\u0301 ", "\ud800 ", "naïve ", "\U0001f600\U0001f600 ", "नमस्ते "])
+@for_all("found", list(FOUND.items()))
+def test_spans_are_exact_after_any_text(before, found):
+    kind, text = found
     [span] = RULES.spans(f"{before}{text}。 end")
     assert (span.kind, span.start, span.end) == (kind, len(before), len(before) + len(text))
 

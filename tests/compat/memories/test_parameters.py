@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
-
-from tests.api.conftest import shared_client  # noqa: F401
+from tests.api.operations import DOCUMENT
+from tests.cases import for_all
 from tests.compat.memories.parameters import PARAMETERS, Parameter
 
 SEARCHES = ("POST /search", "POST /search/explain", "POST /search/evidence")
@@ -23,11 +22,11 @@ DEPARTURES = {
 }
 
 
-def resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema without references and without the alternative `null`."""
     while "$ref" in schema or "anyOf" in schema:
         if "$ref" in schema:
-            target = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+            target = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
         else:
             [target] = [one for one in schema["anyOf"] if one.get("type") != "null"][:1]
         own = {name: value for name, value in schema.items() if name not in ("$ref", "anyOf")}
@@ -35,17 +34,17 @@ def resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]
     return schema
 
 
-def stated(document: dict[str, Any], operation: dict[str, Any], parameter: Parameter) -> dict[str, Any] | None:
+def stated(operation: dict[str, Any], parameter: Parameter) -> dict[str, Any] | None:
     """The schema of a parameter, with `required`; None if it is not in the document."""
     if parameter.place == "body":
-        body = resolved(document, operation["requestBody"]["content"]["application/json"]["schema"])
+        body = resolved(operation["requestBody"]["content"]["application/json"]["schema"])
         schema = body.get("properties", {}).get(parameter.name)
         is_required = parameter.name in body.get("required", ())
     else:
         named = {(one["in"], one["name"]): one for one in operation.get("parameters", ())}
         found = named.get((parameter.place, parameter.name), {})
         schema, is_required = found.get("schema"), found.get("required", False)
-    return None if schema is None else {**resolved(document, schema), "required": is_required}
+    return None if schema is None else {**resolved(schema), "required": is_required}
 
 
 def limits(schema: dict[str, Any]) -> tuple[float | None, float | None]:
@@ -60,8 +59,8 @@ def choices(schema: dict[str, Any]) -> set[str]:
     return set(alternatives[1].split("|") if alternatives else schema.get("enum", ()))
 
 
-def differences(document: dict[str, Any], operation: dict[str, Any], parameter: Parameter) -> list[str]:
-    schema = stated(document, operation, parameter)
+def differences(operation: dict[str, Any], parameter: Parameter) -> list[str]:
+    schema = stated(operation, parameter)
     if schema is None:
         return ["it is missing"]
     expected = {
@@ -78,18 +77,10 @@ def differences(document: dict[str, Any], operation: dict[str, Any], parameter: 
     return [f"{name}: {found}, not {known}" for name, (known, found) in expected.items() if found != known]
 
 
-@pytest.fixture(scope="module")
-def document(shared_client) -> dict[str, Any]:  # noqa: F811
-    served: dict[str, Any] = shared_client.get("/openapi.json").json()
-    return served
-
-
-@pytest.mark.parametrize("name", PARAMETERS)
-def test_an_operation_has_the_parameters_of_the_wire(document, name):
+@for_all("name", list(PARAMETERS))
+def test_an_operation_has_the_parameters_of_the_wire(name):
     method, path = name.split()
-    operation = document["paths"][path][method.lower()]
-    found = {
-        (name, parameter.name): ", ".join(differences(document, operation, parameter)) for parameter in PARAMETERS[name]
-    }
+    operation = DOCUMENT["paths"][path][method.lower()]
+    found = {(name, parameter.name): ", ".join(differences(operation, parameter)) for parameter in PARAMETERS[name]}
     wrong = {key: text for key, text in found.items() if text}
     assert wrong == {key: text for key, text in DEPARTURES.items() if key[0] == name}

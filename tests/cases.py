@@ -1,0 +1,43 @@
+"""Many cases in one test, for cases that take less time than a test does: about three milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
+from typing import Any
+
+import pytest
+
+Test = Callable[..., None]
+FAILURES = (Exception, pytest.fail.Exception, BaseExceptionGroup)
+"""What a test fails with; the second and third are no `Exception`, and the third comes of another `for_all`."""
+
+
+def for_all(name: str, cases: Sequence[Any]) -> Callable[[Test], Test]:
+    """Call a test with each case as the argument `name`, as `pytest.mark.parametrize` does, but in one test.
+
+    Fixtures are those of one test. Every case is tried, also after one that fails.
+
+    :raises BaseExceptionGroup: By the test, of all that failed, each with a note that names its case.
+    """
+
+    def in_one(test: Test) -> Test:
+        @wraps(test)
+        def try_all(**fixtures: Any) -> None:
+            failures: list[BaseException] = []
+            for case in cases:
+                try:
+                    test(**fixtures, **{name: case})
+                except FAILURES as failure:
+                    failure.add_note(f"{name}: {case}")
+                    failures.append(failure)
+            if failures:
+                raise BaseExceptionGroup(f"{len(failures)} of {len(cases)} cases fail", failures)
+
+        asked = signature(test)
+        left = [one for one in asked.parameters.values() if one.name != name]
+        try_all.__signature__ = asked.replace(parameters=left)  # type: ignore[attr-defined]
+        return try_all
+
+    return in_one
