@@ -80,14 +80,8 @@ class _Member(NamedTuple):
 
 def roots(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
     """Return the root of each of these concepts that exist."""
-    return dict(
-        select(
-            connection,
-            tuple[int, int],
-            f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {_CHOSEN}",
-            (ids_parameter(ids),),
-        )
-    )
+    query = f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {_CHOSEN}"
+    return dict(select(connection, tuple[int, int], query, (ids_parameter(ids),)))
 
 
 def members(connection: Connection, root: int) -> list[int]:
@@ -105,14 +99,11 @@ def spellings(connection: Connection, root_ids: Iterable[int]) -> dict[int, int]
 def _members(connection: Connection, root_ids: Iterable[int]) -> dict[int, list[_Member]]:
     """Return the spellings of each root that exists, the root first."""
     chosen = ids_parameter(root_ids)
-    rows = readable(
-        connection,
-        tuple[int, int, _Member],
+    query = (
         f"SELECT id, id, id, key, owners FROM concepts WHERE id {_CHOSEN} "
-        f"UNION ALL SELECT id, same_as, id, key, owners FROM concepts WHERE same_as {_CHOSEN}",
-        (chosen, chosen),
-        table="concepts",
+        f"UNION ALL SELECT id, same_as, id, key, owners FROM concepts WHERE same_as {_CHOSEN}"
     )
+    rows = readable(connection, tuple[int, int, _Member], query, (chosen, chosen), table="concepts")
     found: defaultdict[int, list[_Member]] = defaultdict(list)
     for _, root, member in rows:
         found[root].append(member)
@@ -126,12 +117,8 @@ def _members(connection: Connection, root_ids: Iterable[int]) -> dict[int, list[
 
 def by_ids(connection: Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Concept]:
     """Return the namespace's concepts among these ids, each as its root, by the given ids; none that is unreadable."""
-    rows = select(
-        connection,
-        tuple[int, int],
-        f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {_CHOSEN} AND +namespace_id = ?",
-        (ids_parameter(ids), namespace_id),
-    )
+    query = f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {_CHOSEN} AND +namespace_id = ?"
+    rows = select(connection, tuple[int, int], query, (ids_parameter(ids), namespace_id))
     root_of = dict(rows)
     of_root = _members(connection, set(root_of.values()))
     known = _Known.of(connection, [one.id for of_one in of_root.values() for one in of_one])
@@ -177,13 +164,11 @@ class _Known:
         for id_, form, kind, owners in rows:
             forms[id_][form] += owners
             kinds[id_][kind] += owners
-        spans = select(
-            connection,
-            tuple[int, int | None, int | None],
+        query = (
             "SELECT value, (SELECT min(at) FROM mentions WHERE concept_id = value), "
-            "(SELECT max(at) FROM mentions WHERE concept_id = value) FROM json_each(?)",
-            (chosen,),
+            "(SELECT max(at) FROM mentions WHERE concept_id = value) FROM json_each(?)"
         )
+        spans = select(connection, tuple[int, int | None, int | None], query, (chosen,))
         times = {id_: (first, last) for id_, first, last in spans if first is not None and last is not None}
         return cls(forms, kinds, _stated(connection, chosen), times, best_definitions(connection, ids))
 
@@ -221,17 +206,14 @@ class _Known:
 
 def _stated(connection: Connection, chosen: str) -> dict[int, list[_Stated]]:
     """Return the claims about each concept; an alias claim belongs to the concept that it is an alias of."""
-    rows = readable(
-        connection,
-        tuple[int, int, _Stated],
+    query = (
         "SELECT id, concept_id, made_by = 'model', memory_id IS NOT NULL, -id, kind, text FROM claims "
         f"WHERE concept_id {_CHOSEN} "
         "AND kind <> 'relation' AND NOT (kind = 'alias' AND other_id IS NOT NULL) "
         "UNION ALL SELECT id, other_id, made_by = 'model', memory_id IS NOT NULL, -id, kind, text FROM claims "
-        f"WHERE other_id {_CHOSEN} AND kind = 'alias'",
-        (chosen, chosen),
-        table="claims",
+        f"WHERE other_id {_CHOSEN} AND kind = 'alias'"
     )
+    rows = readable(connection, tuple[int, int, _Stated], query, (chosen, chosen), table="claims")
     found: defaultdict[int, list[_Stated]] = defaultdict(list)
     for _, id_, claim in rows:
         found[id_].append(claim)
@@ -266,13 +248,11 @@ def owners_read(connection: Connection, namespace_id: int) -> int:
 
 def most_used(connection: Connection, namespace_id: int, *, limit: int) -> dict[int, int]:
     """Return mention counts of the most mentioned roots without other spellings, and of all roots with some."""
-    rows = select(
-        connection,
-        tuple[int, int],
+    query = (
         "SELECT id, owners FROM concepts WHERE namespace_id = ? AND same_as IS NULL ORDER BY owners DESC, id DESC "
-        "LIMIT ?",
-        (namespace_id, limit),
+        "LIMIT ?"
     )
+    rows = select(connection, tuple[int, int], query, (namespace_id, limit))
     found = dict(rows)
     others = select(
         connection,
@@ -287,15 +267,11 @@ def most_used(connection: Connection, namespace_id: int, *, limit: int) -> dict[
 
 def owners_of(connection: Connection, root_ids: Iterable[int]) -> dict[int, int]:
     """Return how many messages and memories mention each root, in all spellings."""
-    return dict(
-        select(
-            connection,
-            tuple[int, int],
-            "SELECT id, owners + coalesce((SELECT sum(owners) FROM concepts s WHERE s.same_as = c.id), 0) "
-            f"FROM concepts c WHERE id {_CHOSEN}",
-            (ids_parameter(root_ids),),
-        )
+    query = (
+        "SELECT id, owners + coalesce((SELECT sum(owners) FROM concepts s WHERE s.same_as = c.id), 0) "
+        f"FROM concepts c WHERE id {_CHOSEN}"
     )
+    return dict(select(connection, tuple[int, int], query, (ids_parameter(root_ids),)))
 
 
 def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[int, dict[int, int]]:
@@ -304,13 +280,11 @@ def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[
     :param limit: Only the most frequent ones.
     """
     chosen = ids_parameter(ids)
-    rows = select(
-        connection,
-        tuple[int, int, int],
+    query = (
         f"SELECT other_id, month, owners FROM neighbours WHERE concept_id {_CHOSEN} AND other_id IN (SELECT other_id "
-        f"FROM neighbours WHERE concept_id {_CHOSEN} GROUP BY other_id ORDER BY sum(owners) DESC, other_id LIMIT ?)",
-        (chosen, chosen, limit),
+        f"FROM neighbours WHERE concept_id {_CHOSEN} GROUP BY other_id ORDER BY sum(owners) DESC, other_id LIMIT ?)"
     )
+    rows = select(connection, tuple[int, int, int], query, (chosen, chosen, limit))
     found: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for other, month, owners in rows:
         found[other][month] += owners
@@ -322,15 +296,10 @@ def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[
 
 def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int) -> list[Mention]:
     """Return the latest messages and memories that mention one of these, newest first."""
+    query = "SELECT concept_id, kind, owner_id, at FROM mentions WHERE concept_id = ? ORDER BY at DESC LIMIT ?"
     found: dict[tuple[str, int], Mention] = {}
     for id_ in ids:
-        rows = readable(
-            connection,
-            tuple[int, Mention],
-            "SELECT concept_id, kind, owner_id, at FROM mentions WHERE concept_id = ? ORDER BY at DESC LIMIT ?",
-            (id_, limit),
-            table="mentions",
-        )
+        rows = readable(connection, tuple[int, Mention], query, (id_, limit), table="mentions")
         for _, mention in rows:
             found.setdefault((mention.kind, mention.owner_id), mention)
     return sorted(found.values(), key=lambda one: (one.at, one.owner_id), reverse=True)[:limit]
@@ -338,26 +307,21 @@ def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int) -> li
 
 def described_by(connection: Connection, ids: Iterable[int]) -> str | None:
     """Return the author of the displayed description of these: `caller` or `model`."""
-    return first(
-        connection,
-        str,
+    query = (
         f"SELECT made_by FROM claims WHERE kind = 'description' AND concept_id {_CHOSEN} "
-        "ORDER BY made_by = 'caller' DESC LIMIT 1",
-        (ids_parameter(ids),),
+        "ORDER BY made_by = 'caller' DESC LIMIT 1"
     )
+    return first(connection, str, query, (ids_parameter(ids),))
 
 
 def stated_names(connection: Connection, namespace_id: int) -> Iterator[tuple[str, int]]:
     """Yield valid stated names and aliases with their concepts; callers take precedence over models."""
-    rows = readable(
-        connection,
-        tuple[int, str, str, int],
+    query = (
         "SELECT id, kind, text, CASE kind WHEN 'alias' THEN coalesce(other_id, concept_id) ELSE concept_id END "
         "FROM claims WHERE namespace_id = ? AND kind IN ('name', 'alias') ORDER BY made_by = 'caller' DESC, "
-        "memory_id IS NOT NULL, id DESC",
-        (namespace_id,),
-        table="claims",
+        "memory_id IS NOT NULL, id DESC"
     )
+    rows = readable(connection, tuple[int, str, str, int], query, (namespace_id,), table="claims")
     named: set[int] = set()
     for _, kind, text, concept_id in rows:
         # Of several names of a concept the first one is valid.

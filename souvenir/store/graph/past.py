@@ -81,13 +81,8 @@ def fill(
     :param unchanged: The messages and memories, by kind, whose stored mentions are those of then.
     :param former: Analysed former texts. :return: The concepts that have no row in the store.
     """
-    concepts = readable(
-        store,
-        tuple[int, str],
-        "SELECT id, key FROM concepts WHERE namespace_id = ?",
-        (namespace_id,),
-        table="concepts",
-    )
+    query = "SELECT id, key FROM concepts WHERE namespace_id = ?"
+    concepts = readable(store, tuple[int, str], query, (namespace_id,), table="concepts")
     ids = {key: id_ for id_, key in concepts}
     new = {said.key for one in former for said in one.mentions} - ids.keys()
     new -= mentions.hidden_keys(store, namespace_id, new)
@@ -146,12 +141,9 @@ def _count(graph: Connection, namespace_id: int, ids: Mapping[str, int]) -> Set[
 def _copy_definitions(
     graph: Connection, store: Connection, namespace_id: int, unchanged: Mapping[str, Set[int]]
 ) -> None:
+    query = f"SELECT {_DEFINITIONS} FROM definitions WHERE namespace_id = ?"
     rows = readable(
-        store,
-        tuple[int, str, int, int, str, int, str | None, int, int],
-        f"SELECT {_DEFINITIONS} FROM definitions WHERE namespace_id = ?",
-        (namespace_id,),
-        table="definitions",
+        store, tuple[int, str, int, int, str, int, str | None, int, int], query, (namespace_id,), table="definitions"
     )
     graph.executemany(
         f"INSERT INTO definitions ({_DEFINITIONS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -160,10 +152,11 @@ def _copy_definitions(
 
 
 def _copy_claims(graph: Connection, store: Connection, namespace_id: int, at: datetime, mentioned: Set[int]) -> None:
+    query = f"SELECT {_CLAIMS} FROM claims WHERE namespace_id = ? AND created_at <= ? AND memory_id IS NULL"
     rows = readable(
         store,
         tuple[int, str, int, int | None, str, float, str, str | None, int, int],
-        f"SELECT {_CLAIMS} FROM claims WHERE namespace_id = ? AND created_at <= ? AND memory_id IS NULL",
+        query,
         (namespace_id, to_us(at)),
         table="claims",
     )
@@ -174,13 +167,11 @@ def _copy_claims(graph: Connection, store: Connection, namespace_id: int, at: da
 
 
 def _copy_similarities(graph: Connection, store: Connection, namespace_id: int, mentioned: Set[int]) -> None:
-    rows = select(
-        store,
-        tuple[int, int],
+    query = (
         "SELECT n.concept_id, n.other_id FROM concepts c "
-        "CROSS JOIN near_concepts n ON n.concept_id = c.id WHERE c.namespace_id = ?",
-        (namespace_id,),
+        "CROSS JOIN near_concepts n ON n.concept_id = c.id WHERE c.namespace_id = ?"
     )
+    rows = select(store, tuple[int, int], query, (namespace_id,))
     graph.executemany(
         "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, 1)",
         [row for row in rows if row[0] in mentioned and row[1] in mentioned],

@@ -107,14 +107,13 @@ def forget_definitions(connection: Connection, kind: RecordKind, owner_ids: Iter
 
 def best_definitions(connection: Connection, concept_ids: Iterable[int]) -> dict[int, StoredDefinition]:
     """Return the best definition of each concept that has one, the latest of several; spellings are not merged."""
-    rows = readable(
-        connection,
-        tuple[int, int, StoredDefinition],
+    query = (
         "SELECT id, concept_id, kind, owner_id, sentence, quality, role, at FROM definitions WHERE id IN (SELECT "
         "(SELECT d.id FROM definitions d WHERE d.concept_id = value "
-        "ORDER BY d.quality DESC, d.at DESC, d.owner_id DESC, d.kind LIMIT 1) FROM json_each(?))",
-        (ids_parameter(concept_ids),),
-        table="definitions",
+        "ORDER BY d.quality DESC, d.at DESC, d.owner_id DESC, d.kind LIMIT 1) FROM json_each(?))"
+    )
+    rows = readable(
+        connection, tuple[int, int, StoredDefinition], query, (ids_parameter(concept_ids),), table="definitions"
     )
     return {concept_id: found for _, concept_id, found in rows}
 
@@ -123,15 +122,12 @@ def due_between(
     connection: Connection, namespace_id: int, since: datetime, until: datetime, *, limit: int
 ) -> list[Stated]:
     """Return the statements with a day in a time, the latest day first."""
+    query = (
+        f"SELECT {_COLUMNS} FROM statements WHERE namespace_id = ? AND due BETWEEN ? AND ? "
+        "ORDER BY due DESC, id DESC LIMIT ?"
+    )
     return list(
-        readable(
-            connection,
-            Stated,
-            f"SELECT {_COLUMNS} FROM statements WHERE namespace_id = ? AND due BETWEEN ? AND ? "
-            "ORDER BY due DESC, id DESC LIMIT ?",
-            (namespace_id, to_us(since), to_us(until), limit),
-            table="statements",
-        )
+        readable(connection, Stated, query, (namespace_id, to_us(since), to_us(until), limit), table="statements")
     )
 
 
@@ -139,14 +135,13 @@ def latest(
     connection: Connection, namespace_id: int, kind: StatementKind, since: datetime, until: datetime, *, limit: int
 ) -> list[Stated]:
     """Return the statements of a kind in a time, newest first."""
+    query = (
+        f"SELECT {_COLUMNS} FROM statements WHERE namespace_id = ? AND kind = ? AND at BETWEEN ? AND ? "
+        "ORDER BY at DESC, id DESC LIMIT ?"
+    )
     return list(
         readable(
-            connection,
-            Stated,
-            f"SELECT {_COLUMNS} FROM statements WHERE namespace_id = ? AND kind = ? AND at BETWEEN ? AND ? "
-            "ORDER BY at DESC, id DESC LIMIT ?",
-            (namespace_id, kind.value, to_us(since), to_us(until), limit),
-            table="statements",
+            connection, Stated, query, (namespace_id, kind.value, to_us(since), to_us(until), limit), table="statements"
         )
     )
 
@@ -154,14 +149,11 @@ def latest(
 def mentions_of(connection: Connection, message_ids: Iterable[int]) -> Mapping[int, Sequence[MessageMention]]:
     """Return the mentions of each message, by its id."""
     found: defaultdict[int, list[MessageMention]] = defaultdict(list)
-    rows = readable(
-        connection,
-        tuple[int, int, MessageMention],
+    query = (
         "SELECT concept_id, owner_id, concept_id, form FROM mentions "
-        f"WHERE kind = 'message' AND owner_id {_CHOSEN} ORDER BY owner_id, concept_id",
-        (ids_parameter(message_ids),),
-        table="mentions",
+        f"WHERE kind = 'message' AND owner_id {_CHOSEN} ORDER BY owner_id, concept_id"
     )
+    rows = readable(connection, tuple[int, int, MessageMention], query, (ids_parameter(message_ids),), table="mentions")
     for _, message_id, mention in rows:
         found[message_id].append(mention)
     return found
