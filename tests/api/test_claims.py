@@ -9,7 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.api.conftest import KEY, Start, loaded
-from tests.knowledge.model_claims_setup import ANN, MOVED, WORKS, claim, lives
+from tests.knowledge.agent import ANN
+from tests.knowledge.model_claims_setup import MOVED, WORKS, claim, lives
 from tests.vendors.llm import LLMVendor
 
 AGENT = "/agents/ann"

@@ -23,7 +23,8 @@ from souvenir.store.admin import jobs
 from souvenir.store.admin.jobs import Job, JobStatus
 from souvenir.store.graph import claims, topic_claims
 from tests.fake_embedder import FakeEmbedder
-from tests.knowledge.model_claims_setup import ANN, MOVED, PATIENCE_S, WORKS, always, claim, lives, say
+from tests.knowledge.agent import ANN, Agent
+from tests.knowledge.model_claims_setup import MOVED, PATIENCE_S, WORKS, always, claim, lives
 from tests.learning.dying_process import after, before
 from tests.learning.scripted_model import ScriptedModel
 
@@ -58,8 +59,7 @@ def go_through(model_claims: ModelClaims) -> Job:
 def run(point: str, folder: Path) -> None:
     engine = MemoryEngine.open(Settings(data_dir=folder), FakeEmbedder())
     engine.warm_up()
-    say(engine, MOVED, WORKS)
-    KnowledgeServices.open(engine).indexer.catch_up()
+    Agent(engine, KnowledgeServices.open(engine)).tell(MOVED, WORKS)
     model_claims = ModelClaims(engine, MODEL, Settings(data_dir=folder))
     POINTS[point]()
     model_claims.undo(ANN, go_through(model_claims).id)

@@ -24,7 +24,8 @@ from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph.claims import Undescribed
 from souvenir.store.graph.topic_claims import MessageRange
-from tests.knowledge.model_claims_setup import ANN, MOVED, WORKS, always, lives
+from tests.knowledge.agent import ANN
+from tests.knowledge.model_claims_setup import MOVED, WORKS, always, lives
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 MATERIAL = ClaimMaterial(
