@@ -7,6 +7,7 @@ sources has a graph of its own, under the first of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 
 from souvenir.core.labels import is_visible
@@ -22,10 +23,12 @@ from souvenir.knowledge.entities import (
     source_of,
 )
 from souvenir.knowledge.entity_writes import GraphWriter, Sketch, ends, remove_relations, writable_source
-from souvenir.knowledge.graph_views import GraphView, PastGraph, PresentGraph
+from souvenir.knowledge.past_concepts import entities_at
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import relations as rows
 from souvenir.store.graph.relations import EntityGraph, EntityRelation
+from souvenir.store.memories import reads
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
 MAX_ENTITIES = 1_000
@@ -147,7 +150,7 @@ class KnowledgeGraph:
 
         :param as_of: The graph as it was then; None for now.
         """
-        return self._part(scope, lambda graph: graph.named(), as_of, offset=offset, limit=limit, whole=True)
+        return self._part(scope, rows.named_ids, as_of, offset=offset, limit=limit, whole=True)
 
     def search(
         self, scope: Scope, query: str, as_of: datetime | None = None, *, offset: int = 0, limit: int = MAX_ENTITIES
@@ -159,11 +162,13 @@ class KnowledgeGraph:
         :param as_of: The graph as it was then; None for now.
         :raises SearchUnavailable: If that search is needed and not available.
         """
-        found = self._part(scope, lambda graph: graph.saying(query), as_of, offset=offset, limit=limit)
+        found = self._part(
+            scope, lambda graph, place: rows.ids_saying(graph, place, query), as_of, offset=offset, limit=limit
+        )
         if found.entities or found.next_offset is not None or offset or not query.strip():
             return found
         near = self._near(scope, query, as_of)
-        return self._part(scope, lambda _: near, as_of, offset=0, limit=limit) if near else found
+        return self._part(scope, lambda *_: near, as_of, offset=0, limit=limit) if near else found
 
     def open(
         self,
@@ -178,7 +183,13 @@ class KnowledgeGraph:
 
         :param as_of: The graph as it was then; None for now.
         """
-        return self._part(scope, lambda graph: graph.living(names), as_of, offset=offset, limit=limit)
+        return self._part(
+            scope,
+            lambda graph, place: sorted(rows.living(graph, place, names).values()),
+            as_of,
+            offset=offset,
+            limit=limit,
+        )
 
     def _near(self, scope: Scope, query: str, as_of: datetime | None) -> list[int]:
         source = source_of(scope)
@@ -193,7 +204,7 @@ class KnowledgeGraph:
     def _part(
         self,
         scope: Scope,
-        choose: Callable[[GraphView], Sequence[int]],
+        choose: Callable[[Connection, EntityGraph], Sequence[int]],
         as_of: datetime | None,
         *,
         offset: int,
@@ -202,18 +213,18 @@ class KnowledgeGraph:
     ) -> Graph:
         """:param whole: True for a page of the whole graph, which contains each relation once."""
         source = source_of(scope)
-        with self._engine.namespace(scope) as (connection, namespace):
+        with self._engine.namespace(scope) as (store, namespace):
             if namespace is None or not is_visible(source, scope.sources):
                 return Graph()
-            graph: GraphView = PresentGraph(connection, namespace, source)
-            if as_of is not None:
-                graph = PastGraph.read(connection, namespace, source, as_of)
-            ids = choose(graph)
-            here = ids[offset : offset + limit]
-            memories = graph.memories(here)
-            entities = [entity_of(memories[id_]) for id_ in here if id_ in memories and is_entity(memories[id_])]
-            names = [one.key for one in memories.values() if one.key] if whole else [one.name for one in entities]
-            relations = graph.relations(names, incoming=not whole, limit=MAX_RELATIONS + 1)
+            place = EntityGraph(namespace.id, source)
+            with nullcontext(store) if as_of is None else entities_at(store, namespace, source, as_of) as graph:
+                ids = choose(graph, place)
+                here = ids[offset : offset + limit]
+                memories = reads.as_stored(graph, namespace, here)
+                entities = [entity_of(memories[id_]) for id_ in here if id_ in memories and is_entity(memories[id_])]
+                names = [one.key for one in memories.values() if one.key] if whole else [one.name for one in entities]
+                of_names = rows.ids_of(graph, place, names)
+                relations = rows.relations(graph, place, of_names, incoming=not whole, limit=MAX_RELATIONS + 1)
         return Graph(
             entities,
             relations[:MAX_RELATIONS],

@@ -1,4 +1,4 @@
-"""The concept graph as it was at a time, in a database in memory with the tables of the store.
+"""Concepts and entities as they were at a time, in a database in memory with the tables of the store.
 
 It gets the rows of the texts that have not changed since and those of former texts, and is read by the statements that
 read the present graph. Concepts keep their ids. Rows that refer to other tables, such as messages, are not checked.
@@ -179,9 +179,9 @@ def _copy_similarities(graph: Connection, store: Connection, namespace_id: int, 
 
 
 def insert_entities(
-    graph: Connection, namespace_id: int, entities: Iterable[Memory], links: Iterable[RelationLink]
+    graph: Connection, namespace_id: int, entities: Sequence[Memory], links: Iterable[RelationLink]
 ) -> None:
-    """Insert the memories of the knowledge graph and their relations, from which the claims of entities follow."""
+    """Insert the memories of the knowledge graph with their facts, and their relations."""
     graph.executemany(
         "INSERT INTO memories (id, namespace_id, text, source, key, metadata, created_at, updated_at, pinned, "
         "archived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -191,6 +191,14 @@ def insert_entities(
                 *(to_us(one.created_at), to_us(one.updated_at), one.pinned, one.archived),
             )
             for one in entities
+        ],
+    )
+    graph.executemany(
+        "INSERT INTO facts (namespace_id, memory_id, ordinal, text, made_by, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (namespace_id, one.id, ordinal, fact.text, fact.made_by.value, to_us(fact.created_at))
+            for one in entities
+            for ordinal, fact in enumerate(one.facts)
         ],
     )
     graph.executemany(
