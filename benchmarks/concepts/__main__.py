@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.concepts.joining import Joined, join
 from benchmarks.concepts.labels import LabelledConcept, LabelledText, form_key, read_pairs, read_texts
-from benchmarks.report import Target, print_targets, table, write_results
+from benchmarks.report import Target, conclude, table
 from souvenir.core.concept_kinds import CONFIDENCE
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.knowledge.recognition.extraction import mentioned
@@ -151,7 +151,7 @@ def slowest() -> float:
     return max(seconds)
 
 
-def run(data: Path | None, *, aside: bool, show: bool) -> bool:
+def run(data: Path | None, *, aside: bool, show: bool) -> int:
     texts, counts = read_texts(data, aside=aside), Counts()
     for text in texts:
         counts.add(text)
@@ -172,7 +172,6 @@ def run(data: Path | None, *, aside: bool, show: bool) -> bool:
         Target("texts a second of CPU", speed(texts), MESSAGES_PER_SECOND, at_least=True),
         Target("1 MB of the worst, s of CPU", slowest(), 1.0),
     ]
-    print_targets(targets)
     figures = {
         "aside": aside,
         "texts": len(texts),
@@ -182,8 +181,7 @@ def run(data: Path | None, *, aside: bool, show: bool) -> bool:
         "unjudged": [(source, id_, one.form, one.kind) for source, id_, one in counts.unjudged],
         "joined": found,
     }
-    print(f"\n{write_results('concepts', figures, targets)}")
-    return all(target.met for target in targets)
+    return conclude("concepts", figures, targets)
 
 
 def main() -> int:
@@ -192,7 +190,7 @@ def main() -> int:
     parser.add_argument("--aside", action="store_true", help="the labels that were set aside before tuning")
     parser.add_argument("--show", action="store_true", help="list the errors")
     arguments = parser.parse_args()
-    return 0 if run(arguments.data, aside=arguments.aside, show=arguments.show) else 1
+    return run(arguments.data, aside=arguments.aside, show=arguments.show)
 
 
 if __name__ == "__main__":

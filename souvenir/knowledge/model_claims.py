@@ -50,7 +50,7 @@ from souvenir.models.llm.provider import LLMProvider
 from souvenir.store.admin import audit
 from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.admin.jobs import DESCRIBE, Job
-from souvenir.store.graph import claims, concept_similarity, topic_claims, topics
+from souvenir.store.graph import claims, topic_claims, topics
 from souvenir.store.graph.claims import Claim, Undescribed
 from souvenir.store.graph.topic_claims import MessageRange, TopicClaim
 from souvenir.store.messages import agents, sessions
@@ -131,15 +131,6 @@ class UndoneClaims:
     job_id: str
     claims: int
     messages: int
-
-
-@dataclass(frozen=True, slots=True)
-class NamedClaim:
-    """A claim of a job with the names of its concepts."""
-
-    claim: Claim
-    concept: str
-    other: str | None
 
 
 class ModelClaims:
@@ -289,9 +280,7 @@ class ModelClaims:
 
     # --- what came of it ---------------------------------------------------------------------------------------
 
-    def get(
-        self, scope: Scope, job_id: str, *, all_actors: bool = False
-    ) -> tuple[Job, list[NamedClaim], list[TopicClaim]]:
+    def get(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> tuple[Job, list[Claim], list[TopicClaim]]:
         """Return a job, and its claims about concepts and topics that still exist.
 
         :param all_actors: Include jobs of other actors in the namespace.
@@ -299,14 +288,10 @@ class ModelClaims:
         """
         job = self._job(scope, job_id, all_actors)
         with self._engine.namespace(scope) as (connection, namespace):
-            found = [] if namespace is None else claims.of_job(connection, namespace.id, job_id)
-            of_topics = [] if namespace is None else topic_claims.of_job(connection, namespace.id, job_id)
-            ids = {id_ for one in found for id_ in (one.concept_id, one.other_id) if id_ is not None}
-            keys = concept_similarity.keys(connection, ids)
-        named = [
-            NamedClaim(one, keys[one.concept_id], None if one.other_id is None else keys[one.other_id]) for one in found
-        ]
-        return job, named, of_topics
+            if namespace is None:
+                return job, [], []
+            found = claims.of_job(connection, namespace.id, job_id)
+            return job, found, topic_claims.of_job(connection, namespace.id, job_id)
 
     def undo(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> UndoneClaims:
         """Delete the claims of a job; its messages can be read again, unless the schedule would do so by itself.

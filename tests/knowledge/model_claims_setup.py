@@ -8,7 +8,7 @@ from souvenir.core.types import JsonObject, Scope
 from souvenir.knowledge.model_claims import ModelClaims
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin.jobs import DESCRIBE, Job, JobStatus
-from souvenir.store.graph import claims, concept_similarity
+from souvenir.store.graph import claims
 from tests.knowledge.agent import ANN
 from tests.learning.scripted_model import ScriptedModel
 
@@ -50,10 +50,7 @@ def stored(engine: MemoryEngine, scope: Scope = ANN) -> list[tuple[str, str, str
         if namespace is None:
             return []
         found = claims.of_namespace(connection, namespace.id)
-        keys = concept_similarity.keys(
-            connection, {id_ for one in found for id_ in (one.concept_id, one.other_id) if id_}
-        )
-    return [(one.kind.value, keys[one.concept_id], one.text, keys.get(one.other_id or 0)) for one in found]
+    return [(one.kind.value, one.key, one.text, one.other_key) for one in found]
 
 
 def named(engine: MemoryEngine) -> list[str]:

@@ -66,8 +66,8 @@ def test_claims_of_a_model_name_the_message_they_rest_on(ann: Agent):
         ("kind", "heron", "company", None),
     ]
     _, claimed, _ = model_claims.get(ANN, told["job_id"])
-    assert [one.claim.message for one in claimed] == [moved, works, works, works]
-    assert {(one.claim.made_by.value, one.claim.confidence) for one in claimed} == {("model", 0.9)}
+    assert [one.message for one in claimed] == [moved, works, works, works]
+    assert {(one.made_by.value, one.confidence) for one in claimed} == {("model", 0.9)}
     shown = ann.details("Alice")
     assert (shown.concept.description, shown.described_by) == ("An engineer who lives in Lisbon.", "model")
 
@@ -170,7 +170,7 @@ def test_a_confidence_out_of_range_is_clamped(ann: Agent, sure: float):
     ann.tell(MOVED)
     model_claims = ann.model_claims(always({**lives(), "confidence": sure}))
     _, [claimed], _ = model_claims.get(ANN, result(model_claims)["job_id"])
-    assert claimed.claim.confidence == (0.0 if sure < 0 else 1.0)
+    assert claimed.confidence == (0.0 if sure < 0 else 1.0)
 
 
 def test_malformed_items_are_counted_and_the_others_kept(ann: Agent):

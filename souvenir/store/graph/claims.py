@@ -45,7 +45,10 @@ class ClaimDraft:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """:param message: The public id of its source message. :param memory_id: As in `ClaimDraft`."""
+    """:param message: The public id of its source message. :param memory_id: As in `ClaimDraft`.
+
+    :param key: The key of its concept; `other_key` is that of the other one.
+    """
 
     id: int
     kind: ClaimKind
@@ -59,6 +62,8 @@ class Claim:
     created_at: datetime
     memory_id: int | None
     other_memory_id: int | None
+    key: str
+    other_key: str | None
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -73,8 +78,8 @@ class Claim:
 
 _SELECT = (
     "SELECT c.id, c.kind, c.concept_id, c.other_id, c.text, c.confidence, c.made_by, m.uid, c.job_id, c.created_at, "
-    "c.memory_id, c.other_memory_id "
-    "FROM claims c LEFT JOIN messages m ON m.id = c.message_id"
+    "c.memory_id, c.other_memory_id, k.key, o.key FROM claims c JOIN concepts k ON k.id = c.concept_id "
+    "LEFT JOIN concepts o ON o.id = c.other_id LEFT JOIN messages m ON m.id = c.message_id"
 )
 
 
