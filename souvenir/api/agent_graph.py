@@ -225,7 +225,7 @@ class ConceptToState(BaseModel):
     )
 
     def statement(self) -> ConceptStatement:
-        return ConceptStatement(self.key, self.name, self.description, self.kind, self.aliases)
+        return ConceptStatement(self.name, self.description, self.kind, tuple(self.aliases), key=self.key)
 
 
 class RelationToState(BaseModel):

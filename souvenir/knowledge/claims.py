@@ -281,7 +281,7 @@ def _unclaimed(tx: Transaction, drafts: Sequence[ClaimDraft]) -> list[ClaimDraft
 def _concept_drafts(
     tx: Transaction, statements: Sequence[ConceptStatement], ids: Mapping[str, int]
 ) -> Iterator[ClaimDraft]:
-    keys = {alias: key_of(alias) for one in statements for alias in one.aliases}
+    keys = {alias: key_of(alias) for one in statements for alias in one.aliases or ()}
     spelled = mentions.known_keys(tx.connection, tx.namespace_id, set(keys.values()))
     for one in statements:
         concept_id = ids.get(one.key)
@@ -289,9 +289,8 @@ def _concept_drafts(
             continue
         if one.name:
             _require_free_name(tx, require_concept(tx.connection, tx.namespace_id, concept_id).id, one.name)
-        single = (ClaimKind.NAME, one.name), (ClaimKind.DESCRIPTION, one.description), (ClaimKind.KIND, one.kind)
-        yield from (ClaimDraft(kind, concept_id, text, ClaimedBy.CALLER) for kind, text in single if text)
-        for alias in dict.fromkeys(one.aliases):
+        yield from (ClaimDraft(kind, concept_id, text, ClaimedBy.CALLER) for kind, text in one.texts.items() if text)
+        for alias in dict.fromkeys(one.aliases or ()):
             other = spelled.get(keys[alias])
             if other is None:
                 yield ClaimDraft(ClaimKind.ALIAS, concept_id, alias, ClaimedBy.CALLER)

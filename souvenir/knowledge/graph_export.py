@@ -15,7 +15,7 @@ from typing import Protocol
 
 from souvenir.core.errors import AgentNotFound
 from souvenir.core.timestamps import from_us, utc_now
-from souvenir.core.types import Filters, FloatVector, Memory, MessageRole, Scope
+from souvenir.core.types import Filters, FloatVector, Memory, MessageRole, RecordKind, Scope
 from souvenir.knowledge.claim_types import CO_OCCURS
 from souvenir.knowledge.concept_ranking import rarity, strength
 from souvenir.knowledge.topics import named_topics
@@ -236,7 +236,7 @@ class _Graph:
                     asked = one.uid
 
     def _mentions(self) -> Iterator[Edge]:
-        for one in export_rows.message_mentions(self._connection, self._namespace.id):
+        for one in export_rows.mentions_in(self._connection, self._namespace.id, RecordKind.MESSAGE):
             ends = NodeId(Label.MESSAGE, one.owner_id), NodeId(Label.CONCEPT, one.concept)
             yield Edge(RelationType.MENTIONS, *ends, {"relevance": _round(self._rarities.of(one.concept))})
 
@@ -267,7 +267,7 @@ class _Graph:
             yield Edge(RelationType.BELONGS_TO, *ends, {"primary_topic": is_primary})
 
     def _references(self) -> Iterator[Edge]:
-        for one in export_rows.memory_mentions(self._connection, self._namespace.id):
+        for one in export_rows.mentions_in(self._connection, self._namespace.id, RecordKind.MEMORY):
             ends = NodeId(Label.MEMORY, one.owner_id), NodeId(Label.CONCEPT, one.concept)
             yield Edge(RelationType.REFERENCES, *ends, {"reference_type": one.kind})
 

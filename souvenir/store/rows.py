@@ -25,6 +25,8 @@ from souvenir.store.sql import Connection, Parameters
 from souvenir.store.unreadable import report
 
 R = TypeVar("R")
+K = TypeVar("K")
+V = TypeVar("V")
 
 _Convert = Callable[[Any], Any]
 
@@ -122,6 +124,14 @@ def first(connection: Connection, shape: type[R], query: str, parameters: Parame
 def only(connection: Connection, shape: type[R], query: str, parameters: Parameters = ()) -> R:
     """Return the row of a statement that always has one."""
     return next(select(connection, shape, query, parameters))
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the second values by the first ones, both in order of appearance."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def as_text(stored: bytes) -> str:

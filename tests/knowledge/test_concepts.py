@@ -161,9 +161,9 @@ def test_a_separated_alias_is_no_longer_stated(ann: Agent) -> None:
 def test_a_name_of_another_concept_cannot_be_stated(ann: Agent) -> None:
     tell(ann, "Alice met Bernard in Lisbon.")
     with pytest.raises(Conflict, match="Another concept has the name"):
-        ann.graph.claims.state(ANN, [ConceptStatement("Lisbon", name="Alice")], [])
-    ann.graph.claims.state(ANN, [ConceptStatement("Lisbon", name="Lisboa")], [])
-    ann.graph.claims.state(ANN, [ConceptStatement("Lisbon", name="Olisipo")], [])
+        ann.graph.claims.state(ANN, [ConceptStatement(key="Lisbon", name="Alice")], [])
+    ann.graph.claims.state(ANN, [ConceptStatement(key="Lisbon", name="Lisboa")], [])
+    ann.graph.claims.state(ANN, [ConceptStatement(key="Lisbon", name="Olisipo")], [])
     assert ann.concept("Olisipo").key == "lisbon"
     with pytest.raises(ConceptNotFound):
         ann.details("Lisboa")

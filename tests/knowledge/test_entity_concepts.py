@@ -168,7 +168,7 @@ def test_the_statement_about_a_concept_precedes_that_of_an_entity(known: Known):
     assert known.kind_of("acme") == "shop"
     known.graph.claims.update(ANN, concept, ConceptPatch(kind=""))
     assert known.kind_of("acme") == "factory"
-    stated = known.graph.claims.state(ANN, [ConceptStatement("acme", kind="factory")], [])
+    stated = known.graph.claims.state(ANN, [ConceptStatement(key="acme", kind="factory")], [])
     assert (stated.stated, stated.unchanged) == (1, 0)
 
 

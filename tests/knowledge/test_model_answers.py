@@ -35,7 +35,7 @@ MATERIAL = ClaimMaterial(
     ],
     [Undescribed(10, 1, MessageRole.USER, "Cleo", "Who is Zelda?", AT)],
     [("alice", "Alice"), ("lisbon", "Lisbon"), ("heron", "Heron"), ("zelda", "Zelda")],
-    {11: {"alice", "lisbon"}, 12: {"alice", "heron"}, 10: {"zelda"}},
+    {11: ["alice", "lisbon"], 12: ["alice", "heron"], 10: ["zelda"]},
     [ShownTopic(7, "Alice", {11}), ShownTopic(8, "Heron", {12})],
     MessageRange(1, 1, 3),
     "0" * 32,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import ClaimedBy, ClaimKind, MessageRole
 from souvenir.store.graph import mentions
-from souvenir.store.rows import first, ids_parameter, readable, select
+from souvenir.store.rows import first, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection, SqlValue
 
 
@@ -281,17 +281,13 @@ def names_in(connection: Connection, session_id: int) -> list[tuple[str, str]]:
     return list(select(connection, tuple[str, str], query, (session_id,)))
 
 
-def keys_by_message(connection: Connection, message_ids: Iterable[int]) -> dict[int, set[str]]:
+def keys_by_message(connection: Connection, message_ids: Iterable[int]) -> dict[int, list[str]]:
     """Return the keys of the concepts that each of these messages mentions."""
     query = (
         "SELECT n.owner_id, c.key FROM mentions n JOIN concepts c ON c.id = n.concept_id "
         "WHERE n.kind = 'message' AND n.owner_id IN (SELECT value FROM json_each(?))"
     )
-    rows = select(connection, tuple[int, str], query, (ids_parameter(message_ids),))
-    found: dict[int, set[str]] = {}
-    for message_id, key in rows:
-        found.setdefault(message_id, set()).add(key)
-    return found
+    return grouped(select(connection, tuple[int, str], query, (ids_parameter(message_ids),)))
 
 
 def mark(connection: Connection, namespace_id: int, message_ids: Iterable[int], job_id: str) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from souvenir.core.stored_json import to_json
-from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.rows import grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
@@ -19,14 +18,8 @@ MAX_CONTINUED = 256
 
 
 def following_unmatched(connection: Connection, namespace_id: int, *, limit: int) -> list[int]:
-    return list(
-        select(
-            connection,
-            int,
-            "SELECT concept_id FROM unmatched WHERE namespace_id = ? ORDER BY concept_id LIMIT ?",
-            (namespace_id, limit),
-        )
-    )
+    query = "SELECT concept_id FROM unmatched WHERE namespace_id = ? ORDER BY concept_id LIMIT ?"
+    return list(select(connection, int, query, (namespace_id, limit)))
 
 
 def matched(connection: Connection, ids: Iterable[int]) -> None:
@@ -51,16 +44,9 @@ def replace(connection: Connection, found: Mapping[int, Collection[int]]) -> set
 
 def near(connection: Connection, ids: Iterable[int]) -> dict[int, list[int]]:
     """Return the concepts similar to each of these."""
-    rows = select(
-        connection,
-        tuple[int, int],
-        f"SELECT concept_id, other_id FROM near_concepts WHERE concept_id {_CHOSEN} ORDER BY concept_id, other_id",
-        (ids_parameter(ids),),
-    )
-    found: defaultdict[int, list[int]] = defaultdict(list)
-    for one, other in rows:
-        found[one].append(other)
-    return found
+    query = f"SELECT concept_id, other_id FROM near_concepts WHERE concept_id {_CHOSEN} ORDER BY concept_id, other_id"
+    rows = select(connection, tuple[int, int], query, (ids_parameter(ids),))
+    return grouped(rows)
 
 
 def stated(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
@@ -68,15 +54,11 @@ def stated(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
 
     A concept that is an alias of itself was stated to be no spelling of another one.
     """
-    return dict(
-        select(
-            connection,
-            tuple[int, int],
-            f"SELECT concept_id, other_id FROM claims WHERE kind = 'alias' AND concept_id {_CHOSEN} "
-            "AND other_id IS NOT NULL ORDER BY made_by = 'caller', id",
-            (ids_parameter(ids),),
-        )
+    query = (
+        f"SELECT concept_id, other_id FROM claims WHERE kind = 'alias' AND concept_id {_CHOSEN} "
+        "AND other_id IS NOT NULL ORDER BY made_by = 'caller', id"
     )
+    return dict(select(connection, tuple[int, int], query, (ids_parameter(ids),)))
 
 
 def keys(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
@@ -92,14 +74,8 @@ def all_keys(connection: Connection, namespace_id: int) -> dict[int, str]:
 
 def by_keys(connection: Connection, namespace_id: int, keys: Iterable[str], prefix: str) -> dict[int, str]:
     """Return the concepts of these keys, and those whose key continues a prefix; an empty prefix is none."""
-    found = dict(
-        select(
-            connection,
-            tuple[int, str],
-            "SELECT id, key FROM concepts WHERE namespace_id = ? AND key IN (SELECT atom FROM json_each(?))",
-            (namespace_id, to_json(sorted(keys))),
-        )
-    )
+    query = "SELECT id, key FROM concepts WHERE namespace_id = ? AND key IN (SELECT atom FROM json_each(?))"
+    found = dict(select(connection, tuple[int, str], query, (namespace_id, to_json(sorted(keys)))))
     if prefix:
         # The last code point that a key may have follows every key with the prefix.
         rows = select(
@@ -122,14 +98,8 @@ def with_other_names(connection: Connection) -> list[int]:
 
 
 def same_as(connection: Connection, ids: Iterable[int]) -> dict[int, int | None]:
-    return dict(
-        select(
-            connection,
-            tuple[int, int | None],
-            f"SELECT id, same_as FROM concepts WHERE id {_CHOSEN}",
-            (ids_parameter(ids),),
-        )
-    )
+    query = f"SELECT id, same_as FROM concepts WHERE id {_CHOSEN}"
+    return dict(select(connection, tuple[int, int | None], query, (ids_parameter(ids),)))
 
 
 def set_same(connection: Connection, concept_id: int, same: int | None) -> None:

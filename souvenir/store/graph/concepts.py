@@ -18,7 +18,7 @@ from souvenir.core.timestamps import from_us
 from souvenir.core.types import ClaimKind, ConceptKind, RecordKind
 from souvenir.core.types.statements import DESCRIBING_QUALITY
 from souvenir.store.graph.statements import StoredDefinition, best_definitions
-from souvenir.store.rows import first, ids_parameter, readable, select
+from souvenir.store.rows import first, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
 MAX_ALIASES = 20
@@ -104,9 +104,7 @@ def _members(connection: Connection, root_ids: Iterable[int]) -> dict[int, list[
         f"UNION ALL SELECT id, same_as, id, key, owners FROM concepts WHERE same_as {_CHOSEN}"
     )
     rows = readable(connection, tuple[int, int, _Member], query, (chosen, chosen), table="concepts")
-    found: defaultdict[int, list[_Member]] = defaultdict(list)
-    for _, root, member in rows:
-        found[root].append(member)
+    found = grouped((root, member) for _, root, member in rows)
     ordered = {root: sorted(of_root, key=lambda one: (one.id != root, one.id)) for root, of_root in found.items()}
     # The spellings of a root that cannot be read are left out with it.
     return {root: of_root for root, of_root in ordered.items() if of_root[0].id == root}
@@ -214,10 +212,7 @@ def _stated(connection: Connection, chosen: str) -> dict[int, list[_Stated]]:
         f"WHERE other_id {_CHOSEN} AND kind = 'alias'"
     )
     rows = readable(connection, tuple[int, int, _Stated], query, (chosen, chosen), table="claims")
-    found: defaultdict[int, list[_Stated]] = defaultdict(list)
-    for _, id_, claim in rows:
-        found[id_].append(claim)
-    return found
+    return grouped((id_, claim) for _, id_, claim in rows)
 
 
 def _by_use(counted: Counter[str]) -> list[str]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from souvenir.core.types import ClaimKind, FloatVector, MessageRole
+from souvenir.core.types import ClaimKind, FloatVector, MessageRole, RecordKind
 from souvenir.store.graph.concepts import Concept, by_ids, spellings
-from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.rows import grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
 
@@ -119,36 +121,20 @@ def _concepts(connection: Connection, namespace_id: int, ids: Sequence[int]) -> 
         yield ConceptRow(shown[id_], tuple(sorted(stated[id_])), tuple(aliases[id_]))
 
 
-def message_mentions(connection: Connection, namespace_id: int) -> Iterator[ExportedMention]:
-    """Yield the mentions in messages, oldest message first; each concept once per message."""
-    return _mentions(
-        connection,
-        "messages o CROSS JOIN mentions m ON m.kind = 'message' AND m.owner_id = o.id",
-        "o.created_at, o.id",
-        namespace_id,
-    )
-
-
-def memory_mentions(connection: Connection, namespace_id: int) -> Iterator[ExportedMention]:
-    """Yield the mentions in memories in id order; each concept once per memory."""
-    return _mentions(
-        connection, "memories o CROSS JOIN mentions m ON m.kind = 'memory' AND m.owner_id = o.id", "o.id", namespace_id
-    )
-
-
-def _mentions(connection: Connection, owners: str, order: str, namespace_id: int) -> Iterator[ExportedMention]:
+def mentions_in(connection: Connection, namespace_id: int, kind: RecordKind) -> Iterator[ExportedMention]:
+    """Yield the mentions in messages, oldest message first, or in memories in id order; each concept once per owner."""
+    owners, order = ("messages", "o.created_at, o.id") if kind is RecordKind.MESSAGE else ("memories", "o.id")
     query = (
-        f"SELECT m.concept_id, o.id, {_ONE}, m.concept_kind FROM {owners} CROSS JOIN concepts c ON c.id = m.concept_id "
-        f"WHERE o.namespace_id = ? ORDER BY {order}"
+        f"SELECT m.concept_id, o.id, {_ONE}, m.concept_kind FROM {owners} o "
+        f"CROSS JOIN mentions m ON m.kind = '{kind.value}' AND m.owner_id = o.id "
+        f"CROSS JOIN concepts c ON c.id = m.concept_id WHERE o.namespace_id = ? ORDER BY {order}"
     )
     rows = readable(connection, tuple[int, ExportedMention], query, (namespace_id,), table="mentions")
-    owner_id, seen = 0, set[int]()
-    for _, one in rows:
-        if one.owner_id != owner_id:
-            owner_id, seen = one.owner_id, set()
-        if one.concept not in seen:
-            seen.add(one.concept)
-            yield one
+    for _, of_owner in groupby((one for _, one in rows), key=attrgetter("owner_id")):
+        seen = dict[int, ExportedMention]()
+        for one in of_owner:
+            seen.setdefault(one.concept, one)
+        yield from seen.values()
 
 
 def co_occurrences(connection: Connection, concept: int) -> list[CoOccurrence]:
@@ -183,8 +169,7 @@ def discussed(connection: Connection, namespace_id: int) -> Iterator[tuple[int, 
         "JOIN topic_concepts w ON w.topic_id = t.topic_id AND w.concept_id = n.concept_id "
         "WHERE s.namespace_id = ? GROUP BY s.id, t.topic_id, m.id"
     )
-    rows = select(connection, tuple[int, int, float], query, (namespace_id,))
-    yield from rows
+    return select(connection, tuple[int, int, float], query, (namespace_id,))
 
 
 def learned_in_sessions(connection: Connection, namespace_id: int) -> Iterator[tuple[int, list[int]]]:
@@ -195,15 +180,8 @@ def learned_in_sessions(connection: Connection, namespace_id: int) -> Iterator[t
         "WHERE m.namespace_id = ? AND m.archived = 0 ORDER BY m.id"
     )
     rows = select(connection, tuple[int, int], query, (namespace_id,))
-    memory_id, found = 0, list[int]()
-    for id_, session_row in rows:
-        if id_ != memory_id and found:
-            yield memory_id, found
-            found = []
-        memory_id = id_
-        found.append(session_row)
-    if found:
-        yield memory_id, found
+    for memory_id, found in groupby(rows, key=itemgetter(0)):
+        yield memory_id, [session_row for _, session_row in found]
 
 
 def concepts_of_memory(connection: Connection, memory_id: int) -> set[int]:
@@ -216,17 +194,15 @@ def concepts_of_memory(connection: Connection, memory_id: int) -> set[int]:
 
 def messages_mentioning(
     connection: Connection, session_rows: Sequence[int], concepts: Iterable[int]
-) -> dict[int, set[int]]:
+) -> dict[int, list[int]]:
     """Return the messages of these sessions that mention these concepts, each with the mentioned ones."""
     query = (
-        f"SELECT o.id, {_ONE} FROM messages o CROSS JOIN mentions m ON m.kind = 'message' AND m.owner_id = o.id "
-        f"CROSS JOIN concepts c ON c.id = m.concept_id WHERE o.session_id {_CHOSEN} AND {_ONE} {_CHOSEN} ORDER BY o.id"
+        f"SELECT DISTINCT o.id, {_ONE} FROM messages o CROSS JOIN mentions m ON m.kind = 'message' "
+        "AND m.owner_id = o.id CROSS JOIN concepts c ON c.id = m.concept_id "
+        f"WHERE o.session_id {_CHOSEN} AND {_ONE} {_CHOSEN} ORDER BY o.id"
     )
     rows = select(connection, tuple[int, int], query, (ids_parameter(session_rows), ids_parameter(concepts)))
-    found: defaultdict[int, set[int]] = defaultdict(set)
-    for id_, concept in rows:
-        found[id_].add(concept)
-    return found
+    return grouped(rows)
 
 
 def message_vector(connection: Connection, message_id: int) -> FloatVector | None:

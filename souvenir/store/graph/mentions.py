@@ -8,7 +8,7 @@ deleted with its passage and its claims. Each function takes a connection inside
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from souvenir.store.messages import messages
 from souvenir.store.messages.messages import MessageFilter
 from souvenir.store.namespaces import Namespace, visible_condition
 from souvenir.store.passages import PassageWriter, remove_passages
-from souvenir.store.rows import ids_parameter, select
+from souvenir.store.rows import grouped, ids_parameter, select
 from souvenir.store.sql import Connection, SqlValue
 
 
@@ -408,7 +408,7 @@ def memories_mentioning(
 
 def mentioned_by(
     connection: Connection, kind: RecordKind, owner_ids: Iterable[int], concept_ids: Iterable[int]
-) -> Mapping[int, set[int]]:
+) -> Mapping[int, Sequence[int]]:
     """Return which of the concepts each of the messages or memories mentions."""
     query = (
         "SELECT owner_id, concept_id FROM mentions WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) "
@@ -417,7 +417,4 @@ def mentioned_by(
     rows = select(
         connection, tuple[int, int], query, (kind.value, ids_parameter(owner_ids), ids_parameter(concept_ids))
     )
-    found: defaultdict[int, set[int]] = defaultdict(set)
-    for owner_id, concept_id in rows:
-        found[owner_id].add(concept_id)
-    return found
+    return grouped(rows)

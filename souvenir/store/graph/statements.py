@@ -13,7 +13,7 @@ from typing import NamedTuple
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import RecordKind
 from souvenir.core.types.statements import Definition, Statement, StatementKind
-from souvenir.store.rows import ids_parameter, readable
+from souvenir.store.rows import grouped, ids_parameter, readable
 from souvenir.store.sql import Connection
 
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
@@ -148,15 +148,12 @@ def latest(
 
 def mentions_of(connection: Connection, message_ids: Iterable[int]) -> Mapping[int, Sequence[MessageMention]]:
     """Return the mentions of each message, by its id."""
-    found: defaultdict[int, list[MessageMention]] = defaultdict(list)
     query = (
         "SELECT concept_id, owner_id, concept_id, form FROM mentions "
         f"WHERE kind = 'message' AND owner_id {_CHOSEN} ORDER BY owner_id, concept_id"
     )
     rows = readable(connection, tuple[int, int, MessageMention], query, (ids_parameter(message_ids),), table="mentions")
-    for _, message_id, mention in rows:
-        found[message_id].append(mention)
-    return found
+    return defaultdict(list, grouped((message_id, mention) for _, message_id, mention in rows))
 
 
 def _day_us(day: date | None) -> int | None:
