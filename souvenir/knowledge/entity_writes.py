@@ -86,7 +86,9 @@ class Sketch:
 
         :raises EntityNotFound: If there is no such entity.
         """
-        entity = self._present(said.entity_name)
+        entity = self.entity(said.entity_name)
+        if entity is None:
+            raise EntityNotFound(said.entity_name)
         clean, notes = self.clean(replace(entity, observations=said.contents))
         new = tuple(one for one in clean.observations if one not in entity.observations)
         if new:
@@ -110,12 +112,6 @@ class Sketch:
         for name in ends(relations):
             if name not in self.known and name not in self.wanted and name not in self.mentioned:
                 self.mentioned.append(self.clean(Entity(name, ""))[0].name)
-
-    def _present(self, name: str) -> Entity:
-        entity = self.entity(name)
-        if entity is None:
-            raise EntityNotFound(name)
-        return entity
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,16 +186,10 @@ class GraphWriter:
         changes = [(known[one.name], one, notes) for one, notes in sketch.wanted.values() if one.name in known]
         patches = [screening.patch(scope, patch_of(one, memory, notes)) for memory, one, notes in changes]
         present = [memory for memory, _, _ in changes]
+        of_drafts, of_patches = self._engine.prepare_drafts(drafts), self._engine.prepare_patches(patches, present)
         return _Prepared(
-            list(zip(drafts, self._engine.prepare_drafts(drafts), strict=True)),
-            list(
-                zip(
-                    (memory.id for memory in present),
-                    patches,
-                    self._engine.prepare_patches(patches, present),
-                    strict=True,
-                )
-            ),
+            list(zip(drafts, of_drafts, strict=True)),
+            list(zip((memory.id for memory in present), patches, of_patches, strict=True)),
         )
 
     def _clean(self, scope: Scope, source: str, entity: Entity) -> tuple[Entity, JsonObject]:
@@ -265,7 +255,7 @@ def _relate(tx: Transaction, source: str, relations: Sequence[EntityRelation]) -
         return []
     place = EntityGraph(tx.namespace_id, source)
     from_ids = rows.ids_of(tx.connection, place, {one.from_entity for one in relations})
-    present = {*rows.relations(tx.connection, place, from_ids, incoming=False, limit=None)}
+    present = {*rows.relations(tx.connection, place, from_ids)}
     new = [one for one in dict.fromkeys(relations) if one not in present]
     living = rows.living(tx.connection, place, ends(new))
     rows.index_again(tx.connection, tx.namespace_id, {living[one.from_entity] for one in new})

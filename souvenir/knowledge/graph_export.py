@@ -22,7 +22,8 @@ from souvenir.knowledge.topics import named_topics
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import transfers
 from souvenir.store.graph import concepts, export_rows, topics
-from souvenir.store.graph.export_rows import ConceptRow, Said
+from souvenir.store.graph.concepts import Concept
+from souvenir.store.graph.export_rows import Said
 from souvenir.store.graph.mentions import month_of
 from souvenir.store.messages import agents, messages, sessions
 from souvenir.store.namespaces import Namespace
@@ -230,8 +231,8 @@ class _Graph:
             for number, one in enumerate(of_session, 1):
                 session, message = NodeId(Label.SESSION, session_row), NodeId(Label.MESSAGE, one.id)
                 yield Edge(RelationType.CONTAINS, session, message, {"sequence_number": number})
-                if one.user_row is not None:
-                    yield from _sent(one, NodeId(Label.USER, one.user_row), message, asked)
+                if one.user_row is not None and one.role is not MessageRole.SYSTEM:
+                    yield _sent(one, NodeId(Label.USER, one.user_row), message, asked)
                 if one.role is MessageRole.USER:
                     asked = one.uid
 
@@ -284,27 +285,23 @@ class _Graph:
                     yield Edge(RelationType.TRIGGERS, *ends, {"trigger_strength": share})
 
 
-def _sent(one: Said, user: NodeId, message: NodeId, asked: str | None) -> Iterator[Edge]:
-    match one.role:
-        case MessageRole.USER:
-            said: Mapping[str, Value] = {"relationship_type": "sent", "timestamp": from_us(one.at_us)}
-            yield Edge(RelationType.SENT, user, message, said)
-        case MessageRole.ASSISTANT:
-            yield Edge(RelationType.RECEIVED, user, message, {"response_to": asked})
+def _sent(one: Said, user: NodeId, message: NodeId, asked: str | None) -> Edge:
+    if one.role is MessageRole.ASSISTANT:
+        return Edge(RelationType.RECEIVED, user, message, {"response_to": asked})
+    return Edge(RelationType.SENT, user, message, {"relationship_type": "sent", "timestamp": from_us(one.at_us)})
 
 
-def _concept(one: ConceptRow) -> Node:
-    concept = one.concept
+def _concept(concept: Concept) -> Node:
     properties: Mapping[str, Value] = {
         "concept_id": str(concept.id),
         "name": concept.name,
         "description": concept.description,
-        "confidence": _round(one.concept.confidence),
+        "confidence": _round(concept.confidence),
         "key": concept.key,
         "kind": concept.kind,
         "aliases": concept.aliases or None,
-        "stated": one.stated or None,
-        "stated_aliases": one.stated_aliases or None,
+        "stated": concept.stated or None,
+        "stated_aliases": concept.stated_aliases or None,
     }
     return Node(NodeId(Label.CONCEPT, concept.id), properties)
 

@@ -58,12 +58,8 @@ def sessions_mentioning(connection: Connection, ids: Iterable[int], *, mentions:
 
 def sessions_after(connection: Connection, namespace_id: int, at: int, *, limit: int) -> int:
     """Count the sessions that began after a time, up to a limit."""
-    return int(
-        connection.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM sessions WHERE namespace_id = ? AND started_at > ? LIMIT ?) s",
-            (namespace_id, at, limit),
-        ).get
-    )
+    query = "SELECT count(*) FROM (SELECT 1 FROM sessions WHERE namespace_id = ? AND started_at > ? LIMIT ?) s"
+    return int(connection.execute(query, (namespace_id, at, limit)).get)
 
 
 def recent_roles(connection: Connection, namespace_id: int, since: int, until: int, *, limit: int) -> list[int]:

@@ -35,10 +35,8 @@ def replace(connection: Connection, found: Mapping[int, Collection[int]]) -> set
     touched = set(gone)
     connection.execute(f"DELETE FROM near_concepts WHERE other_id {_CHOSEN}", (chosen,))
     pairs = {(one, other) for one, others in found.items() for other in others}
-    connection.executemany(
-        "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, 1)",
-        sorted(pairs | {(other, one) for one, other in pairs}),
-    )
+    query = "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, 1)"
+    connection.executemany(query, sorted(pairs | {(other, one) for one, other in pairs}))
     return touched | {other for _, other in pairs}
 
 

@@ -36,6 +36,7 @@ class Concept:
     :param owners: Number of messages and memories that mention it. :param aliases: Other names, stated ones first.
     :param description: The stated description, else the sentence of a text that defines it best.
     :param role: Its role by that sentence, such as "your boss".
+    :param stated: Which of name, description and kind were stated. :param stated_aliases: All of the stated aliases.
     """
 
     id: int
@@ -49,6 +50,8 @@ class Concept:
     role: str | None
     first_at: datetime | None
     last_at: datetime | None
+    stated: tuple[str, ...]
+    stated_aliases: tuple[str, ...]
 
 
 class Mention(NamedTuple):
@@ -128,10 +131,8 @@ def _owners(connection: Connection, spelled: Sequence[_Member]) -> int:
     """Count the messages and memories that mention one of these spellings, each once."""
     if len(spelled) == 1:
         return spelled[0].owners
-    counted = connection.execute(
-        f"SELECT count(*) FROM (SELECT DISTINCT kind, owner_id FROM mentions WHERE concept_id {_CHOSEN}) d",
-        (ids_parameter(one.id for one in spelled),),
-    ).get
+    query = f"SELECT count(*) FROM (SELECT DISTINCT kind, owner_id FROM mentions WHERE concept_id {_CHOSEN}) d"
+    counted = connection.execute(query, (ids_parameter(one.id for one in spelled),)).get
     return int(counted)
 
 
@@ -174,11 +175,12 @@ class _Known:
         root = of_root[0]
         stated = sorted(claim for one in of_root for claim in self.stated.get(one.id, ()))
         said = {claim.kind: claim.text for claim in reversed(stated)}
+        stated_aliases = dict.fromkeys(claim.text for claim in stated if claim.kind == ClaimKind.ALIAS)
         name = said.get("name") or _most_used(self.forms.get(root.id, Counter())) or root.key
         # Each name once, ignoring case.
         others: dict[str, str] = {}
         written = sum((self.forms.get(one.id, Counter()) for one in of_root), Counter[str]())
-        for alias in (*(claim.text for claim in stated if claim.kind == "alias"), *_by_use(written)):
+        for alias in (*stated_aliases, *_by_use(written)):
             others.setdefault(alias.casefold(), alias)
         others.pop(name.casefold(), None)
         kinds = sum((self.kinds.get(one.id, Counter()) for one in of_root), Counter[ConceptKind]())
@@ -199,6 +201,8 @@ class _Known:
             role=definition and definition.role,
             first_at=from_us(min(first for first, _ in times)) if times else None,
             last_at=from_us(max(last for _, last in times)) if times else None,
+            stated=tuple(sorted(said.keys() - {ClaimKind.ALIAS})),
+            stated_aliases=tuple(stated_aliases),
         )
 
 
@@ -229,10 +233,8 @@ def _most_used(counted: Counter[str]) -> str | None:
 def count(connection: Connection, namespace_id: int) -> int:
     """Count the concepts without further spellings."""
     counted = connection.execute("SELECT count(*) FROM concepts WHERE namespace_id = ?", (namespace_id,)).get
-    other = connection.execute(
-        "SELECT count(*) FROM concepts INDEXED BY concepts_by_same WHERE same_as IS NOT NULL AND namespace_id = ?",
-        (namespace_id,),
-    ).get
+    query = "SELECT count(*) FROM concepts INDEXED BY concepts_by_same WHERE same_as IS NOT NULL AND namespace_id = ?"
+    other = connection.execute(query, (namespace_id,)).get
     return int(counted) - int(other)
 
 

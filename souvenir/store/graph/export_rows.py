@@ -6,17 +6,15 @@ inside a read transaction.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from souvenir.core.types import ClaimKind, FloatVector, MessageRole, RecordKind
-from souvenir.store.graph.concepts import Concept, by_ids, spellings
+from souvenir.core.types import FloatVector, MessageRole, RecordKind
+from souvenir.store.graph.concepts import Concept, by_ids
 from souvenir.store.rows import grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
@@ -43,19 +41,6 @@ class ExportedMention(NamedTuple):
     owner_id: int
     concept: int
     kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConceptRow:
-    """A concept with values that its other columns do not contain.
-
-    :param stated: Which of name, description and kind were stated.
-    :param stated_aliases: Those of its other names that were stated.
-    """
-
-    concept: Concept
-    stated: tuple[str, ...]
-    stated_aliases: tuple[str, ...]
 
 
 class CoOccurrence(NamedTuple):
@@ -90,7 +75,7 @@ def owner_counts(connection: Connection, namespace_id: int) -> dict[int, int]:
     return dict(select(connection, tuple[int, int], query, (namespace_id,)))
 
 
-def concepts(connection: Connection, namespace_id: int) -> Iterator[ConceptRow]:
+def concepts(connection: Connection, namespace_id: int) -> Iterator[Concept]:
     """Yield every root in id order."""
     query = "SELECT id FROM concepts WHERE namespace_id = ? AND same_as IS NULL AND id > ? ORDER BY id LIMIT ?"
     after_id = 0
@@ -99,26 +84,8 @@ def concepts(connection: Connection, namespace_id: int) -> Iterator[ConceptRow]:
         ids = list(rows)
         if not ids:
             return
-        yield from _concepts(connection, namespace_id, ids)
+        yield from by_ids(connection, namespace_id, ids).values()
         after_id = ids[-1]
-
-
-def _concepts(connection: Connection, namespace_id: int, ids: Sequence[int]) -> Iterator[ConceptRow]:
-    shown, root_of = by_ids(connection, namespace_id, ids), spellings(connection, ids)
-    chosen = ids_parameter(root_of)
-    stated: defaultdict[int, dict[str, None]] = defaultdict(dict)
-    aliases: defaultdict[int, dict[str, None]] = defaultdict(dict)
-    query = (
-        f"SELECT id, concept_id, kind, text FROM claims WHERE concept_id {_CHOSEN} AND kind <> 'relation' "
-        "AND other_id IS NULL UNION ALL "
-        f"SELECT id, other_id, kind, text FROM claims WHERE other_id {_CHOSEN} AND kind = 'alias'"
-    )
-    claims = readable(connection, tuple[int, int, str, str], query, (chosen, chosen), table="claims")
-    for _, id_, kind, text in claims:
-        of_root = aliases if kind == ClaimKind.ALIAS else stated
-        of_root[root_of[id_]][text if kind == ClaimKind.ALIAS else kind] = None
-    for id_ in (one for one in ids if one in shown):
-        yield ConceptRow(shown[id_], tuple(sorted(stated[id_])), tuple(aliases[id_]))
 
 
 def mentions_in(connection: Connection, namespace_id: int, kind: RecordKind) -> Iterator[ExportedMention]:

@@ -66,10 +66,8 @@ def take(connection: Connection, unread_id: int) -> bool:
 
 
 def forget(connection: Connection, kind: RecordKind, owner_ids: Iterable[int]) -> None:
-    connection.execute(
-        "DELETE FROM unread WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?))",
-        (kind.value, ids_parameter(owner_ids)),
-    )
+    query = "DELETE FROM unread WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?))"
+    connection.execute(query, (kind.value, ids_parameter(owner_ids)))
 
 
 def following(connection: Connection, namespace_id: int, *, limit: int) -> tuple[list[Unread], list[int]]:

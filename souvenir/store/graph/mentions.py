@@ -188,10 +188,8 @@ def sweep(passages: PassageWriter) -> None:
 
 def hide_key(connection: Connection, namespace_id: int, key: str) -> None:
     """Exclude a key from the extraction of concepts."""
-    connection.execute(
-        "INSERT INTO hidden_concepts (namespace_id, key_hash) VALUES (?, ?) ON CONFLICT DO NOTHING",
-        (namespace_id, key_hash(key)),
-    )
+    query = "INSERT INTO hidden_concepts (namespace_id, key_hash) VALUES (?, ?) ON CONFLICT DO NOTHING"
+    connection.execute(query, (namespace_id, key_hash(key)))
 
 
 def hide(connection: Connection, namespace_id: int, concept_id: int, key: str) -> Forgotten:
@@ -370,14 +368,8 @@ def messages_mentioning(
     """Return summed weights of the messages with the highest ones, the latest first among ties, in this order."""
     where, parameters = messages.condition(namespace_id, chosen)
     joined = f"CROSS JOIN messages m ON m.id = n.owner_id AND {where}"
-    return dict(
-        select(
-            connection,
-            tuple[int, float],
-            _NAMED.format(joined=joined),
-            (to_json(list(spellings)), RecordKind.MESSAGE.value, *parameters, limit),
-        )
-    )
+    named = to_json(list(spellings)), RecordKind.MESSAGE.value
+    return dict(select(connection, tuple[int, float], _NAMED.format(joined=joined), (*named, *parameters, limit)))
 
 
 def memories_mentioning(
@@ -396,14 +388,8 @@ def memories_mentioning(
         if moment is not None:
             joined += f" AND n.at {operator} ?"
             parameters.append(to_us(moment))
-    return dict(
-        select(
-            connection,
-            tuple[int, float],
-            _NAMED.format(joined=joined),
-            (to_json(list(spellings)), RecordKind.MEMORY.value, *parameters, limit),
-        )
-    )
+    named = to_json(list(spellings)), RecordKind.MEMORY.value
+    return dict(select(connection, tuple[int, float], _NAMED.format(joined=joined), (*named, *parameters, limit)))
 
 
 def mentioned_by(

@@ -201,7 +201,5 @@ def insert_entities(
             for ordinal, fact in enumerate(one.facts)
         ],
     )
-    graph.executemany(
-        "INSERT INTO links (from_id, to_id, type, created_at) VALUES (?, ?, ?, ?)",
-        [(one.from_id, one.to_id, RELATION + one.relation_type, one.created_us) for one in links],
-    )
+    query = "INSERT INTO links (from_id, to_id, type, created_at) VALUES (?, ?, ?, ?)"
+    graph.executemany(query, [(one.from_id, one.to_id, RELATION + one.relation_type, one.created_us) for one in links])

@@ -129,19 +129,19 @@ def ids_saying(connection: Connection, place: EntityGraph, words: str) -> list[i
 
 
 def relations(
-    connection: Connection, place: EntityGraph, ids: Sequence[int], *, incoming: bool, limit: int | None
+    connection: Connection, place: EntityGraph, ids: Sequence[int], *, incoming: bool = False, limit: int = NO_LIMIT
 ) -> list[EntityRelation]:
     """Return the relations from these memories, and with `incoming` to them, in creation order.
 
     Both ends must have an active memory of their name.
 
-    :param ids: Of memories, active or not. :param limit: None: all.
+    :param ids: Of memories, active or not.
     """
     return [one for one, _ in dated_relations(connection, place, ids, incoming=incoming, limit=limit)]
 
 
 def dated_relations(
-    connection: Connection, place: EntityGraph, ids: Sequence[int], *, incoming: bool = True, limit: int | None = None
+    connection: Connection, place: EntityGraph, ids: Sequence[int], *, incoming: bool = True, limit: int = NO_LIMIT
 ) -> list[tuple[EntityRelation, int]]:
     """As `relations`, each with the time of its creation in microseconds."""
     chosen = ids_parameter(ids)
@@ -164,7 +164,7 @@ def dated_relations(
             connection,
             tuple[EntityRelation, int],
             query,
-            (chosen, place.namespace_id, place.source, len(RELATION) + 1, NO_LIMIT if limit is None else limit),
+            (chosen, place.namespace_id, place.source, len(RELATION) + 1, limit),
         )
     )
 
