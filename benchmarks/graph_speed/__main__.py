@@ -62,6 +62,7 @@ def run(messages: int, rounds: int, seconds: float, folder: Path) -> int:
             alone = measure(reads, rounds)
             progress(f"read {rounds} times")
             problems = list(engine.check()) if messages <= CHECKED_AT_MOST else None
+    parts = {"filled": filled.figures(), "paced": together.figures()}
     reads_ms = {
         name: {
             "p50": percentile_ms(one.ours, 50),
@@ -75,7 +76,8 @@ def run(messages: int, rounds: int, seconds: float, folder: Path) -> int:
         [name, *("" if isnan(value) else f"{value:.1f}" for value in of_read.values())]
         for name, of_read in reads_ms.items()
     ]
-    print(f"\n{filled.line()}\n{together.line()}\n")
+    done = [(f"{part}: {name}", f"{value:,.4g}") for part, of_part in parts.items() for name, value in of_part.items()]
+    print("\n" + table(("on one core", ""), done) + "\n")
     print(table(("read, ms", "p50", "p95", "p50 beside 50 messages/s", "plain SQL, p50"), rows))
     targets = [
         Target("messages a second on one core", filled.per_s, MESSAGES_PER_S, at_least=True),
@@ -83,8 +85,7 @@ def run(messages: int, rounds: int, seconds: float, folder: Path) -> int:
         *(Target(f"{name}, p50 ms", of_read["p50"], limit_of(name)) for name, of_read in reads_ms.items()),
         *([] if problems is None else [Target("disagreements that the check finds", len(problems), 0)]),
     ]
-    figures = {"messages": messages, "filled": filled.figures(), "paced": together.figures(), "reads_ms": reads_ms}
-    return conclude("graph_speed", figures, targets)
+    return conclude("graph_speed", {"messages": messages, **parts, "reads_ms": reads_ms}, targets)
 
 
 def limit_of(name: str) -> float:

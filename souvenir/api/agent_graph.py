@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Self
@@ -263,7 +264,7 @@ class StateConceptsResponse(BaseModel):
 
     @classmethod
     def of(cls, stated: StatementResult) -> Self:
-        return cls(stated=stated.stated, unchanged=stated.unchanged, unknown=list(stated.unknown), unread=stated.unread)
+        return cls(**asdict(stated))
 
 
 GRAPHML = "application/graphml+xml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any, Self
 
 from fastapi import Query
@@ -92,12 +93,7 @@ class StoreGraphResponse(BaseModel):
 
     @classmethod
     def of(cls, stored: Stored) -> Self:
-        return cls(
-            entities_created=stored.entities,
-            entities_updated=stored.updated,
-            observations_added=stored.observations,
-            relations_created=stored.relations,
-        )
+        return cls(**asdict(stored))
 
 
 class EntityRecord(BaseModel):

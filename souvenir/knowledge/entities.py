@@ -8,7 +8,7 @@ are not observations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from souvenir.core.labels import SEPARATOR, is_visible, notes_of
@@ -55,15 +55,12 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The number of elements that a write created.
+    """:param entities_updated: The number of existing entities that got new observations."""
 
-    :param updated: Existing entities that got new observations.
-    """
-
-    entities: int
-    updated: int
-    observations: int
-    relations: int
+    entities_created: int
+    entities_updated: int
+    observations_added: int
+    relations_created: int
 
 
 def source_of(scope: Scope) -> str:
@@ -128,11 +125,6 @@ def profile(entity: Entity) -> str:
     lines = [heading(entity.name, entity.entity_type), *(" ".join(one.split()) for one in entity.observations)]
     text = "\n".join(lines)
     return text if len(text) <= MAX_PROFILE_CHARS else f"{text[:MAX_PROFILE_CHARS].rstrip()}\n{CUT}"
-
-
-def joined(first: Iterable[str], then: Iterable[str]) -> tuple[str, ...]:
-    """Return the values without duplicates, in order."""
-    return tuple(dict.fromkeys([*first, *then]))
 
 
 def heading(name: str, entity_type: str) -> str:

@@ -23,7 +23,6 @@ from souvenir.knowledge.entities import (
     draft_of,
     entity_of,
     is_entity,
-    joined,
     mention_of,
     patch_of,
     source_of,
@@ -200,7 +199,8 @@ class GraphWriter:
             raise InvalidRequest("This name holds what the policy redacts; choose one that only says who or what it is")
         said = MemoryDraft(entity.name, source, {ENTITY_TYPE: entity.entity_type}, facts=entity.observations)
         clean = self._engine.screening.draft(scope, said)
-        stored = replace(entity, entity_type=str(clean.metadata[ENTITY_TYPE]), observations=joined(clean.facts, ()))
+        observations = tuple(dict.fromkeys(clean.facts))
+        stored = replace(entity, entity_type=str(clean.metadata[ENTITY_TYPE]), observations=observations)
         return stored, notes_of(clean.metadata)
 
     def _require_storable(self, scope: Scope, relations: Iterable[EntityRelation]) -> None:

@@ -71,7 +71,10 @@ class KnowledgeGraph:
         """Insert the new relations. An end may be a name without an entity, which may be created later, or never."""
         return self._writer.change(scope, (), lambda _: None, relations)[1]
 
-    @traced(MemoryOperation.CREATE, records=lambda stored: stored.entities + stored.observations + stored.relations)
+    @traced(
+        MemoryOperation.CREATE,
+        records=lambda stored: stored.entities_created + stored.observations_added + stored.relations_created,
+    )
     def store(self, scope: Scope, entities: Sequence[Entity], relations: Sequence[EntityRelation]) -> Stored:
         """Upsert a graph: existing entities get their missing observations."""
 

@@ -99,13 +99,9 @@ class _ClaimJobState:
         now = replace(self, read=(*self.read, *((one.id, digest_of([one.content])) for one in messages)))
         if answer is None:
             return now
-        known = {(one.kind, one.concept, one.other, one.text, one.message_id) for one in self.found}
-        fresh = [
-            one for one in answer.found if (one.kind, one.concept, one.other, one.text, one.message_id) not in known
-        ]
         return replace(
             now.dropping(answer.dropped),
-            found=(*self.found, *fresh),
+            found=(*self.found, *answer.found),
             topics=(*self.topics, *answer.topics),
             calls=(*self.calls, _call(answer.call)),
         )
@@ -258,8 +254,8 @@ class ModelClaims:
             )
             without_message = [one for one in state.found if one.message_id not in unchanged]
             named, without_topic = _name_topics(tx, job.id, state.topics)
-            gone = Counter((one.kind.value, GONE) for one in (*without_concept, *without_message))
-            gone.update((one.kind.value, GONE) for one in without_topic)
+            lost = [one.kind.value for one in (*without_concept, *without_message)]
+            gone = Counter((kind, GONE) for kind in (*lost, *(one.kind.value for one in without_topic)))
             claims.mark(tx.connection, tx.namespace_id, unchanged, job.id)
             following = self._following(tx.connection, tx.namespace_id, job.parameters["session"], START)
             unread = claims.has_queued_messages(tx.connection, tx.namespace_id)

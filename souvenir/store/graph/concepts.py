@@ -18,7 +18,7 @@ from souvenir.core.timestamps import from_us
 from souvenir.core.types import ClaimKind, ConceptKind, RecordKind
 from souvenir.core.types.statements import DESCRIBING_QUALITY
 from souvenir.store.graph.statements import StoredDefinition, best_definitions
-from souvenir.store.rows import first, grouped, ids_parameter, readable, select
+from souvenir.store.rows import grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
 MAX_ALIASES = 20
@@ -300,15 +300,6 @@ def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int) -> li
         for _, mention in rows:
             found.setdefault((mention.kind, mention.owner_id), mention)
     return sorted(found.values(), key=lambda one: (one.at, one.owner_id), reverse=True)[:limit]
-
-
-def described_by(connection: Connection, ids: Iterable[int]) -> str | None:
-    """Return the author of the displayed description of these: `caller` or `model`."""
-    query = (
-        f"SELECT made_by FROM claims WHERE kind = 'description' AND concept_id {_CHOSEN} "
-        "ORDER BY made_by = 'caller' DESC LIMIT 1"
-    )
-    return first(connection, str, query, (ids_parameter(ids),))
 
 
 def stated_names(connection: Connection, namespace_id: int) -> Iterator[tuple[str, int]]:
