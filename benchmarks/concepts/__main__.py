@@ -94,26 +94,24 @@ def _agrees(found: ConceptKind, labelled: ConceptKind | None) -> bool:
 
 def print_counts(counts: Counts) -> None:
     rows = [
-        (
-            kind.value,
-            f"{tally['all']}",
-            _share(tally, "right"),
-            _share(tally, "with its kind"),
-            f"{CONFIDENCE[kind]:.2f}",
-        )
-        for kind, tally in sorted(counts.by_kind.items())
+        (*row, f"{CONFIDENCE[kind]:.2f}")
+        for kind, row in zip(sorted(counts.by_kind), _rows(counts.by_kind, "right", "with its kind"), strict=True)
     ]
     print(table(("mentions", "", "right", "of this kind", "confidence"), rows))
-    languages = [
-        (name, f"{tally['all']}", _share(tally, "right")) for name, tally in sorted(counts.by_language.items())
-    ]
-    print("\n" + table(("language", "mentions", "right"), languages))
-    found = [
-        (kind.value, f"{tally['all']}", _share(tally, "found"), _share(tally, "with its kind"))
-        for kind, tally in sorted(counts.found.items())
-    ]
-    print("\n" + table(("labelled", "", "found", "found with its kind"), found))
+    print("\n" + table(("language", "mentions", "right"), _rows(counts.by_language, "right")))
+    print("\n" + table(("labelled", "", "found", "found with its kind"), _rows(counts.found, "found", "with its kind")))
     print(f"\n{len(counts.unjudged)} mentions that no reader has judged count as wrong")
+
+
+def _rows(tallies: Mapping[Any, Counter[str]], *shares: str) -> list[tuple[str, ...]]:
+    return [
+        (
+            str(name),
+            f"{tally['all']}",
+            *(f"{tally[what] / tally['all']:.3f}" if tally["all"] else "–" for what in shares),
+        )
+        for name, tally in sorted(tallies.items())
+    ]
 
 
 def print_joins(joins: Sequence[Joined]) -> tuple[float, float]:
@@ -124,10 +122,6 @@ def print_joins(joins: Sequence[Joined]) -> tuple[float, float]:
     found = sum(one.joined for one in same) / max(1, len(same))
     print(f"\n{len(same)} pairs of one thing, {found:.3f} joined; of {len(joined)} joined pairs {wrong:.3f} are wrong")
     return wrong, found
-
-
-def _share(tally: Counter[str], what: str) -> str:
-    return f"{tally[what] / tally['all']:.3f}" if tally["all"] else "–"
 
 
 def speed(texts: Sequence[LabelledText]) -> float:

@@ -139,8 +139,12 @@ def as_text(stored: bytes) -> str:
     return stored.decode(errors="replace")
 
 
+CHOSEN = "IN (SELECT value FROM json_each(?))"
+"""Follows a column that is one of the ids of `ids_parameter`."""
+
+
 def ids_parameter(ids: Iterable[int]) -> str:
-    """Encode any number of ids as one SQL parameter, for `IN (SELECT value FROM json_each(?))`."""
+    """Encode any number of ids as one SQL parameter, for `CHOSEN`."""
     return json.dumps(list(ids))
 
 

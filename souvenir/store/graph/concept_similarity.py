@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from souvenir.core.stored_json import to_json
-from souvenir.store.rows import grouped, ids_parameter, readable, select
+from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
-
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
-
 
 LAST_CHARACTER = "\U0010ffff"
 
@@ -23,17 +20,15 @@ def following_unmatched(connection: Connection, namespace_id: int, *, limit: int
 
 
 def matched(connection: Connection, ids: Iterable[int]) -> None:
-    connection.execute(f"DELETE FROM unmatched WHERE concept_id {_CHOSEN}", (ids_parameter(ids),))
+    connection.execute(f"DELETE FROM unmatched WHERE concept_id {CHOSEN}", (ids_parameter(ids),))
 
 
 def replace(connection: Connection, found: Mapping[int, Collection[int]]) -> set[int]:
     """Replace the similar concepts of these; return the ids of all concepts that were or are similar to one."""
     chosen = ids_parameter(found)
-    gone = select(
-        connection, int, f"DELETE FROM near_concepts WHERE concept_id {_CHOSEN} RETURNING other_id", (chosen,)
-    )
+    gone = select(connection, int, f"DELETE FROM near_concepts WHERE concept_id {CHOSEN} RETURNING other_id", (chosen,))
     touched = set(gone)
-    connection.execute(f"DELETE FROM near_concepts WHERE other_id {_CHOSEN}", (chosen,))
+    connection.execute(f"DELETE FROM near_concepts WHERE other_id {CHOSEN}", (chosen,))
     pairs = {(one, other) for one, others in found.items() for other in others}
     query = "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, 1)"
     connection.executemany(query, sorted(pairs | {(other, one) for one, other in pairs}))
@@ -42,7 +37,7 @@ def replace(connection: Connection, found: Mapping[int, Collection[int]]) -> set
 
 def near(connection: Connection, ids: Iterable[int]) -> dict[int, list[int]]:
     """Return the concepts similar to each of these."""
-    query = f"SELECT concept_id, other_id FROM near_concepts WHERE concept_id {_CHOSEN} ORDER BY concept_id, other_id"
+    query = f"SELECT concept_id, other_id FROM near_concepts WHERE concept_id {CHOSEN} ORDER BY concept_id, other_id"
     rows = select(connection, tuple[int, int], query, (ids_parameter(ids),))
     return grouped(rows)
 
@@ -53,7 +48,7 @@ def stated(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
     A concept that is an alias of itself was stated to be no spelling of another one.
     """
     query = (
-        f"SELECT concept_id, other_id FROM claims WHERE kind = 'alias' AND concept_id {_CHOSEN} "
+        f"SELECT concept_id, other_id FROM claims WHERE kind = 'alias' AND concept_id {CHOSEN} "
         "AND other_id IS NOT NULL ORDER BY made_by = 'caller', id"
     )
     return dict(select(connection, tuple[int, int], query, (ids_parameter(ids),)))
@@ -61,7 +56,7 @@ def stated(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
 
 def keys(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
     return dict(
-        select(connection, tuple[int, str], f"SELECT id, key FROM concepts WHERE id {_CHOSEN}", (ids_parameter(ids),))
+        select(connection, tuple[int, str], f"SELECT id, key FROM concepts WHERE id {CHOSEN}", (ids_parameter(ids),))
     )
 
 
@@ -96,7 +91,7 @@ def with_other_names(connection: Connection) -> list[int]:
 
 
 def same_as(connection: Connection, ids: Iterable[int]) -> dict[int, int | None]:
-    query = f"SELECT id, same_as FROM concepts WHERE id {_CHOSEN}"
+    query = f"SELECT id, same_as FROM concepts WHERE id {CHOSEN}"
     return dict(select(connection, tuple[int, int | None], query, (ids_parameter(ids),)))
 
 
@@ -106,7 +101,7 @@ def set_same(connection: Connection, concept_id: int, same: int | None) -> None:
 
 def spellings(connection: Connection, ids: Iterable[int]) -> list[int]:
     """Return the concepts that are another spelling of one of these."""
-    return list(select(connection, int, f"SELECT id FROM concepts WHERE same_as {_CHOSEN}", (ids_parameter(ids),)))
+    return list(select(connection, int, f"SELECT id FROM concepts WHERE same_as {CHOSEN}", (ids_parameter(ids),)))
 
 
 def queue_all(connection: Connection) -> None:

@@ -18,13 +18,11 @@ from souvenir.core.timestamps import from_us
 from souvenir.core.types import ClaimKind, ConceptKind, RecordKind
 from souvenir.core.types.statements import DESCRIBING_QUALITY
 from souvenir.store.graph.statements import StoredDefinition, best_definitions
-from souvenir.store.rows import grouped, ids_parameter, readable, select
+from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
 MAX_ALIASES = 20
 """Limit per concept; stated aliases come first, then the most used forms."""
-
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ class _Member(NamedTuple):
 
 def roots(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
     """Return the root of each of these concepts that exist."""
-    query = f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {_CHOSEN}"
+    query = f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {CHOSEN}"
     return dict(select(connection, tuple[int, int], query, (ids_parameter(ids),)))
 
 
@@ -103,8 +101,8 @@ def _members(connection: Connection, root_ids: Iterable[int]) -> dict[int, list[
     """Return the spellings of each root that exists, the root first."""
     chosen = ids_parameter(root_ids)
     query = (
-        f"SELECT id, id, id, key, owners FROM concepts WHERE id {_CHOSEN} "
-        f"UNION ALL SELECT id, same_as, id, key, owners FROM concepts WHERE same_as {_CHOSEN}"
+        f"SELECT id, id, id, key, owners FROM concepts WHERE id {CHOSEN} "
+        f"UNION ALL SELECT id, same_as, id, key, owners FROM concepts WHERE same_as {CHOSEN}"
     )
     rows = readable(connection, tuple[int, int, _Member], query, (chosen, chosen), table="concepts")
     found = grouped((root, member) for _, root, member in rows)
@@ -118,7 +116,7 @@ def _members(connection: Connection, root_ids: Iterable[int]) -> dict[int, list[
 
 def by_ids(connection: Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Concept]:
     """Return the namespace's concepts among these ids, each as its root, by the given ids; none that is unreadable."""
-    query = f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {_CHOSEN} AND +namespace_id = ?"
+    query = f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {CHOSEN} AND +namespace_id = ?"
     rows = select(connection, tuple[int, int], query, (ids_parameter(ids), namespace_id))
     root_of = dict(rows)
     of_root = _members(connection, set(root_of.values()))
@@ -131,7 +129,7 @@ def _owners(connection: Connection, spelled: Sequence[_Member]) -> int:
     """Count the messages and memories that mention one of these spellings, each once."""
     if len(spelled) == 1:
         return spelled[0].owners
-    query = f"SELECT count(*) FROM (SELECT DISTINCT kind, owner_id FROM mentions WHERE concept_id {_CHOSEN}) d"
+    query = f"SELECT count(*) FROM (SELECT DISTINCT kind, owner_id FROM mentions WHERE concept_id {CHOSEN}) d"
     counted = connection.execute(query, (ids_parameter(one.id for one in spelled),)).get
     return int(counted)
 
@@ -156,7 +154,7 @@ class _Known:
             tuple[int, str, ConceptKind, int],
             # Dates and quantities were concepts, and are until their texts have been read again.
             "SELECT concept_id, form, CASE WHEN kind IN ('date', 'quantity') THEN 'phrase' ELSE kind END, owners "
-            f"FROM concept_forms WHERE concept_id {_CHOSEN}",
+            f"FROM concept_forms WHERE concept_id {CHOSEN}",
             (chosen,),
             table="concept_forms",
         )
@@ -210,10 +208,10 @@ def _stated(connection: Connection, chosen: str) -> dict[int, list[_Stated]]:
     """Return the claims about each concept; an alias claim belongs to the concept that it is an alias of."""
     query = (
         "SELECT id, concept_id, made_by = 'model', memory_id IS NOT NULL, -id, kind, text FROM claims "
-        f"WHERE concept_id {_CHOSEN} "
+        f"WHERE concept_id {CHOSEN} "
         "AND kind <> 'relation' AND NOT (kind = 'alias' AND other_id IS NOT NULL) "
         "UNION ALL SELECT id, other_id, made_by = 'model', memory_id IS NOT NULL, -id, kind, text FROM claims "
-        f"WHERE other_id {_CHOSEN} AND kind = 'alias'"
+        f"WHERE other_id {CHOSEN} AND kind = 'alias'"
     )
     rows = readable(connection, tuple[int, int, _Stated], query, (chosen, chosen), table="claims")
     return grouped((id_, claim) for _, id_, claim in rows)
@@ -266,7 +264,7 @@ def owners_of(connection: Connection, root_ids: Iterable[int]) -> dict[int, int]
     """Return how many messages and memories mention each root, in all spellings."""
     query = (
         "SELECT id, owners + coalesce((SELECT sum(owners) FROM concepts s WHERE s.same_as = c.id), 0) "
-        f"FROM concepts c WHERE id {_CHOSEN}"
+        f"FROM concepts c WHERE id {CHOSEN}"
     )
     return dict(select(connection, tuple[int, int], query, (ids_parameter(root_ids),)))
 
@@ -278,8 +276,8 @@ def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[
     """
     chosen = ids_parameter(ids)
     query = (
-        f"SELECT other_id, month, owners FROM neighbours WHERE concept_id {_CHOSEN} AND other_id IN (SELECT other_id "
-        f"FROM neighbours WHERE concept_id {_CHOSEN} GROUP BY other_id ORDER BY sum(owners) DESC, other_id LIMIT ?)"
+        f"SELECT other_id, month, owners FROM neighbours WHERE concept_id {CHOSEN} AND other_id IN (SELECT other_id "
+        f"FROM neighbours WHERE concept_id {CHOSEN} GROUP BY other_id ORDER BY sum(owners) DESC, other_id LIMIT ?)"
     )
     rows = select(connection, tuple[int, int, int], query, (chosen, chosen, limit))
     found: defaultdict[int, Counter[int]] = defaultdict(Counter)

@@ -15,12 +15,11 @@ import numpy as np
 
 from souvenir.core.types import FloatVector, MessageRole, RecordKind
 from souvenir.store.graph.concepts import Concept, by_ids
-from souvenir.store.rows import grouped, ids_parameter, readable, select
+from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
 
 PAGE = 200
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
 _ONE = "coalesce(c.same_as, c.id)"
 
 
@@ -166,7 +165,7 @@ def messages_mentioning(
     query = (
         f"SELECT DISTINCT o.id, {_ONE} FROM messages o CROSS JOIN mentions m ON m.kind = 'message' "
         "AND m.owner_id = o.id CROSS JOIN concepts c ON c.id = m.concept_id "
-        f"WHERE o.session_id {_CHOSEN} AND {_ONE} {_CHOSEN} ORDER BY o.id"
+        f"WHERE o.session_id {CHOSEN} AND {_ONE} {CHOSEN} ORDER BY o.id"
     )
     rows = select(connection, tuple[int, int], query, (ids_parameter(session_rows), ids_parameter(concepts)))
     return grouped(rows)

@@ -13,10 +13,8 @@ from typing import NamedTuple
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import RecordKind
 from souvenir.core.types.statements import Definition, Statement, StatementKind
-from souvenir.store.rows import grouped, ids_parameter, readable
+from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable
 from souvenir.store.sql import Connection
-
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 
 class Stated(NamedTuple):
@@ -81,7 +79,7 @@ def write(
 
 def forget(connection: Connection, message_ids: Iterable[int]) -> None:
     """Delete the statements of messages, which were edited."""
-    connection.execute(f"DELETE FROM statements WHERE message_id {_CHOSEN}", (ids_parameter(message_ids),))
+    connection.execute(f"DELETE FROM statements WHERE message_id {CHOSEN}", (ids_parameter(message_ids),))
 
 
 def write_definitions(
@@ -101,7 +99,7 @@ def write_definitions(
 def forget_definitions(connection: Connection, kind: RecordKind, owner_ids: Iterable[int]) -> None:
     """Delete the definitions in these messages or memories, whose mentions are deleted."""
     connection.execute(
-        f"DELETE FROM definitions WHERE kind = ? AND owner_id {_CHOSEN}", (kind.value, ids_parameter(owner_ids))
+        f"DELETE FROM definitions WHERE kind = ? AND owner_id {CHOSEN}", (kind.value, ids_parameter(owner_ids))
     )
 
 
@@ -150,7 +148,7 @@ def mentions_of(connection: Connection, message_ids: Iterable[int]) -> Mapping[i
     """Return the mentions of each message, by its id."""
     query = (
         "SELECT concept_id, owner_id, concept_id, form FROM mentions "
-        f"WHERE kind = 'message' AND owner_id {_CHOSEN} ORDER BY owner_id, concept_id"
+        f"WHERE kind = 'message' AND owner_id {CHOSEN} ORDER BY owner_id, concept_id"
     )
     rows = readable(connection, tuple[int, int, MessageMention], query, (ids_parameter(message_ids),), table="mentions")
     return defaultdict(list, grouped((message_id, mention) for _, message_id, mention in rows))

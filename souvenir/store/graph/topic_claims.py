@@ -15,10 +15,8 @@ from typing import NamedTuple
 
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import TopicClaimKind
-from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.rows import CHOSEN, ids_parameter, readable, select
 from souvenir.store.sql import Connection
-
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 
 class MessageRange(NamedTuple):
@@ -72,10 +70,10 @@ def current(
     """
     query = (
         "SELECT c.topic_id, c.kind, c.text FROM topic_claims c JOIN messages q ON q.id = c.message_id "
-        f"WHERE c.topic_id {_CHOSEN} AND EXISTS (SELECT 1 FROM topic_segments s WHERE s.topic_id = c.topic_id "
+        f"WHERE c.topic_id {CHOSEN} AND EXISTS (SELECT 1 FROM topic_segments s WHERE s.topic_id = c.topic_id "
         "AND s.session_id = q.session_id AND q.position BETWEEN s.first_position AND s.last_position) "
         "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = c.session_id "
-        f"AND m.position BETWEEN c.first_position AND c.last_position AND m.id {_CHOSEN}) ORDER BY c.id"
+        f"AND m.position BETWEEN c.first_position AND c.last_position AND m.id {CHOSEN}) ORDER BY c.id"
     )
     rows = select(connection, tuple[int, TopicClaimKind, str], query, (ids_parameter(topic_ids), ids_parameter(hidden)))
     found: defaultdict[int, dict[TopicClaimKind, str]] = defaultdict(dict)
