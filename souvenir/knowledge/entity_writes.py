@@ -15,8 +15,7 @@ from typing import TypeVar
 from souvenir.core.concurrency import time_left
 from souvenir.core.errors import EntityNotFound, InvalidRequest, Overloaded
 from souvenir.core.labels import notes_of
-from souvenir.core.passages import PreparedPassage
-from souvenir.core.types import JsonObject, Link, Memory, MemoryDraft, MemoryPatch, Scope
+from souvenir.core.types import JsonObject, Link, Memory, MemoryDraft, Scope
 from souvenir.knowledge.entities import (
     Entity,
     Observations,
@@ -113,18 +112,6 @@ class Sketch:
                 self.mentioned.append(self.clean(Entity(name, ""))[0].name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    drafts: Sequence[tuple[MemoryDraft, Sequence[PreparedPassage]]]
-    patches: Sequence[tuple[int, MemoryPatch, Sequence[PreparedPassage]]]
-
-    def write(self, tx: Transaction) -> None:
-        for draft, passages in self.drafts:
-            tx.insert(draft, passages)
-        for memory_id, patch, passages in self.patches:
-            tx.update(memory_id, patch, passages)
-
-
 class GraphWriter:
     """Thread-safe."""
 
@@ -151,14 +138,14 @@ class GraphWriter:
                 sketch.mention(relations)
                 if not (sketch.wanted or sketch.mentioned or relations):
                     return planned, []
-                prepared = self._prepared(scope, source, sketch)
+                write = self._prepared(scope, source, sketch)
 
                 def work(
-                    tx: Transaction, known: Mapping[str, Memory] = known, prepared: _Prepared = prepared
+                    tx: Transaction, known: Mapping[str, Memory] = known, write: Callable[[Transaction], None] = write
                 ) -> list[EntityRelation]:
                     if _known(tx.connection, tx.namespace, source, named) != known:
                         raise _Changed
-                    prepared.write(tx)
+                    write(tx)
                     return _relate(tx, source, relations)
 
                 try:
@@ -177,7 +164,8 @@ class GraphWriter:
         finally:
             turn.release()
 
-    def _prepared(self, scope: Scope, source: str, sketch: Sketch) -> _Prepared:
+    def _prepared(self, scope: Scope, source: str, sketch: Sketch) -> Callable[[Transaction], None]:
+        """Screen and embed the memories of a plan; returns the function that writes them."""
         screening, known = self._engine.screening, sketch.known
         drafts = [draft_of(one, source, notes) for one, notes in sketch.wanted.values() if one.name not in known]
         drafts += [mention_of(name, source) for name in sketch.mentioned]
@@ -186,10 +174,14 @@ class GraphWriter:
         patches = [screening.patch(scope, patch_of(one, memory, notes)) for memory, one, notes in changes]
         present = [memory for memory, _, _ in changes]
         of_drafts, of_patches = self._engine.prepare_drafts(drafts), self._engine.prepare_patches(patches, present)
-        return _Prepared(
-            list(zip(drafts, of_drafts, strict=True)),
-            list(zip((memory.id for memory in present), patches, of_patches, strict=True)),
-        )
+
+        def write(tx: Transaction) -> None:
+            for draft, passages in zip(drafts, of_drafts, strict=True):
+                tx.insert(draft, passages)
+            for memory, patch, passages in zip(present, patches, of_patches, strict=True):
+                tx.update(memory.id, patch, passages)
+
+        return write
 
     def _clean(self, scope: Scope, source: str, entity: Entity) -> tuple[Entity, JsonObject]:
         """:raises InvalidRequest: If its name is blank, or is redacted by the policy."""
