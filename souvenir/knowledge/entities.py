@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from souvenir.core.labels import SEPARATOR, is_visible, notes_of
 from souvenir.core.types import FactsBy, JsonObject, Memory, MemoryDraft, MemoryPatch, OriginClass, Scope
 from souvenir.store.graph.relations import ENTITY_SOURCE, ENTITY_TYPE, MENTIONED_ONLY, EntityRelation
+
+MAX_ENTITIES = 1_000
+"""Limit for one answer."""
 
 MAX_PROFILE_CHARS = 2_000
 """Maximum length of the profile text. Further observations are found as facts, so that adding one costs only itself."""
@@ -37,6 +41,15 @@ class Observations:
 
     entity_name: str
     contents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the entities of a graph. :param as_of: The graph as it was then; None for now."""
+
+    as_of: datetime | None = None
+    offset: int = 0
+    limit: int = MAX_ENTITIES
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from souvenir.knowledge.entities import (
     Entity,
     Graph,
     Observations,
+    Page,
     Stored,
     entity_of,
     is_entity,
@@ -31,9 +32,6 @@ from souvenir.store.memories import reads
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
-MAX_ENTITIES = 1_000
-"""Limit for one answer."""
-
 MAX_RELATIONS = 10_000
 """Limit for one answer."""
 
@@ -42,6 +40,8 @@ NEAR_SHARE = 0.5
 
 FOUND_BY_MEANING = 5
 """Maximum number of entities that are found by meaning, if none contains the text."""
+
+FIRST_PAGE = Page()
 
 
 class KnowledgeGraph:
@@ -148,51 +148,26 @@ class KnowledgeGraph:
 
     # --- reading -----------------------------------------------------------------------------------------------
 
-    def read(self, scope: Scope, as_of: datetime | None = None, *, offset: int = 0, limit: int = MAX_ENTITIES) -> Graph:
-        """Return a page of the whole graph: names in order of creation, with their outgoing relations.
+    def read(self, scope: Scope, page: Page = FIRST_PAGE) -> Graph:
+        """Return a page of the whole graph: names in order of creation, with their outgoing relations."""
+        return self._part(scope, rows.named_ids, page, whole=True)
 
-        :param as_of: The graph as it was then; None for now.
-        """
-        return self._part(scope, rows.named_ids, as_of, offset=offset, limit=limit, whole=True)
-
-    def search(
-        self, scope: Scope, query: str, as_of: datetime | None = None, *, offset: int = 0, limit: int = MAX_ENTITIES
-    ) -> Graph:
+    def search(self, scope: Scope, query: str, page: Page = FIRST_PAGE) -> Graph:
         """Return the entities that contain a text, ignoring case, with all of their relations.
 
         If there is none, the semantically similar entities are returned, if any.
 
-        :param as_of: The graph as it was then; None for now.
         :raises SearchUnavailable: If that search is needed and not available.
         """
-        found = self._part(
-            scope, lambda graph, place: rows.ids_saying(graph, place, query), as_of, offset=offset, limit=limit
-        )
-        if found.entities or found.next_offset is not None or offset or not query.strip():
+        found = self._part(scope, lambda graph, place: rows.ids_saying(graph, place, query), page)
+        if found.entities or found.next_offset is not None or page.offset or not query.strip():
             return found
-        near = self._near(scope, query, as_of)
-        return self._part(scope, lambda *_: near, as_of, offset=0, limit=limit) if near else found
+        near = self._near(scope, query, page.as_of)
+        return self._part(scope, lambda *_: near, page) if near else found
 
-    def open(
-        self,
-        scope: Scope,
-        names: Sequence[str],
-        as_of: datetime | None = None,
-        *,
-        offset: int = 0,
-        limit: int = MAX_ENTITIES,
-    ) -> Graph:
-        """Return the entities of these names, with all of their relations; missing ones are ignored.
-
-        :param as_of: The graph as it was then; None for now.
-        """
-        return self._part(
-            scope,
-            lambda graph, place: sorted(rows.living(graph, place, names).values()),
-            as_of,
-            offset=offset,
-            limit=limit,
-        )
+    def open(self, scope: Scope, names: Sequence[str], page: Page = FIRST_PAGE) -> Graph:
+        """Return the entities of these names, with all of their relations; missing ones are ignored."""
+        return self._part(scope, lambda graph, place: sorted(rows.living(graph, place, names).values()), page)
 
     def _near(self, scope: Scope, query: str, as_of: datetime | None) -> list[int]:
         source = source_of(scope)
@@ -208,10 +183,8 @@ class KnowledgeGraph:
         self,
         scope: Scope,
         choose: Callable[[Connection, EntityGraph], Sequence[int]],
-        as_of: datetime | None,
+        page: Page,
         *,
-        offset: int,
-        limit: int,
         whole: bool = False,
     ) -> Graph:
         """:param whole: True for a page of the whole graph, which contains each relation once."""
@@ -220,9 +193,11 @@ class KnowledgeGraph:
             if namespace is None or not is_visible(source, scope.sources):
                 return Graph()
             place = EntityGraph(namespace.id, source)
-            with nullcontext(store) if as_of is None else entities_at(store, namespace, source, as_of) as graph:
+            with (
+                nullcontext(store) if page.as_of is None else entities_at(store, namespace, source, page.as_of) as graph
+            ):
                 ids = choose(graph, place)
-                here = ids[offset : offset + limit]
+                here = ids[page.offset : page.offset + page.limit]
                 memories = reads.as_stored(graph, namespace, here)
                 entities = [entity_of(memories[id_]) for id_ in here if id_ in memories and is_entity(memories[id_])]
                 names = [one.key for one in memories.values() if one.key] if whole else [one.name for one in entities]
@@ -231,6 +206,6 @@ class KnowledgeGraph:
         return Graph(
             entities,
             relations[:MAX_RELATIONS],
-            next_offset=offset + limit if offset + limit < len(ids) else None,
+            next_offset=page.offset + page.limit if page.offset + page.limit < len(ids) else None,
             relations_cut=len(relations) > MAX_RELATIONS,
         )

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from souvenir.conversations.agents import Agents
 from souvenir.core.errors import EntityNotFound, InvalidRequest, MemoryPinned, SourceForbidden
 from souvenir.core.types import FactsBy, Memory, MemoryPatch, Scope, SearchQuery
-from souvenir.knowledge.entities import Entity, Graph, Observations
+from souvenir.knowledge.entities import Entity, Graph, Observations, Page
 from souvenir.knowledge.knowledge_graph import KnowledgeGraph
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
@@ -117,7 +117,7 @@ class GraphMachine(RuleBasedStateMachine):
         relations: list[EntityRelation] = []
         offset: int | None = 0
         while offset is not None:
-            part = self.graph.read(self.scope, offset=offset, limit=limit)
+            part = self.graph.read(self.scope, Page(offset=offset, limit=limit))
             entities, relations, offset = [*entities, *part.entities], [*relations, *part.relations], part.next_offset
         assert by_name(plain(Graph(entities, relations))) == by_name(self.reference.read())
 
