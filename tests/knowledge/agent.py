@@ -64,6 +64,10 @@ class Agent:
             removals.start()
             return removals.remove(ANN, chosen, name)
 
+    def execute(self, *statements: str) -> None:
+        """Change the stored rows behind the back of the services."""
+        self.engine.write_rows(lambda connection: [connection.execute(one) for one in statements])
+
     def details(self, name: str | int) -> ConceptDetails:
         return self.graph.concepts.details(ANN, name)
 

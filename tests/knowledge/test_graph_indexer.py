@@ -12,7 +12,6 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule, run_state_machine_as_test
 
-from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import AgentNotFound, MessageNotFound, SessionNotFound
 from souvenir.core.settings import Settings
 from souvenir.core.types import (
@@ -28,7 +27,6 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.removals import Removals
 from souvenir.store.graph import claims, mentions
 from souvenir.store.graph.claims import ClaimDraft
-from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.selection import Chooses
 from souvenir.store.transaction import Transaction
 from tests.fake_embedder import FakeEmbedder
@@ -105,14 +103,12 @@ class FillingMachine(RuleBasedStateMachine):
         settings = Settings(data_dir=Path(self.folder.name))
         self.engine = MemoryEngine.open(settings, FakeEmbedder())
         self.ann = Agent(self.engine, KnowledgeServices.open(self.engine))
-        self.conversations = Conversations(self.engine)
         self.removals = Removals(self.engine, on_jobs_gone=lambda: None)
         self.removals.start()
 
     @rule(target=messages, text=TEXTS, at=WHEN, role=st.sampled_from(MessageRole), session=st.sampled_from("abcd"))
     def say(self, text: str, at: datetime, role: MessageRole, session: str) -> str:
-        draft = MessageDraft(role, text, created_at=at, session_id=session, user="cleo")
-        return self.conversations.add(ANN, [draft])[0].uid
+        return self.ann.say(text, at=at, role=role, session=session)[0]
 
     @rule(target=memories, text=TEXTS, at=st.none() | WHEN)
     def remember(self, text: str, at: datetime | None) -> int:
@@ -232,13 +228,11 @@ def test_spellings_are_matched_again_after_a_change_of_the_rules(ann: Agent) -> 
     ann.say("I like the pottery colour palette")
     ann.tell("We chose another pottery color palette")
     filled = whole(ann)
-
-    def as_it_was(tx: Transaction) -> None:
-        tx.connection.execute("DELETE FROM near_concepts")
-        tx.connection.execute("UPDATE concepts SET same_as = NULL")
-        tx.connection.execute("UPDATE meta SET value = '3' WHERE key = 'graph_rules'")
-
-    ann.engine.write(ANN, as_it_was)
+    ann.execute(
+        "DELETE FROM near_concepts",
+        "UPDATE concepts SET same_as = NULL",
+        "UPDATE meta SET value = '3' WHERE key = 'graph_rules'",
+    )
     ann.index()
     assert whole(ann) == filled
 
@@ -253,26 +247,22 @@ def test_memories_are_indexed_when_their_namespace_becomes_an_agent(ann: Agent) 
 
 def test_a_check_reports_mentions_that_a_rebuild_would_not_make(ann: Agent) -> None:
     ann.tell("I met Alice", at=datetime.now(UTC) - timedelta(days=1))
-
-    def damage(tx: Transaction) -> None:
-        tx.connection.execute("UPDATE mentions SET form = 'Alicia'")
-        tx.connection.execute("UPDATE concept_forms SET form = 'Alicia'")
-
-    ann.engine.write(ANN, damage)
+    ann.execute(
+        "UPDATE mentions SET form = 'Alicia'",
+        "UPDATE concept_forms SET form = 'Alicia'",
+    )
     assert any("mentions something else" in problem for problem in ann.engine.check())
     read_anew(ann)
 
 
 def test_dates_of_former_rules_are_readable_and_go_when_their_texts_are_read_again(ann: Agent) -> None:
     ann.tell("I met Alice")
-
-    def as_it_was(tx: Transaction) -> None:
-        tx.connection.execute("UPDATE concepts SET key = '15 km'")
-        tx.connection.execute("UPDATE mentions SET form = '15 km', concept_kind = 'quantity'")
-        tx.connection.execute("UPDATE concept_forms SET form = '15 km', kind = 'quantity'")
-        tx.connection.execute("UPDATE meta SET value = '3' WHERE key = 'graph_rules'")
-
-    ann.engine.write(ANN, as_it_was)
+    ann.execute(
+        "UPDATE concepts SET key = '15 km'",
+        "UPDATE mentions SET form = '15 km', concept_kind = 'quantity'",
+        "UPDATE concept_forms SET form = '15 km', kind = 'quantity'",
+        "UPDATE meta SET value = '3' WHERE key = 'graph_rules'",
+    )
     [former], _ = ann.graph.concepts.page(ANN, offset=0, limit=10)
     assert (former.name, former.kind) == ("15 km", "phrase")
     ann.index()

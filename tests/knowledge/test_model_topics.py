@@ -13,7 +13,6 @@ from souvenir.knowledge import model_answers
 from souvenir.knowledge.topics import NamedTopic
 from souvenir.models.llm.prompts import Prompt
 from souvenir.store.selection import Chooses
-from souvenir.store.sql import Connection
 from tests.knowledge.agent import ANN, Agent
 from tests.knowledge.model_claims_setup import always, claim, dropped, result
 from tests.learning.scripted_model import ScriptedModel
@@ -21,6 +20,7 @@ from tests.learning.scripted_model import ScriptedModel
 SAILED = "Alice took the Albatross from Lisbon to Madeira in 2019"
 AGAIN = "Lisbon and Madeira again on the Albatross, says Alice"
 BAKED = "Boris bakes Panettone with Greta in Milan"
+QUEUE_SESSIONS = "INSERT INTO unsorted (session_id, namespace_id) SELECT id, namespace_id FROM sessions"
 SUMMARY = "Alice sailed to Madeira on the Albatross."
 
 
@@ -34,10 +34,6 @@ def summary(text: str = SUMMARY, quote: str = SAILED, topic: str = "T1") -> Json
 
 def sail(ann: Agent, *more: str) -> list[str]:
     return ann.tell(SAILED, AGAIN, *more)
-
-
-def queue_sessions(connection: Connection) -> None:
-    connection.execute("INSERT INTO unsorted (session_id, namespace_id) SELECT id, namespace_id FROM sessions")
 
 
 def the_topic(ann: Agent) -> NamedTopic:
@@ -126,9 +122,9 @@ def test_a_topic_of_other_messages_is_named_by_rules(ann: Agent):
 def test_a_name_is_hidden_while_its_message_belongs_to_another_topic(ann: Agent):
     sail(ann)
     result(ann.model_claims(always(name())))
-    ann.engine.write_rows(lambda connection: connection.execute("UPDATE topic_segments SET first_position = 1"))
+    ann.execute("UPDATE topic_segments SET first_position = 1")
     assert the_topic(ann).named_by is None
-    ann.engine.write_rows(queue_sessions)
+    ann.execute(QUEUE_SESSIONS)
     ann.index()
     assert the_topic(ann).named_by == "model"
 
@@ -209,11 +205,11 @@ def test_a_topic_that_is_gone_is_not_named(ann: Agent):
     sail(ann)
 
     def thinks(prompt: Prompt) -> JsonObject:
-        ann.engine.write_rows(lambda connection: connection.execute("DELETE FROM topics"))
+        ann.execute("DELETE FROM topics")
         return {"claims": [name()]}
 
     assert dropped(result(ann.model_claims(ScriptedModel({"describe": thinks})))) == {"gone": 1}
-    ann.engine.write_rows(queue_sessions)
+    ann.execute(QUEUE_SESSIONS)
     ann.index()
     assert the_topic(ann).named_by is None
 
@@ -246,7 +242,7 @@ def test_each_topic_is_shown_once_in_a_job_and_its_frame_cannot_be_closed(
 def test_a_job_waits_for_topics_to_be_assigned_but_not_for_ever(ann: Agent, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(worker, "RETRY_PAUSES_S", (0.0,))
     sail(ann)
-    ann.engine.write_rows(queue_sessions)
+    ann.execute(QUEUE_SESSIONS)
     model_claims = ann.model_claims(always(name()))
     told = result(model_claims)
     assert told["claims"] == {"topic_name": 1}
