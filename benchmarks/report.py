@@ -56,6 +56,13 @@ def print_targets(targets: Sequence[Target]) -> None:
     print("\n" + table(("wanted", "measured", "limit", ""), [target.row() for target in targets]))
 
 
+def conclude(benchmark: str, figures: Mapping[str, Any], targets: Sequence[Target]) -> int:
+    """Print the targets, keep the run, and return the exit code: 0 if all targets are met."""
+    print_targets(targets)
+    print(f"\n{write_results(benchmark, figures, targets)}")
+    return 0 if all(target.met for target in targets) else 1
+
+
 def progress(text: str) -> None:
     print(f"{datetime.now(UTC):%H:%M:%S} {text}", flush=True)
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.concepts.joining import Joined, join
 from benchmarks.concepts.labels import LabelledConcept, LabelledText, form_key, read_pairs, read_texts
-from benchmarks.report import Target, print_targets, table, write_results
+from benchmarks.report import Target, conclude, table
 from souvenir.core.concept_kinds import CONFIDENCE
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.knowledge.recognition.extraction import mentioned
@@ -94,26 +94,24 @@ def _agrees(found: ConceptKind, labelled: ConceptKind | None) -> bool:
 
 def print_counts(counts: Counts) -> None:
     rows = [
-        (
-            kind.value,
-            f"{tally['all']}",
-            _share(tally, "right"),
-            _share(tally, "with its kind"),
-            f"{CONFIDENCE[kind]:.2f}",
-        )
-        for kind, tally in sorted(counts.by_kind.items())
+        (*row, f"{CONFIDENCE[kind]:.2f}")
+        for kind, row in zip(sorted(counts.by_kind), _rows(counts.by_kind, "right", "with its kind"), strict=True)
     ]
     print(table(("mentions", "", "right", "of this kind", "confidence"), rows))
-    languages = [
-        (name, f"{tally['all']}", _share(tally, "right")) for name, tally in sorted(counts.by_language.items())
-    ]
-    print("\n" + table(("language", "mentions", "right"), languages))
-    found = [
-        (kind.value, f"{tally['all']}", _share(tally, "found"), _share(tally, "with its kind"))
-        for kind, tally in sorted(counts.found.items())
-    ]
-    print("\n" + table(("labelled", "", "found", "found with its kind"), found))
+    print("\n" + table(("language", "mentions", "right"), _rows(counts.by_language, "right")))
+    print("\n" + table(("labelled", "", "found", "found with its kind"), _rows(counts.found, "found", "with its kind")))
     print(f"\n{len(counts.unjudged)} mentions that no reader has judged count as wrong")
+
+
+def _rows(tallies: Mapping[Any, Counter[str]], *shares: str) -> list[tuple[str, ...]]:
+    return [
+        (
+            str(name),
+            f"{tally['all']}",
+            *(f"{tally[what] / tally['all']:.3f}" if tally["all"] else "–" for what in shares),
+        )
+        for name, tally in sorted(tallies.items())
+    ]
 
 
 def print_joins(joins: Sequence[Joined]) -> tuple[float, float]:
@@ -124,10 +122,6 @@ def print_joins(joins: Sequence[Joined]) -> tuple[float, float]:
     found = sum(one.joined for one in same) / max(1, len(same))
     print(f"\n{len(same)} pairs of one thing, {found:.3f} joined; of {len(joined)} joined pairs {wrong:.3f} are wrong")
     return wrong, found
-
-
-def _share(tally: Counter[str], what: str) -> str:
-    return f"{tally[what] / tally['all']:.3f}" if tally["all"] else "–"
 
 
 def speed(texts: Sequence[LabelledText]) -> float:
@@ -151,7 +145,7 @@ def slowest() -> float:
     return max(seconds)
 
 
-def run(data: Path | None, *, aside: bool, show: bool) -> bool:
+def run(data: Path | None, *, aside: bool, show: bool) -> int:
     texts, counts = read_texts(data, aside=aside), Counts()
     for text in texts:
         counts.add(text)
@@ -172,7 +166,6 @@ def run(data: Path | None, *, aside: bool, show: bool) -> bool:
         Target("texts a second of CPU", speed(texts), MESSAGES_PER_SECOND, at_least=True),
         Target("1 MB of the worst, s of CPU", slowest(), 1.0),
     ]
-    print_targets(targets)
     figures = {
         "aside": aside,
         "texts": len(texts),
@@ -182,8 +175,7 @@ def run(data: Path | None, *, aside: bool, show: bool) -> bool:
         "unjudged": [(source, id_, one.form, one.kind) for source, id_, one in counts.unjudged],
         "joined": found,
     }
-    print(f"\n{write_results('concepts', figures, targets)}")
-    return all(target.met for target in targets)
+    return conclude("concepts", figures, targets)
 
 
 def main() -> int:
@@ -192,7 +184,7 @@ def main() -> int:
     parser.add_argument("--aside", action="store_true", help="the labels that were set aside before tuning")
     parser.add_argument("--show", action="store_true", help="list the errors")
     arguments = parser.parse_args()
-    return 0 if run(arguments.data, aside=arguments.aside, show=arguments.show) else 1
+    return run(arguments.data, aside=arguments.aside, show=arguments.show)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.retrieval.data_sets import entries
 from souvenir.core.types import ConceptKind
 from souvenir.knowledge.recognition.spelling import key_of, singular
 
@@ -82,9 +82,7 @@ def read_pairs(*, aside: bool) -> list[Pair]:
 
 
 def _entries(name: str, *, aside: bool) -> Iterator[Any]:
-    with (LABELS / name).open(encoding="utf-8") as file:
-        entries = [json.loads(line) for line in file]
-    return (entry for entry in entries if bool(entry["aside"]) is aside)
+    return (entry for entry in entries(LABELS / name) if bool(entry["aside"]) is aside)
 
 
 def _concept(entry: Mapping[str, Any]) -> LabelledConcept:
@@ -101,11 +99,7 @@ def _texts_of(data: Path) -> dict[tuple[str, str], str]:
     found = {}
     for name in ("locomo_turns", "beam_chat"):
         path = data / name / "docs.jsonl"
-        if not path.exists():
-            continue
-        with path.open(encoding="utf-8") as file:
-            for line in file:
-                entry = json.loads(line)
-                text = entry["text"].removeprefix(f"{entry['meta'].get('speaker') or ''}: ")
-                found[name, entry["id"]] = text.split(" [image")[0]
+        for entry in entries(path) if path.exists() else ():
+            text = entry["text"].removeprefix(f"{entry['meta'].get('speaker') or ''}: ")
+            found[name, entry["id"]] = text.split(" [image")[0]
     return found

@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -76,13 +75,7 @@ class Filled:
     def per_s(self) -> float:
         return self.messages / self.seconds if self.seconds else float("nan")
 
-    def line(self) -> str:
-        return (
-            f"Read {self.messages:,} messages in {self.seconds:.0f} s on one core ({self.cpu_s:.0f} s of its time): "
-            f"{self.per_s:.0f} a second; {self.concepts:,} concepts, {self.neighbours:,} rows of neighbours."
-        )
-
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, float]:
         return {**asdict(self), "per_s": self.per_s}
 
 
@@ -96,13 +89,7 @@ class Paced:
     waiting: int = 0
     reads: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
-    def line(self) -> str:
-        return (
-            f"{self.messages:,} messages stored in {self.seconds:.0f} s on the same core, the last {self.late_s:.2f} s "
-            f"late: {self.waiting} still to be read at the end."
-        )
-
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, float]:
         return {"messages": self.messages, "seconds": self.seconds, "late_s": self.late_s, "waiting": self.waiting}
 
 

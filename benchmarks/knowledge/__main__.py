@@ -18,12 +18,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.knowledge.labels import Expected, Labelled, conversations
-from benchmarks.knowledge.model import ModelScores, describe
-from benchmarks.report import Target, print_targets, table, write_results
+from benchmarks.knowledge.model import describe
+from benchmarks.report import Target, conclude, table
 from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import ConceptNotFound
 from souvenir.core.settings import Settings
@@ -50,20 +49,8 @@ KINDS = {
 """The kinds of the labels."""
 
 
-@dataclass(slots=True)
-class Scores:
-    """Ratings of sentences, expected findings by kind, and results of descriptions."""
-
-    ratings: Counter[str] = field(default_factory=Counter)
-    expected: Counter[str] = field(default_factory=Counter)
-    found: Counter[str] = field(default_factory=Counter)
-    descriptions: Counter[str] = field(default_factory=Counter)
-
-    def rows(self) -> list[tuple[str, str]]:
-        kinds = [(f"found: {kind}", f"{self.found[kind]} of {count}") for kind, count in self.expected.items()]
-        rated = [(f"insights: {name}", str(count)) for name, count in sorted(self.ratings.items())]
-        described = [(f"descriptions: {name}", str(count)) for name, count in sorted(self.descriptions.items())]
-        return [*rated, *kinds, *described]
+Scores = Counter[str]
+"""Ratings of sentences, expected and found findings by kind, and results of descriptions."""
 
 
 def measure(engine: MemoryEngine, graph: KnowledgeServices, one: Labelled, scores: Scores, *, show: bool) -> list[str]:
@@ -81,19 +68,19 @@ def measure(engine: MemoryEngine, graph: KnowledgeServices, one: Labelled, score
         print_page(graph, scope, insights)
     for insight in insights:
         rating = one.ratings.get(insight.text, "unrated")
-        scores.ratings[rating] += 1
+        scores[f"insights: {rating}"] += 1
         if rating == "unrated":
             print(
                 f"unrated | {one.name} | {insight.kind} | {[place_of[s.id] for s in insight.sources]} | {insight.text}"
             )
     for wanted in one.expected:
         if not wanted.done:
-            scores.expected[wanted.kind] += 1
-            scores.found[wanted.kind] += any(_is_of(insight, wanted, place_of) for insight in insights)
+            scores[f"expected: {wanted.kind}"] += 1
+            scores[f"found: {wanted.kind}"] += any(_is_of(insight, wanted, place_of) for insight in insights)
     for described in one.described:
         concept = _concept(graph, scope, described.name)
         result = _result(concept, described.message is not None, described.sentence, one, described.message)
-        scores.descriptions[result] += 1
+        scores[f"descriptions: {result}"] += 1
         if show and result != "right":
             shown = concept and (concept.description or concept.role)
             print(f"  {result}: {described.name}: {shown!r}, labelled {described.sentence!r}")
@@ -138,7 +125,7 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print insights, concepts and topics of each agent")
     parser.add_argument("--model", action="store_true", help="let the model of EXTRACT_PROVIDER describe them too")
     arguments = parser.parse_args()
-    scores, of_model = Scores(), ModelScores()
+    scores, of_model = Scores(), Scores()
     with tempfile.TemporaryDirectory(prefix="souvenir-knowledge-") as folder, ExitStack() as opened:
         settings = Settings(data_dir=Path(folder))
         provider = provider_of(settings) if arguments.model else None
@@ -154,14 +141,12 @@ def main() -> int:
             messages = measure(engine, graph, one, scores, show=arguments.show)
             if provider is not None:
                 describe(engine, graph, provider, one, messages, of_model)
-    rows = [*scores.rows(), *of_model.rows()]
+    rows = [(name, f"{count:g}") for name, count in (*sorted(scores.items()), *sorted(of_model.items()))]
     print("\n" + table(("measured", "count"), rows))
-    rated = scores.ratings.total()
-    share = scores.ratings["useful"] / rated if rated else 0.0
+    rated = sum(count for name, count in scores.items() if name.startswith("insights: "))
+    share = scores["insights: useful"] / rated if rated else 0.0
     targets = [Target("share of insights rated useful", share, MIN_USEFUL, at_least=True)]
-    print_targets(targets)
-    print(f"\n{write_results('knowledge', dict(rows), targets)}")
-    return 0 if all(target.met for target in targets) else 1
+    return conclude("knowledge", dict(rows), targets)
 
 
 if __name__ == "__main__":

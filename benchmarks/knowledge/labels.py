@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from benchmarks.retrieval.data_sets import entries
 
 FOLDER = Path(__file__).resolve().parent.parent / "labels" / "conversations"
 
@@ -72,7 +73,4 @@ def conversations(*, aside: bool) -> list[Labelled]:
 
 
 def _rows(name: str, aside: bool) -> Iterator[dict[str, Any]]:
-    for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        if row["aside"] is aside:
-            yield row
+    return (row for row in entries(FOLDER / f"{name}.jsonl") if row["aside"] is aside)

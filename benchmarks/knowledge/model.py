@@ -8,9 +8,8 @@ passed the checks are counted, and the names are printed to be read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from contextlib import closing
-from dataclasses import dataclass, field
 
 from benchmarks.knowledge.labels import Labelled
 from souvenir.core.errors import ConceptNotFound
@@ -27,35 +26,13 @@ REQUESTS = 50
 PATIENCE_S = 1_800.0
 
 
-@dataclass(slots=True)
-class ModelScores:
-    """:param questions: Requests, tokens and the cost, summed."""
-
-    descriptions: Counter[str] = field(default_factory=Counter)
-    topics: Counter[str] = field(default_factory=Counter)
-    claims: Counter[str] = field(default_factory=Counter)
-    dropped: Counter[str] = field(default_factory=Counter)
-    questions: Counter[str] = field(default_factory=Counter)
-
-    def rows(self) -> Iterator[tuple[str, str]]:
-        for title, counts in (
-            ("model: descriptions", self.descriptions),
-            ("model: topics", self.topics),
-            ("model: claims stored", self.claims),
-            ("model: claims dropped", self.dropped),
-            ("model", self.questions),
-        ):
-            for name, count in sorted(counts.items()):
-                yield f"{title}: {name}", f"{count:g}"
-
-
 def describe(
     engine: MemoryEngine,
     graph: KnowledgeServices,
     provider: LLMProvider,
     one: Labelled,
     messages: Sequence[str],
-    scores: ModelScores,
+    scores: Counter[str],
 ) -> None:
     """Let the model read the conversation, which is stored and indexed, and add to the scores.
 
@@ -73,23 +50,24 @@ def describe(
         _, claims, _ = model_claims.get(scope, job.id)
     graph.indexer.catch_up()
     _count(done.result, scores)
-    sources = {(named.concept, named.claim.message) for named in claims if named.claim.kind is ClaimKind.DESCRIPTION}
+    sources = {(one.key, one.message) for one in claims if one.kind is ClaimKind.DESCRIPTION}
     for described in one.described:
         labelled = None if described.message is None else messages[described.message]
-        scores.descriptions[_result(graph, scope, described.name, labelled, sources)] += 1
+        scores[f"model: descriptions: {_result(graph, scope, described.name, labelled, sources)}"] += 1
     for topic in graph.topics.page(scope)[0]:
-        scores.topics["all"] += 1
-        scores.topics["named or summarised by the model"] += topic.named_by is not None
+        scores["model: topics: all"] += 1
+        scores["model: topics: named or summarised by the model"] += topic.named_by is not None
         print(f"topic | {one.name} | {before.get(topic.topic.id)} | {topic.name} | {topic.summary}")
 
 
-def _count(result: JsonObject, scores: ModelScores) -> None:
-    scores.claims.update(result["claims"])
+def _count(result: JsonObject, scores: Counter[str]) -> None:
+    for kind, count in result["claims"].items():
+        scores[f"model: claims stored: {kind}"] += count
     for dropped in result["dropped"]:
-        scores.dropped[f"{dropped['kind']}, {dropped['reason']}"] += dropped["count"]
+        scores[f"model: claims dropped: {dropped['kind']}, {dropped['reason']}"] += dropped["count"]
     for name in ("questions", "input_tokens", "output_tokens", "cost_usd", "failed"):
         if result[name] is not None:
-            scores.questions[name] += result[name]
+            scores[f"model: {name}"] += result[name]
 
 
 def _result(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -83,5 +82,4 @@ def _locomo(data: Path, *, aside: bool) -> Iterator[History]:
 
 
 def _lines(name: str, *, aside: bool) -> Iterator[dict[str, Any]]:
-    with (LABELS / f"{name}.jsonl").open(encoding="utf-8") as file:
-        yield from (line for line in map(json.loads, file) if bool(line.get("aside")) is aside)
+    return (line for line in entries(LABELS / f"{name}.jsonl") if bool(line.get("aside")) is aside)

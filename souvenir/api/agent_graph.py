@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Self
@@ -225,7 +226,7 @@ class ConceptToState(BaseModel):
     )
 
     def statement(self) -> ConceptStatement:
-        return ConceptStatement(self.key, self.name, self.description, self.kind, self.aliases)
+        return ConceptStatement(self.name, self.description, self.kind, tuple(self.aliases), key=self.key)
 
 
 class RelationToState(BaseModel):
@@ -263,7 +264,7 @@ class StateConceptsResponse(BaseModel):
 
     @classmethod
     def of(cls, stated: StatementResult) -> Self:
-        return cls(stated=stated.stated, unchanged=stated.unchanged, unknown=list(stated.unknown), unread=stated.unread)
+        return cls(**asdict(stated))
 
 
 GRAPHML = "application/graphml+xml"

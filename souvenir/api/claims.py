@@ -15,12 +15,13 @@ from souvenir.api.jobs import AllActors, JobId
 from souvenir.api.parameters import AgentReader, AgentWriter
 from souvenir.core.types import ClaimedBy, ClaimKind, TopicClaimKind
 from souvenir.knowledge.claim_types import TypedRelation
-from souvenir.knowledge.model_claims import NamedClaim, UndoneClaims
+from souvenir.knowledge.model_claims import UndoneClaims
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, WaitS, result_of
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import OF_CONVERSATION, OF_MEMORY, REMEMBERED, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.admin.jobs import Job, JobStatus
+from souvenir.store.graph.claims import Claim
 from souvenir.store.graph.topic_claims import TopicClaim
 
 routes = Routes("concepts")
@@ -148,16 +149,15 @@ class ModelClaim(BaseModel):
     created_at: str = Field(description="ISO-8601 in UTC with microseconds.")
 
     @classmethod
-    def of(cls, claimed: NamedClaim) -> ModelClaim:
-        claim = claimed.claim
+    def of(cls, claim: Claim) -> ModelClaim:
         return cls(
             id=claim.id,
             kind=claim.kind,
             concept_id=claim.concept_id,
-            concept=claimed.concept,
+            concept=claim.key,
             text=claim.text,
             other_id=claim.other_id,
-            other=claimed.other,
+            other=claim.other_key,
             confidence=claim.confidence,
             message_id=claim.message,
             created_at=wire_time(claim.created_at),
@@ -194,7 +194,7 @@ class DescribeJob(BaseModel):
     topics: list[ModelTopicClaim] = Field(description="The names and summaries of topics that still exist.")
 
     @classmethod
-    def of(cls, job: Job, claims: list[NamedClaim], topics: list[TopicClaim]) -> DescribeJob:
+    def of(cls, job: Job, claims: list[Claim], topics: list[TopicClaim]) -> DescribeJob:
         return cls(
             job_id=job.id,
             status=job.status,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any, Self
 
 from fastapi import Query
@@ -9,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from souvenir.api.fields import MAX_ID, MAX_TEXT_CHARS, AsOf, Clean, Key, Text
 from souvenir.core.errors import InvalidRequest
-from souvenir.knowledge.entities import Entity, Graph, Stored
-from souvenir.knowledge.knowledge_graph import MAX_ENTITIES, MAX_RELATIONS
+from souvenir.knowledge.entities import MAX_ENTITIES, Entity, Graph, Page, Stored
+from souvenir.knowledge.knowledge_graph import MAX_RELATIONS
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import REMEMBERED, Reader, RunningService, Writer
 from souvenir.server.routing import Routes
@@ -92,12 +93,7 @@ class StoreGraphResponse(BaseModel):
 
     @classmethod
     def of(cls, stored: Stored) -> Self:
-        return cls(
-            entities_created=stored.entities,
-            entities_updated=stored.updated,
-            observations_added=stored.observations,
-            relations_created=stored.relations,
-        )
+        return cls(**asdict(stored))
 
 
 class EntityRecord(BaseModel):
@@ -180,12 +176,12 @@ def read_graph(
     """Get entities with observations and relations: all, those that match a query, or those with given names."""
     if q is not None and names is not None:
         raise InvalidRequest("Send q or names, not both")
-    graph = service.graph.knowledge
+    graph, page = service.graph.knowledge, Page(as_of, offset, limit)
     if q is not None:
-        return GraphResponse.of(graph.search(scope, q, as_of, offset=offset, limit=limit))
+        return GraphResponse.of(graph.search(scope, q, page))
     if names is not None:
-        return GraphResponse.of(graph.open(scope, names, as_of, offset=offset, limit=limit))
-    return GraphResponse.of(graph.read(scope, as_of, offset=offset, limit=limit))
+        return GraphResponse.of(graph.open(scope, names, page))
+    return GraphResponse.of(graph.read(scope, page))
 
 
 @routes.post(

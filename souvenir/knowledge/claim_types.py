@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.types import ClaimKind, TopicClaimKind
@@ -45,7 +46,7 @@ class ConceptPatch:
         given = {ClaimKind.NAME: self.name, ClaimKind.DESCRIPTION: self.description, ClaimKind.KIND: self.kind}
         return {kind: text for kind, text in given.items() if text is not None}
 
-    def screened(self, policy: AppliedPolicy) -> ConceptPatch:
+    def screened(self, policy: AppliedPolicy) -> Self:
         safe = {kind: policy.text(text) for kind, text in self.texts.items()}
         return replace(
             self,
@@ -56,24 +57,11 @@ class ConceptPatch:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ConceptStatement:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConceptStatement(ConceptPatch):
     """:param key: The key of a concept, or one of its names. It is looked up and not stored."""
 
     key: str
-    name: str | None = None
-    description: str | None = None
-    kind: str | None = None
-    aliases: Sequence[str] = ()
-
-    def screened(self, policy: AppliedPolicy) -> ConceptStatement:
-        return ConceptStatement(
-            self.key,
-            None if self.name is None else policy.text(self.name),
-            None if self.description is None else policy.text(self.description),
-            None if self.kind is None else _type(policy.text(self.kind), "kind", "person"),
-            [policy.text(alias) for alias in self.aliases],
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,8 @@ class Claims:
         def work(tx: Transaction) -> Sequence[TypedRelation]:
             concept, other = (require_concept(tx.connection, tx.namespace_id, id_) for id_ in (concept_id, to))
             stated = _relations(tx.connection, tx.namespace_id, concept)
-            found = [one for one in stated if _is(one, concept, other, named)]
+            wanted = (concept.id, other.id, named)
+            found = [one for one in stated if (one.concept.id, one.other.id, type_name(one.claim.text)) == wanted]
             if not found:
                 raise NotFound(f"Concept {concept_id} has no relation {named!r} to {to}; list its relations")
             behind = relations_behind(tx.connection, tx.namespace_id, (one.claim for one in found))
@@ -281,7 +282,7 @@ def _unclaimed(tx: Transaction, drafts: Sequence[ClaimDraft]) -> list[ClaimDraft
 def _concept_drafts(
     tx: Transaction, statements: Sequence[ConceptStatement], ids: Mapping[str, int]
 ) -> Iterator[ClaimDraft]:
-    keys = {alias: key_of(alias) for one in statements for alias in one.aliases}
+    keys = {alias: key_of(alias) for one in statements for alias in one.aliases or ()}
     spelled = mentions.known_keys(tx.connection, tx.namespace_id, set(keys.values()))
     for one in statements:
         concept_id = ids.get(one.key)
@@ -289,9 +290,8 @@ def _concept_drafts(
             continue
         if one.name:
             _require_free_name(tx, require_concept(tx.connection, tx.namespace_id, concept_id).id, one.name)
-        single = (ClaimKind.NAME, one.name), (ClaimKind.DESCRIPTION, one.description), (ClaimKind.KIND, one.kind)
-        yield from (ClaimDraft(kind, concept_id, text, ClaimedBy.CALLER) for kind, text in single if text)
-        for alias in dict.fromkeys(one.aliases):
+        yield from (ClaimDraft(kind, concept_id, text, ClaimedBy.CALLER) for kind, text in one.texts.items() if text)
+        for alias in dict.fromkeys(one.aliases or ()):
             other = spelled.get(keys[alias])
             if other is None:
                 yield ClaimDraft(ClaimKind.ALIAS, concept_id, alias, ClaimedBy.CALLER)
@@ -314,7 +314,3 @@ def _relations(connection: Connection, namespace_id: int, concept: Concept) -> l
     shown = concepts.by_ids(connection, namespace_id, {id_ for one in found for id_ in one.ends})
     known = [one for one in found if all(id_ in shown for id_ in one.ends)]
     return [TypedRelation(one, *(shown[id_] for id_ in one.ends)) for one in known]
-
-
-def _is(one: TypedRelation, concept: Concept, other: Concept, relation: str) -> bool:
-    return (one.concept.id, one.other.id, type_name(one.claim.text)) == (concept.id, other.id, relation)

@@ -10,14 +10,15 @@ is the root; claims of a caller or a model take precedence. `concepts.same_as` s
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
 
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES
 from souvenir.knowledge.recognition.short_names import is_short_for, longest, possible_keys
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.store.graph import concept_similarity, mentions
+from souvenir.store.rows import grouped
 from souvenir.store.sql import Connection
 
 MIN_LETTERS = 4
@@ -76,15 +77,9 @@ def matching(connection: Connection, namespace_id: int, ids: Iterable[int]) -> M
     keys = concept_similarity.all_keys(connection, namespace_id)
     wanted = {id_: keys.get(id_, "") for id_ in ids}
     letters = {form for key in wanted.values() for form in _letters(key)}
-    alike: defaultdict[str, list[int]] = defaultdict(list)
-    for id_, key in keys.items():
-        for form in _letters(key):
-            if form in letters:
-                alike[form].append(id_)
-    return {
-        id_: {other for form in _letters(key) for other in alike[form] if other != id_ and may_match(key, keys[other])}
-        for id_, key in wanted.items()
-    }
+    alike = grouped((form, id_) for id_, key in keys.items() for form in _letters(key) if form in letters)
+    found = {id_: {*chain.from_iterable(alike.get(form, ()) for form in _letters(key))} for id_, key in wanted.items()}
+    return {id_: {one for one in found[id_] - {id_} if may_match(key, keys[one])} for id_, key in wanted.items()}
 
 
 def store_matches(connection: Connection, namespace_id: int, found: Mapping[int, Collection[int]]) -> None:
@@ -118,10 +113,8 @@ def _related_names(connection: Connection, namespace_id: int, key: str) -> list[
 
 def _assign(connection: Connection, concept_id: int) -> bool:
     """Recompute the root of a concept; returns True if it changed."""
-    before, after = (
-        concept_similarity.same_as(connection, [concept_id]).get(concept_id),
-        root_of(connection, concept_id),
-    )
+    before = concept_similarity.same_as(connection, [concept_id]).get(concept_id)
+    after = root_of(connection, concept_id)
     if before != after:
         concept_similarity.set_same(connection, concept_id, after)
     return before != after

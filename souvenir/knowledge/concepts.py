@@ -10,7 +10,7 @@ from datetime import datetime
 from souvenir.core.errors import AgentNotFound
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.timestamps import utc_now
-from souvenir.core.types import Memory, RecordKind, Scope
+from souvenir.core.types import ClaimKind, Memory, RecordKind, Scope
 from souvenir.knowledge.concept_lookup import all_names, require_concept, require_concepts
 from souvenir.knowledge.concept_ranking import rarity, top, worth_reading
 from souvenir.knowledge.past_concepts import graph_at
@@ -112,14 +112,14 @@ class Concepts:
                 if as_of is None
                 else history.memories_at(store, namespace, as_of, mentioning[RecordKind.MEMORY])
             )
+            stated = claims.of_concepts(graph, members)
+            described_by = (one.made_by.value for one in stated if one.kind is ClaimKind.DESCRIPTION)
             return ConceptDetails(
                 concept,
                 rarity(concept.owners, rows.owners_read(graph, namespace.id)),
-                rows.described_by(graph, members) or ("texts" if concept.description else None),
-                min(
-                    (one.confidence for one in claims.of_concepts(graph, members) if one.other_id is None),
-                    default=concept.confidence,
-                ),
+                # Of `caller` and `model`, the first one is shown.
+                min(described_by, default="texts" if concept.description else None),
+                min((one.confidence for one in stated if one.other_id is None), default=concept.confidence),
                 [said[id_] for id_ in mentioning[RecordKind.MESSAGE] if id_ in said],
                 [kept[id_] for id_ in mentioning[RecordKind.MEMORY] if id_ in kept],
             )

@@ -22,9 +22,6 @@ from souvenir.store.graph.relations import named_memories
 from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
 
-ROUNDING = 1e-4
-"""Cosines within this distance of the bound may be on either side of it, depending on the arithmetic."""
-
 
 def disagreements(connection: Connection) -> Sequence[str]:
     """Return one sentence for each disagreement, over all agents that are not being deleted."""

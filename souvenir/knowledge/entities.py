@@ -8,12 +8,16 @@ are not observations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from souvenir.core.labels import SEPARATOR, is_visible, notes_of
 from souvenir.core.types import FactsBy, JsonObject, Memory, MemoryDraft, MemoryPatch, OriginClass, Scope
 from souvenir.store.graph.relations import ENTITY_SOURCE, ENTITY_TYPE, MENTIONED_ONLY, EntityRelation
+
+MAX_ENTITIES = 1_000
+"""Limit for one answer."""
 
 MAX_PROFILE_CHARS = 2_000
 """Maximum length of the profile text. Further observations are found as facts, so that adding one costs only itself."""
@@ -40,6 +44,15 @@ class Observations:
 
 
 @dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the entities of a graph. :param as_of: The graph as it was then; None for now."""
+
+    as_of: datetime | None = None
+    offset: int = 0
+    limit: int = MAX_ENTITIES
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """A part of the graph.
 
@@ -55,15 +68,12 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The number of elements that a write created.
+    """:param entities_updated: The number of existing entities that got new observations."""
 
-    :param updated: Existing entities that got new observations.
-    """
-
-    entities: int
-    updated: int
-    observations: int
-    relations: int
+    entities_created: int
+    entities_updated: int
+    observations_added: int
+    relations_created: int
 
 
 def source_of(scope: Scope) -> str:
@@ -128,11 +138,6 @@ def profile(entity: Entity) -> str:
     lines = [heading(entity.name, entity.entity_type), *(" ".join(one.split()) for one in entity.observations)]
     text = "\n".join(lines)
     return text if len(text) <= MAX_PROFILE_CHARS else f"{text[:MAX_PROFILE_CHARS].rstrip()}\n{CUT}"
-
-
-def joined(first: Iterable[str], then: Iterable[str]) -> tuple[str, ...]:
-    """Return the values without duplicates, in order."""
-    return tuple(dict.fromkeys([*first, *then]))
 
 
 def heading(name: str, entity_type: str) -> str:

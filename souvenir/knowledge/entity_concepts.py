@@ -120,9 +120,7 @@ def relations_behind(
             continue
         start, end = ends[claim.memory_id], ends[claim.other_memory_id]
         place = EntityGraph(namespace_id, start.source)
-        stated = relations.relations(
-            connection, place, relations.ids_of(connection, place, [start.name]), incoming=False, limit=None
-        )
+        stated = relations.relations(connection, place, relations.ids_of(connection, place, [start.name]))
         found.setdefault(start.source, []).extend(
             one for one in stated if one.to_entity == end.name and _typed(one.relation_type) == claim.text
         )

@@ -15,15 +15,13 @@ from typing import TypeVar
 from souvenir.core.concurrency import time_left
 from souvenir.core.errors import EntityNotFound, InvalidRequest, Overloaded
 from souvenir.core.labels import notes_of
-from souvenir.core.passages import PreparedPassage
-from souvenir.core.types import JsonObject, Link, Memory, MemoryDraft, MemoryPatch, Scope
+from souvenir.core.types import JsonObject, Link, Memory, MemoryDraft, Scope
 from souvenir.knowledge.entities import (
     Entity,
     Observations,
     draft_of,
     entity_of,
     is_entity,
-    joined,
     mention_of,
     patch_of,
     source_of,
@@ -86,7 +84,9 @@ class Sketch:
 
         :raises EntityNotFound: If there is no such entity.
         """
-        entity = self._present(said.entity_name)
+        entity = self.entity(said.entity_name)
+        if entity is None:
+            raise EntityNotFound(said.entity_name)
         clean, notes = self.clean(replace(entity, observations=said.contents))
         new = tuple(one for one in clean.observations if one not in entity.observations)
         if new:
@@ -110,24 +110,6 @@ class Sketch:
         for name in ends(relations):
             if name not in self.known and name not in self.wanted and name not in self.mentioned:
                 self.mentioned.append(self.clean(Entity(name, ""))[0].name)
-
-    def _present(self, name: str) -> Entity:
-        entity = self.entity(name)
-        if entity is None:
-            raise EntityNotFound(name)
-        return entity
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    drafts: Sequence[tuple[MemoryDraft, Sequence[PreparedPassage]]]
-    patches: Sequence[tuple[int, MemoryPatch, Sequence[PreparedPassage]]]
-
-    def write(self, tx: Transaction) -> None:
-        for draft, passages in self.drafts:
-            tx.insert(draft, passages)
-        for memory_id, patch, passages in self.patches:
-            tx.update(memory_id, patch, passages)
 
 
 class GraphWriter:
@@ -156,14 +138,14 @@ class GraphWriter:
                 sketch.mention(relations)
                 if not (sketch.wanted or sketch.mentioned or relations):
                     return planned, []
-                prepared = self._prepared(scope, source, sketch)
+                write = self._prepared(scope, source, sketch)
 
                 def work(
-                    tx: Transaction, known: Mapping[str, Memory] = known, prepared: _Prepared = prepared
+                    tx: Transaction, known: Mapping[str, Memory] = known, write: Callable[[Transaction], None] = write
                 ) -> list[EntityRelation]:
                     if _known(tx.connection, tx.namespace, source, named) != known:
                         raise _Changed
-                    prepared.write(tx)
+                    write(tx)
                     return _relate(tx, source, relations)
 
                 try:
@@ -182,7 +164,8 @@ class GraphWriter:
         finally:
             turn.release()
 
-    def _prepared(self, scope: Scope, source: str, sketch: Sketch) -> _Prepared:
+    def _prepared(self, scope: Scope, source: str, sketch: Sketch) -> Callable[[Transaction], None]:
+        """Screen and embed the memories of a plan; returns the function that writes them."""
         screening, known = self._engine.screening, sketch.known
         drafts = [draft_of(one, source, notes) for one, notes in sketch.wanted.values() if one.name not in known]
         drafts += [mention_of(name, source) for name in sketch.mentioned]
@@ -190,17 +173,15 @@ class GraphWriter:
         changes = [(known[one.name], one, notes) for one, notes in sketch.wanted.values() if one.name in known]
         patches = [screening.patch(scope, patch_of(one, memory, notes)) for memory, one, notes in changes]
         present = [memory for memory, _, _ in changes]
-        return _Prepared(
-            list(zip(drafts, self._engine.prepare_drafts(drafts), strict=True)),
-            list(
-                zip(
-                    (memory.id for memory in present),
-                    patches,
-                    self._engine.prepare_patches(patches, present),
-                    strict=True,
-                )
-            ),
-        )
+        of_drafts, of_patches = self._engine.prepare_drafts(drafts), self._engine.prepare_patches(patches, present)
+
+        def write(tx: Transaction) -> None:
+            for draft, passages in zip(drafts, of_drafts, strict=True):
+                tx.insert(draft, passages)
+            for memory, patch, passages in zip(present, patches, of_patches, strict=True):
+                tx.update(memory.id, patch, passages)
+
+        return write
 
     def _clean(self, scope: Scope, source: str, entity: Entity) -> tuple[Entity, JsonObject]:
         """:raises InvalidRequest: If its name is blank, or is redacted by the policy."""
@@ -210,7 +191,8 @@ class GraphWriter:
             raise InvalidRequest("This name holds what the policy redacts; choose one that only says who or what it is")
         said = MemoryDraft(entity.name, source, {ENTITY_TYPE: entity.entity_type}, facts=entity.observations)
         clean = self._engine.screening.draft(scope, said)
-        stored = replace(entity, entity_type=str(clean.metadata[ENTITY_TYPE]), observations=joined(clean.facts, ()))
+        observations = tuple(dict.fromkeys(clean.facts))
+        stored = replace(entity, entity_type=str(clean.metadata[ENTITY_TYPE]), observations=observations)
         return stored, notes_of(clean.metadata)
 
     def _require_storable(self, scope: Scope, relations: Iterable[EntityRelation]) -> None:
@@ -265,7 +247,7 @@ def _relate(tx: Transaction, source: str, relations: Sequence[EntityRelation]) -
         return []
     place = EntityGraph(tx.namespace_id, source)
     from_ids = rows.ids_of(tx.connection, place, {one.from_entity for one in relations})
-    present = {*rows.relations(tx.connection, place, from_ids, incoming=False, limit=None)}
+    present = {*rows.relations(tx.connection, place, from_ids)}
     new = [one for one in dict.fromkeys(relations) if one not in present]
     living = rows.living(tx.connection, place, ends(new))
     rows.index_again(tx.connection, tx.namespace_id, {living[one.from_entity] for one in new})

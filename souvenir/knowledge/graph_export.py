@@ -15,14 +15,15 @@ from typing import Protocol
 
 from souvenir.core.errors import AgentNotFound
 from souvenir.core.timestamps import from_us, utc_now
-from souvenir.core.types import Filters, FloatVector, Memory, MessageRole, Scope
+from souvenir.core.types import Filters, FloatVector, Memory, MessageRole, RecordKind, Scope
 from souvenir.knowledge.claim_types import CO_OCCURS
 from souvenir.knowledge.concept_ranking import rarity, strength
 from souvenir.knowledge.topics import named_topics
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import transfers
 from souvenir.store.graph import concepts, export_rows, topics
-from souvenir.store.graph.export_rows import ConceptRow, Said
+from souvenir.store.graph.concepts import Concept
+from souvenir.store.graph.export_rows import Said
 from souvenir.store.graph.mentions import month_of
 from souvenir.store.messages import agents, messages, sessions
 from souvenir.store.namespaces import Namespace
@@ -230,13 +231,13 @@ class _Graph:
             for number, one in enumerate(of_session, 1):
                 session, message = NodeId(Label.SESSION, session_row), NodeId(Label.MESSAGE, one.id)
                 yield Edge(RelationType.CONTAINS, session, message, {"sequence_number": number})
-                if one.user_row is not None:
-                    yield from _sent(one, NodeId(Label.USER, one.user_row), message, asked)
+                if one.user_row is not None and one.role is not MessageRole.SYSTEM:
+                    yield _sent(one, NodeId(Label.USER, one.user_row), message, asked)
                 if one.role is MessageRole.USER:
                     asked = one.uid
 
     def _mentions(self) -> Iterator[Edge]:
-        for one in export_rows.message_mentions(self._connection, self._namespace.id):
+        for one in export_rows.mentions_in(self._connection, self._namespace.id, RecordKind.MESSAGE):
             ends = NodeId(Label.MESSAGE, one.owner_id), NodeId(Label.CONCEPT, one.concept)
             yield Edge(RelationType.MENTIONS, *ends, {"relevance": _round(self._rarities.of(one.concept))})
 
@@ -267,7 +268,7 @@ class _Graph:
             yield Edge(RelationType.BELONGS_TO, *ends, {"primary_topic": is_primary})
 
     def _references(self) -> Iterator[Edge]:
-        for one in export_rows.memory_mentions(self._connection, self._namespace.id):
+        for one in export_rows.mentions_in(self._connection, self._namespace.id, RecordKind.MEMORY):
             ends = NodeId(Label.MEMORY, one.owner_id), NodeId(Label.CONCEPT, one.concept)
             yield Edge(RelationType.REFERENCES, *ends, {"reference_type": one.kind})
 
@@ -284,27 +285,23 @@ class _Graph:
                     yield Edge(RelationType.TRIGGERS, *ends, {"trigger_strength": share})
 
 
-def _sent(one: Said, user: NodeId, message: NodeId, asked: str | None) -> Iterator[Edge]:
-    match one.role:
-        case MessageRole.USER:
-            said: Mapping[str, Value] = {"relationship_type": "sent", "timestamp": from_us(one.at_us)}
-            yield Edge(RelationType.SENT, user, message, said)
-        case MessageRole.ASSISTANT:
-            yield Edge(RelationType.RECEIVED, user, message, {"response_to": asked})
+def _sent(one: Said, user: NodeId, message: NodeId, asked: str | None) -> Edge:
+    if one.role is MessageRole.ASSISTANT:
+        return Edge(RelationType.RECEIVED, user, message, {"response_to": asked})
+    return Edge(RelationType.SENT, user, message, {"relationship_type": "sent", "timestamp": from_us(one.at_us)})
 
 
-def _concept(one: ConceptRow) -> Node:
-    concept = one.concept
+def _concept(concept: Concept) -> Node:
     properties: Mapping[str, Value] = {
         "concept_id": str(concept.id),
         "name": concept.name,
         "description": concept.description,
-        "confidence": _round(one.concept.confidence),
+        "confidence": _round(concept.confidence),
         "key": concept.key,
         "kind": concept.kind,
         "aliases": concept.aliases or None,
-        "stated": one.stated or None,
-        "stated_aliases": one.stated_aliases or None,
+        "stated": concept.stated or None,
+        "stated_aliases": concept.stated_aliases or None,
     }
     return Node(NodeId(Label.CONCEPT, concept.id), properties)
 

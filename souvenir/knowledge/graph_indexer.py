@@ -7,7 +7,7 @@ the meantime is queued again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from threading import Event, Lock, Thread
 
@@ -136,7 +136,7 @@ class GraphIndexer:
             elif unmatched:
                 self._match(namespace_id, scope, unmatched)
             else:
-                self._engine.write(scope, lambda tx: _sweep(tx, namespace_id))
+                self._write(namespace_id, scope, lambda tx: mentions.sweep(tx.passages))
         except _NamespaceGone:
             log.info("graph_namespace_deleted", namespace=scope.namespace)
 
@@ -149,34 +149,26 @@ class GraphIndexer:
             prepared = dict(zip(new, self._engine.prepare(new), strict=True)) if new else {}
 
             def work(tx: Transaction, prepared: Mapping[str, Sequence[PreparedPassage]] = prepared) -> None:
-                _require_same(tx, namespace_id)
                 mentions.write(tx.passages, readings, prepared, tx.now)
                 Claims.update_entities(tx, [one.owner_id for one in readings if one.kind is RecordKind.MEMORY])
 
             # A concept whose last mention is deleted in the meantime is new again.
             with suppress(NotPrepared):
-                return self._engine.write(scope, work)
+                return self._write(namespace_id, scope, work)
         raise Overloaded("Concepts are being changed concurrently; indexing is retried")
 
     def _match(self, namespace_id: int, scope: Scope, ids: Sequence[int]) -> None:
         with self._engine.namespace(scope) as (connection, _):
             found = matching(connection, namespace_id, ids)
+        self._write(namespace_id, scope, lambda tx: store_matches(tx.connection, namespace_id, found))
 
-        def work(tx: Transaction) -> None:
-            _require_same(tx, namespace_id)
-            store_matches(tx.connection, namespace_id, found)
+    def _write(self, namespace_id: int, scope: Scope, work: Callable[[Transaction], None]) -> None:
+        def checked(tx: Transaction) -> None:
+            if tx.namespace_id != namespace_id:
+                raise _NamespaceGone
+            work(tx)
 
-        self._engine.write(scope, work)
-
-
-def _sweep(tx: Transaction, namespace_id: int) -> None:
-    _require_same(tx, namespace_id)
-    mentions.sweep(tx.passages)
-
-
-def _require_same(tx: Transaction, namespace_id: int) -> None:
-    if tx.namespace_id != namespace_id:
-        raise _NamespaceGone
+        self._engine.write(scope, checked)
 
 
 def _start_over(connection: Connection, *, first: bool) -> None:

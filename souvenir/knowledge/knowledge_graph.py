@@ -7,6 +7,7 @@ sources has a graph of its own, under the first of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 
 from souvenir.core.labels import is_visible
@@ -16,20 +17,20 @@ from souvenir.knowledge.entities import (
     Entity,
     Graph,
     Observations,
+    Page,
     Stored,
     entity_of,
     is_entity,
     source_of,
 )
 from souvenir.knowledge.entity_writes import GraphWriter, Sketch, ends, remove_relations, writable_source
-from souvenir.knowledge.graph_views import GraphView, PastGraph, PresentGraph
+from souvenir.knowledge.past_concepts import entities_at
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import relations as rows
 from souvenir.store.graph.relations import EntityGraph, EntityRelation
+from souvenir.store.memories import reads
+from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
-
-MAX_ENTITIES = 1_000
-"""Limit for one answer."""
 
 MAX_RELATIONS = 10_000
 """Limit for one answer."""
@@ -39,6 +40,8 @@ NEAR_SHARE = 0.5
 
 FOUND_BY_MEANING = 5
 """Maximum number of entities that are found by meaning, if none contains the text."""
+
+FIRST_PAGE = Page()
 
 
 class KnowledgeGraph:
@@ -68,7 +71,10 @@ class KnowledgeGraph:
         """Insert the new relations. An end may be a name without an entity, which may be created later, or never."""
         return self._writer.change(scope, (), lambda _: None, relations)[1]
 
-    @traced(MemoryOperation.CREATE, records=lambda stored: stored.entities + stored.observations + stored.relations)
+    @traced(
+        MemoryOperation.CREATE,
+        records=lambda stored: stored.entities_created + stored.observations_added + stored.relations_created,
+    )
     def store(self, scope: Scope, entities: Sequence[Entity], relations: Sequence[EntityRelation]) -> Stored:
         """Upsert a graph: existing entities get their missing observations."""
 
@@ -142,43 +148,26 @@ class KnowledgeGraph:
 
     # --- reading -----------------------------------------------------------------------------------------------
 
-    def read(self, scope: Scope, as_of: datetime | None = None, *, offset: int = 0, limit: int = MAX_ENTITIES) -> Graph:
-        """Return a page of the whole graph: names in order of creation, with their outgoing relations.
+    def read(self, scope: Scope, page: Page = FIRST_PAGE) -> Graph:
+        """Return a page of the whole graph: names in order of creation, with their outgoing relations."""
+        return self._part(scope, rows.named_ids, page, whole=True)
 
-        :param as_of: The graph as it was then; None for now.
-        """
-        return self._part(scope, lambda graph: graph.named(), as_of, offset=offset, limit=limit, whole=True)
-
-    def search(
-        self, scope: Scope, query: str, as_of: datetime | None = None, *, offset: int = 0, limit: int = MAX_ENTITIES
-    ) -> Graph:
+    def search(self, scope: Scope, query: str, page: Page = FIRST_PAGE) -> Graph:
         """Return the entities that contain a text, ignoring case, with all of their relations.
 
         If there is none, the semantically similar entities are returned, if any.
 
-        :param as_of: The graph as it was then; None for now.
         :raises SearchUnavailable: If that search is needed and not available.
         """
-        found = self._part(scope, lambda graph: graph.saying(query), as_of, offset=offset, limit=limit)
-        if found.entities or found.next_offset is not None or offset or not query.strip():
+        found = self._part(scope, lambda graph, place: rows.ids_saying(graph, place, query), page)
+        if found.entities or found.next_offset is not None or page.offset or not query.strip():
             return found
-        near = self._near(scope, query, as_of)
-        return self._part(scope, lambda _: near, as_of, offset=0, limit=limit) if near else found
+        near = self._near(scope, query, page.as_of)
+        return self._part(scope, lambda *_: near, page) if near else found
 
-    def open(
-        self,
-        scope: Scope,
-        names: Sequence[str],
-        as_of: datetime | None = None,
-        *,
-        offset: int = 0,
-        limit: int = MAX_ENTITIES,
-    ) -> Graph:
-        """Return the entities of these names, with all of their relations; missing ones are ignored.
-
-        :param as_of: The graph as it was then; None for now.
-        """
-        return self._part(scope, lambda graph: graph.living(names), as_of, offset=offset, limit=limit)
+    def open(self, scope: Scope, names: Sequence[str], page: Page = FIRST_PAGE) -> Graph:
+        """Return the entities of these names, with all of their relations; missing ones are ignored."""
+        return self._part(scope, lambda graph, place: sorted(rows.living(graph, place, names).values()), page)
 
     def _near(self, scope: Scope, query: str, as_of: datetime | None) -> list[int]:
         source = source_of(scope)
@@ -193,30 +182,30 @@ class KnowledgeGraph:
     def _part(
         self,
         scope: Scope,
-        choose: Callable[[GraphView], Sequence[int]],
-        as_of: datetime | None,
+        choose: Callable[[Connection, EntityGraph], Sequence[int]],
+        page: Page,
         *,
-        offset: int,
-        limit: int,
         whole: bool = False,
     ) -> Graph:
         """:param whole: True for a page of the whole graph, which contains each relation once."""
         source = source_of(scope)
-        with self._engine.namespace(scope) as (connection, namespace):
+        with self._engine.namespace(scope) as (store, namespace):
             if namespace is None or not is_visible(source, scope.sources):
                 return Graph()
-            graph: GraphView = PresentGraph(connection, namespace, source)
-            if as_of is not None:
-                graph = PastGraph.read(connection, namespace, source, as_of)
-            ids = choose(graph)
-            here = ids[offset : offset + limit]
-            memories = graph.memories(here)
-            entities = [entity_of(memories[id_]) for id_ in here if id_ in memories and is_entity(memories[id_])]
-            names = [one.key for one in memories.values() if one.key] if whole else [one.name for one in entities]
-            relations = graph.relations(names, incoming=not whole, limit=MAX_RELATIONS + 1)
+            place = EntityGraph(namespace.id, source)
+            with (
+                nullcontext(store) if page.as_of is None else entities_at(store, namespace, source, page.as_of) as graph
+            ):
+                ids = choose(graph, place)
+                here = ids[page.offset : page.offset + page.limit]
+                memories = reads.as_stored(graph, namespace, here)
+                entities = [entity_of(memories[id_]) for id_ in here if id_ in memories and is_entity(memories[id_])]
+                names = [one.key for one in memories.values() if one.key] if whole else [one.name for one in entities]
+                of_names = rows.ids_of(graph, place, names)
+                relations = rows.relations(graph, place, of_names, incoming=not whole, limit=MAX_RELATIONS + 1)
         return Graph(
             entities,
             relations[:MAX_RELATIONS],
-            next_offset=offset + limit if offset + limit < len(ids) else None,
+            next_offset=page.offset + page.limit if page.offset + page.limit < len(ids) else None,
             relations_cut=len(relations) > MAX_RELATIONS,
         )

@@ -110,7 +110,7 @@ class ClaimMaterial:
     messages: Sequence[Undescribed]
     context: Sequence[Undescribed]
     names: Sequence[tuple[str, str]]
-    mentioned: Mapping[int, set[str]]
+    mentioned: Mapping[int, Sequence[str]]
     topics: Sequence[ShownTopic]
     shown: MessageRange
     digest: str

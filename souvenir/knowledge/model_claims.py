@@ -50,7 +50,7 @@ from souvenir.models.llm.provider import LLMProvider
 from souvenir.store.admin import audit
 from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.admin.jobs import DESCRIBE, Job
-from souvenir.store.graph import claims, concept_similarity, topic_claims, topics
+from souvenir.store.graph import claims, topic_claims, topics
 from souvenir.store.graph.claims import Claim, Undescribed
 from souvenir.store.graph.topic_claims import MessageRange, TopicClaim
 from souvenir.store.messages import agents, sessions
@@ -99,13 +99,9 @@ class _ClaimJobState:
         now = replace(self, read=(*self.read, *((one.id, digest_of([one.content])) for one in messages)))
         if answer is None:
             return now
-        known = {(one.kind, one.concept, one.other, one.text, one.message_id) for one in self.found}
-        fresh = [
-            one for one in answer.found if (one.kind, one.concept, one.other, one.text, one.message_id) not in known
-        ]
         return replace(
             now.dropping(answer.dropped),
-            found=(*self.found, *fresh),
+            found=(*self.found, *answer.found),
             topics=(*self.topics, *answer.topics),
             calls=(*self.calls, _call(answer.call)),
         )
@@ -131,15 +127,6 @@ class UndoneClaims:
     job_id: str
     claims: int
     messages: int
-
-
-@dataclass(frozen=True, slots=True)
-class NamedClaim:
-    """A claim of a job with the names of its concepts."""
-
-    claim: Claim
-    concept: str
-    other: str | None
 
 
 class ModelClaims:
@@ -267,8 +254,8 @@ class ModelClaims:
             )
             without_message = [one for one in state.found if one.message_id not in unchanged]
             named, without_topic = _name_topics(tx, job.id, state.topics)
-            gone = Counter((one.kind.value, GONE) for one in (*without_concept, *without_message))
-            gone.update((one.kind.value, GONE) for one in without_topic)
+            lost = [one.kind.value for one in (*without_concept, *without_message)]
+            gone = Counter((kind, GONE) for kind in (*lost, *(one.kind.value for one in without_topic)))
             claims.mark(tx.connection, tx.namespace_id, unchanged, job.id)
             following = self._following(tx.connection, tx.namespace_id, job.parameters["session"], START)
             unread = claims.has_queued_messages(tx.connection, tx.namespace_id)
@@ -289,9 +276,7 @@ class ModelClaims:
 
     # --- what came of it ---------------------------------------------------------------------------------------
 
-    def get(
-        self, scope: Scope, job_id: str, *, all_actors: bool = False
-    ) -> tuple[Job, list[NamedClaim], list[TopicClaim]]:
+    def get(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> tuple[Job, list[Claim], list[TopicClaim]]:
         """Return a job, and its claims about concepts and topics that still exist.
 
         :param all_actors: Include jobs of other actors in the namespace.
@@ -299,14 +284,10 @@ class ModelClaims:
         """
         job = self._job(scope, job_id, all_actors)
         with self._engine.namespace(scope) as (connection, namespace):
-            found = [] if namespace is None else claims.of_job(connection, namespace.id, job_id)
-            of_topics = [] if namespace is None else topic_claims.of_job(connection, namespace.id, job_id)
-            ids = {id_ for one in found for id_ in (one.concept_id, one.other_id) if id_ is not None}
-            keys = concept_similarity.keys(connection, ids)
-        named = [
-            NamedClaim(one, keys[one.concept_id], None if one.other_id is None else keys[one.other_id]) for one in found
-        ]
-        return job, named, of_topics
+            if namespace is None:
+                return job, [], []
+            found = claims.of_job(connection, namespace.id, job_id)
+            return job, found, topic_claims.of_job(connection, namespace.id, job_id)
 
     def undo(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> UndoneClaims:
         """Delete the claims of a job; its messages can be read again, unless the schedule would do so by itself.

@@ -1,4 +1,4 @@
-"""The concept graph as it was at a time, from the texts of then under the present rules of recognition.
+"""Concepts and entities as they were at a time; concepts by the texts of then and the present rules of recognition.
 
 Stored mentions are used for texts that have not changed since; former texts are analysed again. Deleted texts and
 concepts are deleted at every time. A concept that only former texts mention has no vector: it is recognised as another
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from souvenir.core.concurrency import require_time
-from souvenir.core.types import Listing, Memory, RecordKind
+from souvenir.core.types import Listing, Memory, RecordKind, SourceFilter, SourceMatch
 from souvenir.knowledge.concept_similarity import assign_roots
 from souvenir.knowledge.entity_concepts import content_of, reading_of, stated_claims
 from souvenir.store.graph import claims, past, relations
@@ -61,6 +61,20 @@ def graph_at(store: Connection, namespace: Namespace, at: datetime) -> Iterator[
         for draft in _entity_claims(store, graph, whole.id, at, entities, named):
             claims.insert(graph, whole.id, draft, at)
         assign_roots(graph, whole.id, new)
+        yield graph
+
+
+@contextmanager
+def entities_at(store: Connection, namespace: Namespace, source: str, at: datetime) -> Iterator[Connection]:
+    """Build the knowledge graph of one source at a time in memory: its memories with a name, and their relations.
+
+    What was deleted since is deleted at every time.
+    """
+    ids = history.ids_at(store, namespace, at, Listing(source=SourceFilter(source, SourceMatch.PATH)))
+    then = history.memories_at(store, namespace, at, ids).values()
+    stood = [one for one in then if one.source == source and one.key is not None]
+    with past.empty_graph() as graph:
+        past.insert_entities(graph, namespace.id, stood, relations.links_between(store, [one.id for one in stood], at))
         yield graph
 
 

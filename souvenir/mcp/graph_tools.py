@@ -18,7 +18,7 @@ from souvenir.api.knowledge_graph import (
 )
 from souvenir.core.errors import InvalidRequest, MemoryPinned
 from souvenir.core.types import Role
-from souvenir.knowledge.entities import Entity, Graph, Observations
+from souvenir.knowledge.entities import Entity, Graph, Observations, Page
 from souvenir.mcp.memory_models import MAX_OFFSET, MAX_QUERY_CHARS
 from souvenir.mcp.tools import Arguments, Call, Result, Tool, spelled
 from souvenir.server.load_shedding import CostClass
@@ -206,15 +206,15 @@ def _delete_relations(call: Call, asked: RelationsArguments) -> Deleted:
 
 
 def _read_graph(call: Call, asked: ReadGraphArguments) -> GraphShown:
-    return GraphShown.of(call.service.graph.knowledge.read(call.scope, offset=asked.offset))
+    return GraphShown.of(call.service.graph.knowledge.read(call.scope, Page(offset=asked.offset)))
 
 
 def _search_nodes(call: Call, asked: SearchNodesArguments) -> GraphShown:
-    return GraphShown.of(call.service.graph.knowledge.search(call.scope, asked.query, offset=asked.offset))
+    return GraphShown.of(call.service.graph.knowledge.search(call.scope, asked.query, Page(offset=asked.offset)))
 
 
 def _open_nodes(call: Call, asked: OpenNodesArguments) -> GraphShown:
-    return GraphShown.of(call.service.graph.knowledge.open(call.scope, asked.names, offset=asked.offset))
+    return GraphShown.of(call.service.graph.knowledge.open(call.scope, asked.names, Page(offset=asked.offset)))
 
 
 def _indented(value: Any) -> str:

@@ -25,6 +25,8 @@ from souvenir.store.sql import Connection, Parameters
 from souvenir.store.unreadable import report
 
 R = TypeVar("R")
+K = TypeVar("K")
+V = TypeVar("V")
 
 _Convert = Callable[[Any], Any]
 
@@ -124,13 +126,25 @@ def only(connection: Connection, shape: type[R], query: str, parameters: Paramet
     return next(select(connection, shape, query, parameters))
 
 
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the second values by the first ones, both in order of appearance."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
 def as_text(stored: bytes) -> str:
     """Decode a text that is fetched as bytes because it must be deleted even if it is damaged."""
     return stored.decode(errors="replace")
 
 
+CHOSEN = "IN (SELECT value FROM json_each(?))"
+"""Follows a column that is one of the ids of `ids_parameter`."""
+
+
 def ids_parameter(ids: Iterable[int]) -> str:
-    """Encode any number of ids as one SQL parameter, for `IN (SELECT value FROM json_each(?))`."""
+    """Encode any number of ids as one SQL parameter, for `CHOSEN`."""
     return json.dumps(list(ids))
 
 

@@ -61,6 +61,12 @@ def loaded(client: TestClient) -> TestClient:
     return client
 
 
+def indexed(client: TestClient) -> TestClient:
+    """The same, once all texts of its agents are indexed."""
+    loaded(client).app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
+    return client
+
+
 def keeps_backups(client: TestClient) -> bool:
     """Whether the service makes backups, of a file; those of PostgreSQL are made by its own tools."""
     return bool(client.app.state.service.engine.keeps_backups)  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.conftest import Start
+from tests.api.conftest import Start, indexed
 from tests.api.learning import learned, takes_everything
 from tests.vendors.llm import LLMVendor
 
@@ -31,8 +31,7 @@ def client(start: Start, vendor: LLMVendor) -> TestClient:
 
 
 def graph(client: TestClient) -> dict[str, Any]:
-    client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]  # an application
-    answer = client.get("/agents/bot/graph")
+    answer = indexed(client).get("/agents/bot/graph")
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found

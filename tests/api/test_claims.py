@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.conftest import KEY, Start, loaded
-from tests.knowledge.model_claims_setup import ANN, MOVED, WORKS, claim, lives
+from tests.api.conftest import KEY, Start, indexed
+from tests.knowledge.agent import ANN
+from tests.knowledge.model_claims_setup import MOVED, WORKS, claim, lives
 from tests.vendors.llm import LLMVendor
 
 AGENT = "/agents/ann"
@@ -36,8 +37,7 @@ def told(client: TestClient, *texts: str, headers: dict[str, str] | None = None)
     for text in texts:
         body = {"agent_name": "ann", "role": "user", "content": text, "session_id": "s"}
         assert client.post("/messages", json=body, headers=headers).status_code == 200
-    service = loaded(client).app.state.service  # type: ignore[attr-defined]
-    service.graph.indexer.catch_up()
+    service = indexed(client).app.state.service  # type: ignore[attr-defined]
     with service.engine.namespace(ANN) as (connection, _):
         return dict(connection.execute("SELECT key, id FROM concepts"))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.conftest import loaded
+from tests.api.conftest import indexed, loaded
 
 AGENT = "my_agent"
 
@@ -26,17 +26,12 @@ def told(client: TestClient) -> TestClient:
     for number, text in enumerate(texts):
         tell(client, text, created_at=f"2024-0{1 + number}-01")
     client.post("/memory/add", json={"text": "We saw Boris", "source": "notes"}, headers={"X-Namespace": AGENT})
-    return read(client)
+    return indexed(client)
 
 
 def tell(client: TestClient, text: str, **more: Any) -> Any:
     body = {"agent_name": AGENT, "role": "user", "content": text, "session_id": "s", "user": "ann", **more}
     return client.post("/messages", json=body).json()
-
-
-def read(client: TestClient) -> TestClient:
-    client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
-    return client
 
 
 def get(client: TestClient, path: str, **query: Any) -> Any:
@@ -80,7 +75,7 @@ def test_related_concepts_are_found_over_several_steps(told: TestClient):
 def test_a_short_name_is_separated_from_the_long_one(told: TestClient):
     tell(told, "Melanie called", created_at="2024-08-01")
     tell(told, "I had lunch with Mel", created_at="2024-08-02")
-    read(told)
+    indexed(told)
     melanie = get(told, "concept", name="mel")
     assert (melanie["name"], melanie["aliases"], melanie["kind"], melanie["mentions"]) == (
         "Melanie",
@@ -92,7 +87,7 @@ def test_a_short_name_is_separated_from_the_long_one(told: TestClient):
     assert told.delete(path, params={"name": "Melanie"}).status_code == 409
     assert told.delete(path, params={"name": "Boris"}).status_code == 404
     assert told.delete(path, params={"name": "Mel"}).json()["name"] == "Mel"
-    read(told)
+    indexed(told)
     assert get(told, "concept", name="mel")["id"] != melanie["id"]
     assert get(told, "concept", name="melanie")["aliases"] == []
 
@@ -100,10 +95,10 @@ def test_a_short_name_is_separated_from_the_long_one(told: TestClient):
 def test_a_text_with_two_spellings_of_a_concept_counts_once(told: TestClient):
     tell(told, "Heron and Dmitri came")
     tell(told, "Dmitri called")
-    read(told)
+    indexed(told)
     path = f"/agents/{AGENT}/concepts/{get(told, 'concept', name='dmitri')['id']}"
     told.patch(path, json={"aliases": ["Heron"]})
-    read(told)
+    indexed(told)
     merged = get(told, "concept", name="heron")
     assert (merged["name"], merged["mentions"], len(merged["messages"])) == ("Dmitri", 2, 2)
 
@@ -135,13 +130,13 @@ def test_a_concept_is_changed_and_deleted(told: TestClient):
     path = f"/agents/{AGENT}/concepts/{clara}"
     changed = told.patch(path, json={"name": "Dr. Clara", "aliases": ["Dora"], "kind": "person"}).json()
     assert (changed["name"], changed["kind"], changed["aliases"]) == ("Dr. Clara", "person", ["Dora", "Clara"])
-    read(told)
+    indexed(told)
     assert get(told, "concept", name="dora")["id"] == clara
     assert told.patch(path, json={}).json()["code"] == "nothing_to_do"
     assert told.delete(path).json()["id"] == clara
     assert told.get(path).json()["code"] == told.delete(path).json()["code"] == "concept_not_found"
     tell(told, "I met Clara again")
-    read(told)
+    indexed(told)
     assert told.get(f"/agents/{AGENT}/concept?name=clara").status_code == 404
     assert told.app.state.service.engine.check() == []  # type: ignore[attr-defined]
 

@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from souvenir.core.timestamps import utc_now
+from tests.api.conftest import indexed
 from tests.api.test_replayed_answers import AGENT, Living, Question
 from tests.thoroughness import sampled
 
@@ -70,9 +71,6 @@ class Speaking(Living):
         path, body = self.unclaimed.pop(self.chance.randrange(len(self.unclaimed)))
         self.ask("POST" if path.endswith("/graph") else "PATCH", path, body)
 
-    def catch_up(self) -> None:
-        self.client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
-
     def id_of(self, name: str) -> int:
         return int(self.ask("GET", f"/agents/{AGENT}/concept?name={name}")["id"])
 
@@ -81,7 +79,7 @@ class Speaking(Living):
         for one in (*PEOPLE, *PLACES, *THINGS, *ROLES, *ORGANISATIONS):
             self.ask("POST", "/messages", {"agent_name": AGENT, "role": "assistant", "content": f"We saw my {one}."})
             self.ask("POST", "/messages", {"agent_name": AGENT, "role": "assistant", "content": f"We saw {one}."})
-        self.catch_up()
+        indexed(self.client)
         ids = {name: self.id_of(name) for name in (*PEOPLE, *PLACES)}
         self.unclaimed = [
             (f"/agents/{AGENT}/concepts/{ids['Alice']}", {"description": "She teaches.", "kind": "teacher"}),
@@ -123,7 +121,7 @@ def replayed(living: Speaking, changes: int) -> list[tuple[str, Question, bytes]
     for number in range(changes):
         living.change()
         if number % EVERY == EVERY - 1:
-            living.catch_up()
+            indexed(living.client)
             answers = [(question, question.asked(living.client, None)) for question in questions(living)]
             at = utc_now().isoformat()
             seen += [(at, question, answer) for question, answer in answers]
@@ -158,7 +156,7 @@ class Kept:
 
     def time(self) -> str:
         """Return the time when everything is indexed."""
-        self.client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
+        indexed(self.client)
         return utc_now().isoformat()
 
     def get(self, path: str, as_of: str | None = None, **parameters: Any) -> Any:

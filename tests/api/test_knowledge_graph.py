@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from souvenir.api import knowledge_graph as graph_models
 from souvenir.knowledge import knowledge_graph
 from souvenir.transfer import import_job
-from tests.api.conftest import KEY, Start, loaded
+from tests.api.conftest import KEY, Start, indexed
 
 ANN = {"name": "Ann_Lee", "entity_type": "person", "observations": ["Speaks Basque", "Runs"]}
 ACME = {"name": "Acme", "entity_type": "company", "observations": []}
@@ -110,10 +110,6 @@ def test_limited_keys_use_the_graph_of_their_sources(start: Start):
     assert len(client.get("/knowledge-graph", headers=admin).json()["entities"]) == 2
 
 
-def index(client: TestClient) -> None:
-    loaded(client).app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
-
-
 def of_agent(client: TestClient, name: str = "ann", **headers: str) -> dict[str, str]:
     """Create an agent, and name its namespace."""
     assert client.post("/agents", json={"name": name}, headers=headers).status_code == 200
@@ -122,7 +118,7 @@ def of_agent(client: TestClient, name: str = "ann", **headers: str) -> dict[str,
 
 def test_entities_are_concepts_that_the_routes_of_an_agent_show(client: TestClient):
     store(client, GRAPH, **of_agent(client))
-    index(client)
+    indexed(client)
     found = client.get("/agents/ann/concept", params={"name": "ann lee"}).json()
     assert (found["kind"], found["name"], found["aliases"], found["mentions"]) == ("person", "Ann Lee", ["Ann_Lee"], 1)
     [memory] = found["memories"]
@@ -141,7 +137,7 @@ def test_entities_are_concepts_that_the_routes_of_an_agent_show(client: TestClie
 def test_entities_are_found_by_their_concept(client: TestClient, name: str):
     headers = of_agent(client)
     store(client, {"entities": [{"name": name, "entity_type": "person", "observations": ["Runs"]}, ACME]}, **headers)
-    index(client)
+    indexed(client)
     answer = client.post("/agents/ann/search", json={"query": f"what about {name} ?", "strategy": "concept"}).json()
     assert [one["memory"]["text"].splitlines()[-1] for one in answer["results"]] == ["Runs"]
 
@@ -151,7 +147,7 @@ def test_imported_entities_are_concepts_with_their_relations(client: TestClient,
     second_pass = import_job._Run.make_links
 
     def make_links(run: import_job._Run) -> None:
-        index(client)
+        indexed(client)
         second_pass(run)
 
     monkeypatch.setattr(import_job._Run, "make_links", make_links)
@@ -159,7 +155,7 @@ def test_imported_entities_are_concepts_with_their_relations(client: TestClient,
     exported = client.get("/export", headers={"X-Namespace": "ann"}).content
     headers = {**of_agent(client, "copy"), "Content-Type": "application/x-ndjson"}
     assert client.post("/import", content=exported, headers=headers).status_code == 200
-    index(client)
+    indexed(client)
     found = client.get("/agents/copy/concept", params={"name": "acme"}).json()
     relations = client.get(f"/agents/copy/concepts/{found['id']}/relations").json()["relations"]
     assert [(one["concept"], one["type"]) for one in relations] == [("Ann Lee", "works_at")]
@@ -173,7 +169,7 @@ def test_limited_keys_see_no_concepts_of_other_sources(start: Start):
     limited = {"X-API-Key": client.post("/api/keys", json=body, headers={"X-API-Key": KEY}).json()["key"]}
     theirs = {"entities": [{"name": "Zoe", "entity_type": "cat", "observations": ["Sleeps"]}, ACME], "relations": []}
     store(client, theirs, **limited)
-    index(client)
+    indexed(client)
     concept = client.get("/agents/ann/concept", params={"name": "acme"}, headers=admin).json()
     refused: list[tuple[str, str, Any]] = [
         ("GET", f"/agents/ann/{path}", None)

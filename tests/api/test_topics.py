@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from tests.api.conftest import indexed
+
 SAILING = "Alice took the Albatross from Lisbon to Madeira"
 BAKING = "Boris bakes Panettone with Greta in Milan"
 
@@ -23,8 +25,7 @@ def agent(client: TestClient) -> TestClient:
     for session, text in (("sea0", SAILING), ("sea1", SAILING), ("oven", BAKING)):
         said = {"agent_name": "ann", "role": "user", "content": text, "session_id": session}
         assert client.post("/messages", json=said).status_code == 200
-    client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
-    return client
+    return indexed(client)
 
 
 def test_topics_are_listed_by_sessions_and_shown_with_messages(agent: TestClient):
@@ -60,7 +61,7 @@ def test_insights_are_sent_as_they_are_described(agent: TestClient):
         "session_id": "sea0", "created_at": "2024-01-01T09:00:00Z",
     }  # fmt: skip
     said = agent.post("/messages", json=promise).json()
-    agent.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
+    indexed(agent)
     [found] = agent.get("/agents/ann/insights?at=2024-01-02").json()["insights"]
     assert (found["kind"], found["due"]) == ("upcoming", "2024-01-05")
     assert found["sources"] == [{"kind": "message", "id": said["id"]}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from benchmarks.knowledge import __main__ as benchmark
 from benchmarks.knowledge.labels import Described, Labelled, LabelledMessage
-from benchmarks.knowledge.model import ModelScores, describe
+from benchmarks.knowledge.model import describe
 from souvenir.core.settings import Settings
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
@@ -51,25 +52,25 @@ def test_descriptions_and_topics_of_the_model_are_counted(tmp_path: Path, capsys
     settings = Settings(data_dir=tmp_path, **vendor.settings("openai"))
     provider = provider_of(settings)
     assert provider is not None
-    scores = ModelScores()
+    scores = Counter[str]()
     with closing(provider), closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
         graph = KnowledgeServices.open(engine)
         messages = benchmark.measure(engine, graph, CONVERSATION, benchmark.Scores(), show=False)
         describe(engine, graph, provider, CONVERSATION, messages, scores)
     vendor.stop()
-    assert dict(scores.rows()) == {
-        "model: descriptions: by the model, from another message": "1",
-        "model: descriptions: by the model, from the labelled message": "1",
-        "model: descriptions: none": "1",
-        "model: topics: all": "1",
-        "model: topics: named or summarised by the model": "1",
-        "model: claims stored: description": "2",
-        "model: claims stored: topic_name": "1",
-        "model: claims dropped: kind, quote_not_found": "1",
-        "model: questions": "1",
-        "model: input_tokens": "100",
-        "model: output_tokens": "20",
-        "model: failed": "0",
+    assert scores == {
+        "model: descriptions: by the model, from another message": 1,
+        "model: descriptions: by the model, from the labelled message": 1,
+        "model: descriptions: none": 1,
+        "model: topics: all": 1,
+        "model: topics: named or summarised by the model": 1,
+        "model: claims stored: description": 2,
+        "model: claims stored: topic_name": 1,
+        "model: claims dropped: kind, quote_not_found": 1,
+        "model: questions": 1,
+        "model: input_tokens": 100,
+        "model: output_tokens": 20,
+        "model: failed": 0,
     }
     assert "| Life in Lisbon | Alice moved to Lisbon with Heron" in capsys.readouterr().out
 

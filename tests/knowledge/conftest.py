@@ -1,27 +1,20 @@
-"""An engine, its graph, and the jobs that ask a model about concepts."""
+"""An agent in an engine of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
-from typing import Any
 
 import pytest
 
-from souvenir.core.settings import Settings
-from souvenir.knowledge.model_claims import ModelClaims
+from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
-from souvenir.models.llm.provider import LLMProvider
-from tests.knowledge.model_claims_setup import OpenModelClaims
+from tests.knowledge.agent import Agent
 
 
 @pytest.fixture
-def open_model_claims(engine: MemoryEngine) -> Iterator[OpenModelClaims]:
+def ann(engine: MemoryEngine) -> Iterator[Agent]:
     """What is derived agrees with what is stored at the end."""
-    with ExitStack() as opened:
-
-        def open_it(provider: LLMProvider | None, **settings: Any) -> ModelClaims:
-            return opened.enter_context(closing(ModelClaims(engine, provider, Settings(**settings))))
-
-        yield open_it
+    agent = Agent(engine, KnowledgeServices.open(engine))
+    with agent.opened:
+        yield agent
     assert list(engine.check()) == []

@@ -18,15 +18,15 @@ import structlog
 
 from souvenir.conversations.messages import Conversations
 from souvenir.core.settings import Settings
-from souvenir.core.types import MessageRole, Scope
+from souvenir.core.types import MessageRole
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.removals import Removals
 from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.selection import Chooses
 from tests.fake_embedder import FakeEmbedder
+from tests.knowledge.agent import ANN
 
-ANN = Scope("ann", "tester")
 NAMES = ("Alice", "Boris", "Chloe", "Dmitri", "Elena")
 PLACES = ("Lisbon", "Oslo", "Quito", "Riga")
 

@@ -6,9 +6,6 @@ python -m tests.knowledge.model_claims_process FOLDER prints a line for each poi
 from __future__ import annotations
 
 import logging
-import os
-import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,8 +20,9 @@ from souvenir.store.admin import jobs
 from souvenir.store.admin.jobs import Job, JobStatus
 from souvenir.store.graph import claims, topic_claims
 from tests.fake_embedder import FakeEmbedder
-from tests.knowledge.model_claims_setup import ANN, MOVED, PATIENCE_S, WORKS, always, claim, lives, say
-from tests.learning.dying_process import after, before
+from tests.knowledge.agent import ANN, Agent
+from tests.knowledge.model_claims_setup import MOVED, PATIENCE_S, WORKS, always, claim, lives
+from tests.learning.dying_process import after, before, kill_at
 from tests.learning.scripted_model import ScriptedModel
 
 MODEL = always(lives(), claim("kind", "Heron", "company", WORKS), claim("topic_name", "T1", "Life of Alice", MOVED))
@@ -58,8 +56,7 @@ def go_through(model_claims: ModelClaims) -> Job:
 def run(point: str, folder: Path) -> None:
     engine = MemoryEngine.open(Settings(data_dir=folder), FakeEmbedder())
     engine.warm_up()
-    say(engine, MOVED, WORKS)
-    KnowledgeServices.open(engine).indexer.catch_up()
+    Agent(engine, KnowledgeServices.open(engine)).tell(MOVED, WORKS)
     model_claims = ModelClaims(engine, MODEL, Settings(data_dir=folder))
     POINTS[point]()
     model_claims.undo(ANN, go_through(model_claims).id)
@@ -67,13 +64,4 @@ def run(point: str, folder: Path) -> None:
 
 if __name__ == "__main__":
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    for number, point in enumerate(POINTS):
-        pid = os.fork()
-        if pid == 0:
-            try:
-                run(point, Path(sys.argv[1]) / str(number))
-            finally:
-                os._exit(1)
-        _, status = os.waitpid(pid, 0)
-        killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-        print(f"{point}|{'killed' if killed else status}", flush=True)
+    kill_at(POINTS, run)

@@ -1,26 +1,21 @@
-"""An agent with messages, a model with scripted claims, and a dump of the stored claims."""
+"""A model with scripted claims, its jobs, and a dump of the stored claims."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from souvenir.conversations.messages import Conversations
-from souvenir.core.types import JsonObject, MessageRole, Scope
+from souvenir.core.types import JsonObject, Scope
 from souvenir.knowledge.model_claims import ModelClaims
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin.jobs import DESCRIBE, Job, JobStatus
-from souvenir.store.graph import claims, concept_similarity
-from souvenir.store.messages.messages import MessageDraft
+from souvenir.store.graph import claims
+from tests.knowledge.agent import ANN
 from tests.learning.scripted_model import ScriptedModel
 
-ANN, BEN = Scope("ann", "tester"), Scope("ben", "tester")
 PATIENCE_S = 30.0
 
 MOVED = "Alice moved to Lisbon last year"
 WORKS = "Alice works for Heron as an engineer"
-
-OpenModelClaims = Callable[..., ModelClaims]
 
 
 def claim(kind: str, concept: str, text: str, quote: str, other: str | None = None, sure: float = 0.9) -> JsonObject:
@@ -34,18 +29,6 @@ def lives(quote: str = MOVED) -> JsonObject:
 def always(*made: Any) -> ScriptedModel:
     """A model that always claims these."""
     return ScriptedModel({"describe": lambda prompt: {"claims": list(made)}})
-
-
-def say(
-    engine: MemoryEngine,
-    *texts: str,
-    session: str = "s",
-    scope: Scope = ANN,
-    role: MessageRole = MessageRole.USER,
-) -> list[str]:
-    """The ids of the messages."""
-    drafts = [MessageDraft(role, text, session_id=session, user="cleo") for text in texts]
-    return [message.uid for message in Conversations(engine).add(scope, drafts)]
 
 
 def run(model_claims: ModelClaims, scope: Scope = ANN, *, session: str | None = "s", limit: int = 10) -> Job:
@@ -67,10 +50,7 @@ def stored(engine: MemoryEngine, scope: Scope = ANN) -> list[tuple[str, str, str
         if namespace is None:
             return []
         found = claims.of_namespace(connection, namespace.id)
-        keys = concept_similarity.keys(
-            connection, {id_ for one in found for id_ in (one.concept_id, one.other_id) if id_}
-        )
-    return [(one.kind.value, keys[one.concept_id], one.text, keys.get(one.other_id or 0)) for one in found]
+    return [(one.kind.value, one.key, one.text, one.other_key) for one in found]
 
 
 def named(engine: MemoryEngine) -> list[str]:

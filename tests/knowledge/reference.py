@@ -58,7 +58,7 @@ class ReferenceGraph:
         self.relations = [one for one in self.relations if one not in relations]
 
     def read(self) -> tuple[list[Entity], set[EntityRelation]]:
-        return self._with_relations(self.entities, self.relations)
+        return list(self.entities), set(self.relations)
 
     def search(self, query: str) -> tuple[list[Entity], set[EntityRelation]]:
         words = query.lower()
@@ -76,12 +76,7 @@ class ReferenceGraph:
     def _touching(self, entities: Sequence[Entity]) -> tuple[list[Entity], set[EntityRelation]]:
         names = {one.name for one in entities}
         touching = [one for one in self.relations if one.from_entity in names or one.to_entity in names]
-        return self._with_relations(entities, touching)
-
-    def _with_relations(
-        self, entities: Sequence[Entity], relations: Sequence[EntityRelation]
-    ) -> tuple[list[Entity], set[EntityRelation]]:
-        return list(entities), set(relations)
+        return list(entities), set(touching)
 
     def _put(self, entity: Entity) -> None:
         self.entities = [entity if one.name == entity.name else one for one in self.entities]

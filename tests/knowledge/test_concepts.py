@@ -2,58 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
 from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import AgentNotFound, ConceptNotFound, Conflict, NotFound, NothingToDo
-from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MessageRole, Scope
 from souvenir.knowledge import concept_ranking
 from souvenir.knowledge.claim_types import ConceptPatch, ConceptStatement
-from souvenir.knowledge.services import KnowledgeServices
-from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import mentions
 from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.transaction import Transaction
-from tests.fake_embedder import FakeEmbedder
+from tests.knowledge.agent import ANN, Agent
 
-ANN = Scope("ann", "tester")
 OTHERS = tuple(f"I met {name}" for name in ("Emil", "Fritz", "Greta", "Hanna", "Ivo", "Jonas"))
 """So that nothing else is in everything."""
 
 
-@pytest.fixture
-def engine(settings: Settings) -> Iterator[MemoryEngine]:
-    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
-        yield engine
-
-
-@pytest.fixture
-def graph(engine: MemoryEngine) -> Iterator[KnowledgeServices]:
-    """What is derived agrees with what is stored at the end."""
-    graph = KnowledgeServices.open(engine)
-    yield graph
-    assert list(engine.check()) == []
-
-
-def tell(engine: MemoryEngine, graph: KnowledgeServices, *texts: str, agent: Scope = ANN, **more: Any) -> None:
+def tell(ann: Agent, *texts: str, agent: Scope = ANN) -> None:
     """Say these to the agent, one month after the other, and let them be read."""
     drafts = [
-        MessageDraft(MessageRole.USER, text, created_at=datetime(2024, 1 + number % 5, 1, tzinfo=UTC), **more)
+        MessageDraft(MessageRole.USER, text, created_at=datetime(2024, 1 + number % 5, 1, tzinfo=UTC))
         for number, text in enumerate(texts)
     ]
-    Conversations(engine).add(agent, drafts)
-    graph.indexer.catch_up()
+    Conversations(ann.engine).add(agent, drafts)
+    ann.index()
 
 
-def state(
-    engine: MemoryEngine, key: str, kind: str, text: str, *, other: str | None = None, by: str = "caller"
-) -> None:
+def state(ann: Agent, key: str, kind: str, text: str, *, other: str | None = None, by: str = "caller") -> None:
     """Claim something of the concept of a key."""
 
     def work(tx: Transaction) -> None:
@@ -64,48 +41,44 @@ def state(
             (kind, other, text, by, key),
         )
 
-    engine.write(ANN, work)
+    ann.engine.write(ANN, work)
 
 
-def stand_for(engine: MemoryEngine, graph: KnowledgeServices, spelling: str, root: str) -> None:
+def stand_for(ann: Agent, spelling: str, root: str) -> None:
     """Let one key be another spelling of the other."""
-    state(engine, spelling, "alias", spelling.title(), other=root)
+    state(ann, spelling, "alias", spelling.title(), other=root)
     find = "SELECT id FROM concepts WHERE key = ?"
-    engine.write(ANN, lambda tx: mentions.queue_matching(tx.connection, [tx.connection.execute(find, (spelling,)).get]))
-    graph.indexer.catch_up()
+    ann.engine.write(
+        ANN, lambda tx: mentions.queue_matching(tx.connection, [tx.connection.execute(find, (spelling,)).get])
+    )
+    ann.index()
 
 
-def test_a_concept_is_shown_by_its_most_used_form_with_its_counts_and_times(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
-    tell(engine, graph, "I met Zoë", "Zoë and Boris came", "We saw Zoe")
-    concept = graph.concepts.details(ANN, "ZOE").concept
+def test_a_concept_is_shown_by_its_most_used_form_with_its_counts_and_times(ann: Agent) -> None:
+    tell(ann, "I met Zoë", "Zoë and Boris came", "We saw Zoe")
+    concept = ann.concept("ZOE")
     assert (concept.key, concept.name, concept.kind, concept.owners) == ("zoe", "Zoë", "person", 3)
     assert concept.aliases == ("Zoe",)
     assert (concept.first_at, concept.last_at) == (datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 3, 1, tzinfo=UTC))
 
 
-def test_another_spelling_is_shown_as_its_root_and_counted_with_it(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
-    tell(engine, graph, "I met Boris", "We saw Zeppo in Lisbon", "I met Zeppo", *OTHERS)
-    before = graph.concepts.page(ANN)[1]
-    stand_for(engine, graph, "zeppo", "boris")
-    found, total = graph.concepts.page(ANN)
-    boris = graph.concepts.details(ANN, "zeppo").concept
+def test_another_spelling_is_shown_as_its_root_and_counted_with_it(ann: Agent) -> None:
+    tell(ann, "I met Boris", "We saw Zeppo in Lisbon", "I met Zeppo", *OTHERS)
+    before = ann.graph.concepts.page(ANN)[1]
+    stand_for(ann, "zeppo", "boris")
+    found, total = ann.graph.concepts.page(ANN)
+    boris = ann.concept("zeppo")
     assert total == before - 1 == len(found)
     assert (boris.name, boris.owners, boris.aliases) == ("Boris", 3, ("Zeppo",))
     assert found[0] == boris
 
 
-def test_a_topic_with_a_term_of_another_spelling_is_named_by_its_root(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
-    tell(engine, graph, "We saw Zeppo in Lisbon", "I met Zeppo again")
-    engine.add(ANN, MemoryDraft("I met Boris", "talk"))
-    graph.indexer.catch_up()
-    stand_for(engine, graph, "zeppo", "boris")
-    [topic], _ = graph.topics.page(ANN)
+def test_a_topic_with_a_term_of_another_spelling_is_named_by_its_root(ann: Agent) -> None:
+    tell(ann, "We saw Zeppo in Lisbon", "I met Zeppo again")
+    ann.engine.add(ANN, MemoryDraft("I met Boris", "talk"))
+    ann.index()
+    stand_for(ann, "zeppo", "boris")
+    [topic], _ = ann.graph.topics.page(ANN)
     assert "Boris" in {term.name for term in topic.terms}
     assert "Zeppo" not in topic.name
 
@@ -127,11 +100,11 @@ def test_a_topic_with_a_term_of_another_spelling_is_named_by_its_root(
 )
 @pytest.mark.parametrize("backwards", [False, True])
 def test_a_short_name_joins_the_only_long_one(
-    engine: MemoryEngine, graph: KnowledgeServices, texts: list[str], short: str, long: str, backwards: bool
+    ann: Agent, texts: list[str], short: str, long: str, backwards: bool
 ) -> None:
-    tell(engine, graph, *(reversed(texts) if backwards else texts))
-    assert graph.concepts.details(ANN, short).concept.key == long
-    assert list(engine.check()) == []
+    tell(ann, *(reversed(texts) if backwards else texts))
+    assert ann.concept(short).key == long
+    assert list(ann.engine.check()) == []
 
 
 @pytest.mark.parametrize(
@@ -145,93 +118,85 @@ def test_a_short_name_joins_the_only_long_one(
         (["I met Anita Patel", "I met Ravi Patel", "Dr Patel was late"], "dr patel"),
     ],
 )
-def test_names_of_several_people_or_places_stay_apart(
-    engine: MemoryEngine, graph: KnowledgeServices, texts: list[str], short: str
-) -> None:
-    tell(engine, graph, *texts)
-    assert graph.concepts.details(ANN, short).concept.key == short
+def test_names_of_several_people_or_places_stay_apart(ann: Agent, texts: list[str], short: str) -> None:
+    tell(ann, *texts)
+    assert ann.concept(short).key == short
 
 
-def test_a_short_name_leaves_when_another_long_one_comes(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    tell(engine, graph, "Samuel called", "I had lunch with Sam")
-    assert graph.concepts.details(ANN, "sam").concept.aliases == ("Sam",)
-    tell(engine, graph, "Samantha called")
-    assert graph.concepts.details(ANN, "sam").concept.key == "sam"
-    assert graph.concepts.details(ANN, "samuel").concept.aliases == ()
+def test_a_short_name_leaves_when_another_long_one_comes(ann: Agent) -> None:
+    tell(ann, "Samuel called", "I had lunch with Sam")
+    assert ann.concept("sam").aliases == ("Sam",)
+    tell(ann, "Samantha called")
+    assert ann.concept("sam").key == "sam"
+    assert ann.concept("samuel").aliases == ()
 
 
-def test_a_name_that_was_separated_stays_apart_until_it_is_stated_again(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
-    tell(engine, graph, "Melanie called", "I had lunch with Mel")
-    melanie = graph.concepts.details(ANN, "mel").concept
-    graph.claims.separate(ANN, melanie.id, "Mel")
-    graph.indexer.catch_up()
-    mel = graph.concepts.details(ANN, "mel").concept
+def test_a_name_that_was_separated_stays_apart_until_it_is_stated_again(ann: Agent) -> None:
+    tell(ann, "Melanie called", "I had lunch with Mel")
+    melanie = ann.concept("mel")
+    ann.graph.claims.separate(ANN, melanie.id, "Mel")
+    ann.index()
+    mel = ann.concept("mel")
     assert (mel.key, mel.aliases, mel.owners) == ("mel", (), 1)
-    graph.claims.update(ANN, mel.id, ConceptPatch(aliases=()))
-    tell(engine, graph, "Melanie Smith called")
-    assert graph.concepts.details(ANN, "mel").concept.key == "mel"
-    graph.claims.update(ANN, melanie.id, ConceptPatch(aliases=("Mel",)))
-    graph.indexer.catch_up()
-    assert graph.concepts.details(ANN, "mel").concept.key == "melanie smith"
+    ann.graph.claims.update(ANN, mel.id, ConceptPatch(aliases=()))
+    tell(ann, "Melanie Smith called")
+    assert ann.concept("mel").key == "mel"
+    ann.graph.claims.update(ANN, melanie.id, ConceptPatch(aliases=("Mel",)))
+    ann.index()
+    assert ann.concept("mel").key == "melanie smith"
 
 
-def test_a_separated_alias_is_no_longer_stated(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    tell(engine, graph, "My sofa is red.", "My couch is green.")
-    sofa = graph.concepts.details(ANN, "sofa").concept
-    graph.claims.update(ANN, sofa.id, ConceptPatch(aliases=("couch",)))
-    graph.indexer.catch_up()
-    assert graph.concepts.details(ANN, "couch").concept.key == "sofa"
-    graph.claims.separate(ANN, sofa.id, "couch")
-    graph.indexer.catch_up()
-    assert graph.concepts.details(ANN, "sofa").concept.aliases == ()
-    assert graph.concepts.details(ANN, "couch").concept.key == "couch"
+def test_a_separated_alias_is_no_longer_stated(ann: Agent) -> None:
+    tell(ann, "My sofa is red.", "My couch is green.")
+    sofa = ann.concept("sofa")
+    ann.graph.claims.update(ANN, sofa.id, ConceptPatch(aliases=("couch",)))
+    ann.index()
+    assert ann.concept("couch").key == "sofa"
+    ann.graph.claims.separate(ANN, sofa.id, "couch")
+    ann.index()
+    assert ann.concept("sofa").aliases == ()
+    assert ann.concept("couch").key == "couch"
 
 
-def test_a_name_of_another_concept_cannot_be_stated(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    tell(engine, graph, "Alice met Bernard in Lisbon.")
+def test_a_name_of_another_concept_cannot_be_stated(ann: Agent) -> None:
+    tell(ann, "Alice met Bernard in Lisbon.")
     with pytest.raises(Conflict, match="Another concept has the name"):
-        graph.claims.state(ANN, [ConceptStatement("Lisbon", name="Alice")], [])
-    graph.claims.state(ANN, [ConceptStatement("Lisbon", name="Lisboa")], [])
-    graph.claims.state(ANN, [ConceptStatement("Lisbon", name="Olisipo")], [])
-    assert graph.concepts.details(ANN, "Olisipo").concept.key == "lisbon"
+        ann.graph.claims.state(ANN, [ConceptStatement(key="Lisbon", name="Alice")], [])
+    ann.graph.claims.state(ANN, [ConceptStatement(key="Lisbon", name="Lisboa")], [])
+    ann.graph.claims.state(ANN, [ConceptStatement(key="Lisbon", name="Olisipo")], [])
+    assert ann.concept("Olisipo").key == "lisbon"
     with pytest.raises(ConceptNotFound):
-        graph.concepts.details(ANN, "Lisboa")
+        ann.details("Lisboa")
 
 
-def test_only_an_alias_that_a_text_mentions_can_be_separated(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    tell(engine, graph, "Melanie called")
-    melanie = graph.concepts.details(ANN, "melanie").concept
+def test_only_an_alias_that_a_text_mentions_can_be_separated(ann: Agent) -> None:
+    tell(ann, "Melanie called")
+    melanie = ann.concept("melanie")
     with pytest.raises(Conflict, match="first name in the texts"):
-        graph.claims.separate(ANN, melanie.id, "Melanie")
+        ann.graph.claims.separate(ANN, melanie.id, "Melanie")
     with pytest.raises(NotFound, match="read its aliases"):
-        graph.claims.separate(ANN, melanie.id, "Boris")
+        ann.graph.claims.separate(ANN, melanie.id, "Boris")
 
 
-def test_a_concept_has_its_most_supported_kind_with_its_probability(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
-    tell(engine, graph, "I flew to Florence", "I live in Florence", "Florence said hello")
-    florence = graph.concepts.details(ANN, "florence").concept
+def test_a_concept_has_its_most_supported_kind_with_its_probability(ann: Agent) -> None:
+    tell(ann, "I flew to Florence", "I live in Florence", "Florence said hello")
+    florence = ann.concept("florence")
     assert florence.kind == "place"
     assert 0.4 < florence.confidence < 0.6
-    graph.claims.update(ANN, florence.id, ConceptPatch(kind="person"))
-    assert graph.concepts.details(ANN, "florence").concept.confidence == 1.0
+    ann.graph.claims.update(ANN, florence.id, ConceptPatch(kind="person"))
+    assert ann.concept("florence").confidence == 1.0
 
 
-def test_claims_of_callers_precede_those_of_models_and_both_precede_texts(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
-    tell(engine, graph, "Miso sleeps all day", "Miso is a cat")
-    assert graph.concepts.details(ANN, "miso").concept.description == "Miso is a cat"
-    assert graph.concepts.details(ANN, "miso").described_by == "texts"
-    state(engine, "miso", "description", "The family's cat", by="model")
-    assert graph.concepts.details(ANN, "miso").described_by == "model"
-    state(engine, "miso", "name", "Miso the Cat")
-    state(engine, "miso", "name", "Some cat", by="model")
-    state(engine, "miso", "description", "A tabby")
-    details = graph.concepts.details(ANN, "miso the cat")
+def test_claims_of_callers_precede_those_of_models_and_both_precede_texts(ann: Agent) -> None:
+    tell(ann, "Miso sleeps all day", "Miso is a cat")
+    assert ann.concept("miso").description == "Miso is a cat"
+    assert ann.details("miso").described_by == "texts"
+    state(ann, "miso", "description", "The family's cat", by="model")
+    assert ann.details("miso").described_by == "model"
+    state(ann, "miso", "name", "Miso the Cat")
+    state(ann, "miso", "name", "Some cat", by="model")
+    state(ann, "miso", "description", "A tabby")
+    details = ann.details("miso the cat")
     assert (details.concept.name, details.concept.description, details.described_by) == (
         "Miso the Cat",
         "A tabby",
@@ -252,46 +217,41 @@ def test_claims_of_callers_precede_those_of_models_and_both_precede_texts(
     ],
 )
 def test_without_a_description_the_best_definition_is_shown_in_lists_too(
-    engine: MemoryEngine, graph: KnowledgeServices, texts: list[str], best: str | None
+    ann: Agent, texts: list[str], best: str | None
 ) -> None:
-    tell(engine, graph, *texts)
-    details = graph.concepts.details(ANN, "Ann")
+    tell(ann, *texts)
+    details = ann.details("Ann")
     assert (details.concept.description, details.described_by) == (best, None if best is None else "texts")
-    assert {one.name: one.description for one in graph.concepts.page(ANN)[0]}["Ann"] == best
+    assert {one.name: one.description for one in ann.graph.concepts.page(ANN)[0]}["Ann"] == best
 
 
-def test_a_concept_is_shown_with_its_latest_mentions(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    tell(engine, graph, "I met Boris", "It rains", "Boris called")
-    kept = engine.add(ANN, MemoryDraft("We visited Boris in Lisbon", "talk")).id
-    graph.indexer.catch_up()
-    details = graph.concepts.details(ANN, "boris")
+def test_a_concept_is_shown_with_its_latest_mentions(ann: Agent) -> None:
+    tell(ann, "I met Boris", "It rains", "Boris called")
+    kept = ann.engine.add(ANN, MemoryDraft("We visited Boris in Lisbon", "talk")).id
+    ann.index()
+    details = ann.details("boris")
     assert [one.content for one in details.messages] == ["Boris called", "I met Boris"]
     assert [one.id for one in details.memories] == [kept]
-    assert 0 <= details.rarity < graph.concepts.details(ANN, "lisbon").rarity == 1
+    assert 0 <= details.rarity < ann.details("lisbon").rarity == 1
 
 
-def test_the_most_significant_concepts_come_first_and_pages_are_contiguous(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
+def test_the_most_significant_concepts_come_first_and_pages_are_contiguous(ann: Agent) -> None:
     people = [f"Person{chr(97 + number)}" for number in range(20)]
     tell(
-        engine,
-        graph,
+        ann,
         *["I met Ann and Boris"] * 8,
         *["I met Ann and Clara"] * 5,
         *(f"I met Ann, {one}" for one in people),
     )
-    everything, total = graph.concepts.page(ANN)
+    everything, total = ann.graph.concepts.page(ANN)
     # All 33 mention Ann: 33 * log(49 / 33) is less than 8 * log(49 / 8).
     assert [one.name for one in everything][:2] == ["Boris", "Ann"]
     assert {one.owners for one in everything[3:]} == {1}
-    pages = [one for offset in range(total) for one in graph.concepts.page(ANN, offset=offset, limit=1)[0]]
+    pages = [one for offset in range(total) for one in ann.graph.concepts.page(ANN, offset=offset, limit=1)[0]]
     assert pages == list(everything)
 
 
-def test_common_nouns_of_which_nothing_is_said_introduce_no_agent(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
+def test_common_nouns_of_which_nothing_is_said_introduce_no_agent(ann: Agent) -> None:
     for text in (
         "I met Clara at the choir.",
         "My essay is late.",
@@ -299,31 +259,31 @@ def test_common_nouns_of_which_nothing_is_said_introduce_no_agent(
         "The birthday paradox again!",
         "The pharmacist said no.",
     ):
-        tell(engine, graph, text)
-    listed = {one.key for one in graph.concepts.page(ANN)[0]}
+        tell(ann, text)
+    listed = {one.key for one in ann.graph.concepts.page(ANN)[0]}
     assert {"clara", "choir", "essay", "birthday paradox", "pharmacist"} <= listed
-    leading = {one.key for one in graph.concepts.leading(ANN, limit=20)}
+    leading = {one.key for one in ann.graph.concepts.leading(ANN, limit=20)}
     assert {"clara", "birthday paradox"} <= leading
     assert leading.isdisjoint({"choir", "essay", "pharmacist"})
 
 
-def test_concepts_that_co_occur_are_related(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    tell(engine, graph, *["I saw Boris with Clara"] * 3, *["I met Clara in Lisbon"] * 2, *["I met Dora"] * 5)
-    concept, found = graph.concepts.related(ANN, "boris", depth=1)
+def test_concepts_that_co_occur_are_related(ann: Agent) -> None:
+    tell(ann, *["I saw Boris with Clara"] * 3, *["I met Clara in Lisbon"] * 2, *["I met Dora"] * 5)
+    concept, found = ann.graph.concepts.related(ANN, "boris", depth=1)
     names = {one.concept.name: one for one in found}
     assert concept.name == "Boris"
     assert "Clara" in names
     assert not {"Lisbon", "Dora", "Boris"} & names.keys()
     assert (names["Clara"].together, names["Clara"].relationship_type, names["Clara"].path) == (3, "co_occurs", ())
-    deeper = {one.concept.name: one for one in graph.concepts.related(ANN, "boris", depth=2)[1]}
+    deeper = {one.concept.name: one for one in ann.graph.concepts.related(ANN, "boris", depth=2)[1]}
     assert (deeper["Lisbon"].depth, deeper["Lisbon"].path) == (2, ("Clara",))
     assert deeper["Lisbon"].strength < deeper["Clara"].strength
 
 
-def test_strongest_paths_are_those_of_an_exhaustive_search(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_strongest_paths_are_those_of_an_exhaustive_search(ann: Agent) -> None:
     people = ["Ann", "Boris", "Clara", "Dora", "Emil", "Fritz", "Greta"]
-    tell(engine, graph, *(f"I saw {a} and {people[(n * 3 + 1) % 7]}" for n in range(9) for a in people[n % 4 :]))
-    with engine.namespace(ANN) as (connection, namespace):
+    tell(ann, *(f"I saw {a} and {people[(n * 3 + 1) % 7]}" for n in range(9) for a in people[n % 4 :]))
+    with ann.engine.namespace(ANN) as (connection, namespace):
         assert namespace is not None
         ids = {one.id: one.name for one in concept_ranking.top(connection, namespace.id, limit=50)}
         steps = {
@@ -342,115 +302,109 @@ def test_strongest_paths_are_those_of_an_exhaustive_search(engine: MemoryEngine,
             for id_, strength in reached.items():
                 best[ids[id_]] = max(best.get(ids[id_], 0), strength)
         best.pop("Ann", None)
-        found = {one.concept.name: one.strength for one in graph.concepts.related(ANN, "Ann", depth=depth)[1]}
+        found = {one.concept.name: one.strength for one in ann.graph.concepts.related(ANN, "Ann", depth=depth)[1]}
         assert found == pytest.approx(best)
 
 
-def test_a_stated_relation_gives_the_type_of_a_related_concept(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    tell(engine, graph, "Boris met Clara", "I saw Dora")
-    state(engine, "boris", "relation", "works_for", other="dora", by="model")
-    state(engine, "boris", "relation", "married_to", other="clara")
-    found = {one.concept.name: one for one in graph.concepts.related(ANN, "boris", depth=1)[1]}
+def test_a_stated_relation_gives_the_type_of_a_related_concept(ann: Agent) -> None:
+    tell(ann, "Boris met Clara", "I saw Dora")
+    state(ann, "boris", "relation", "works_for", other="dora", by="model")
+    state(ann, "boris", "relation", "married_to", other="clara")
+    found = {one.concept.name: one for one in ann.graph.concepts.related(ANN, "boris", depth=1)[1]}
     assert (found["Clara"].relationship_type, found["Clara"].together) == ("married_to", 1)
     assert (found["Dora"].relationship_type, found["Dora"].outgoing, found["Dora"].strength) == ("works_for", True, 0.9)
-    back = {one.concept.name: one for one in graph.concepts.related(ANN, "dora", depth=1)[1]}
+    back = {one.concept.name: one for one in ann.graph.concepts.related(ANN, "dora", depth=1)[1]}
     assert (back["Boris"].relationship_type, back["Boris"].outgoing) == ("works_for", False)
 
 
-def test_a_hidden_concept_is_removed_under_all_spellings_permanently(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
-    tell(engine, graph, "I met Boris", "Boris Petrov called Clara")
-    stand_for(engine, graph, "boris petrov", "boris")
-    graph.concepts.hide(ANN, graph.concepts.details(ANN, "boris").concept.id)
-    tell(engine, graph, "Boris and Boris Petrov are one")
-    assert [one.name for one in graph.concepts.page(ANN)[0]] == ["Clara"]
+def test_a_hidden_concept_is_removed_under_all_spellings_permanently(ann: Agent) -> None:
+    tell(ann, "I met Boris", "Boris Petrov called Clara")
+    stand_for(ann, "boris petrov", "boris")
+    ann.graph.concepts.hide(ANN, ann.concept("boris").id)
+    tell(ann, "Boris and Boris Petrov are one")
+    assert [one.name for one in ann.graph.concepts.page(ANN)[0]] == ["Clara"]
     with pytest.raises(ConceptNotFound):
-        graph.concepts.details(ANN, "boris")
+        ann.details("boris")
 
 
-def test_a_hidden_concept_is_hidden_under_all_of_its_stated_names(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
-    tell(engine, graph, "I met Boris and Emil", "I met Clara")
-    boris = graph.concepts.details(ANN, "boris").concept.id
-    graph.claims.update(ANN, boris, ConceptPatch(aliases=("Emil", "Klabautermann")))
-    graph.concepts.hide(ANN, boris)
-    tell(engine, graph, "I met Boris, Emil and Klabautermann")
-    assert [one.name for one in graph.concepts.page(ANN)[0]] == ["Clara"]
+def test_a_hidden_concept_is_hidden_under_all_of_its_stated_names(ann: Agent) -> None:
+    tell(ann, "I met Boris and Emil", "I met Clara")
+    boris = ann.concept("boris").id
+    ann.graph.claims.update(ANN, boris, ConceptPatch(aliases=("Emil", "Klabautermann")))
+    ann.graph.concepts.hide(ANN, boris)
+    tell(ann, "I met Boris, Emil and Klabautermann")
+    assert [one.name for one in ann.graph.concepts.page(ANN)[0]] == ["Clara"]
 
 
-def test_a_name_of_another_concept_is_refused(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    tell(engine, graph, "I met Boris and Emil")
-    boris = graph.concepts.details(ANN, "boris").concept
+def test_a_name_of_another_concept_is_refused(ann: Agent) -> None:
+    tell(ann, "I met Boris and Emil")
+    boris = ann.concept("boris")
     with pytest.raises(Conflict):
-        graph.claims.update(ANN, boris.id, ConceptPatch(name="Emil"))
-    assert graph.concepts.details(ANN, "boris").concept == boris
-    assert graph.claims.update(ANN, boris.id, ConceptPatch(name="BORIS")).name == "BORIS"
+        ann.graph.claims.update(ANN, boris.id, ConceptPatch(name="Emil"))
+    assert ann.concept("boris") == boris
+    assert ann.graph.claims.update(ANN, boris.id, ConceptPatch(name="BORIS")).name == "BORIS"
 
 
-def test_a_sentence_about_a_longer_name_does_not_define_a_shorter_one(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
-    tell(engine, graph, "Annabel is a painter. I had lunch with Ann.")
-    assert graph.concepts.details(ANN, "ann").concept.description is None
+def test_a_sentence_about_a_longer_name_does_not_define_a_shorter_one(ann: Agent) -> None:
+    tell(ann, "Annabel is a painter. I had lunch with Ann.")
+    assert ann.concept("ann").description is None
 
 
-def test_a_page_after_the_last_is_empty(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    tell(engine, graph, "I met Boris")
-    assert graph.concepts.page(ANN, offset=2**63 - 1) == ([], 1)
+def test_a_page_after_the_last_is_empty(ann: Agent) -> None:
+    tell(ann, "I met Boris")
+    assert ann.graph.concepts.page(ANN, offset=2**63 - 1) == ([], 1)
 
 
-def test_agents_are_isolated(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_agents_are_isolated(ann: Agent) -> None:
     other = Scope("bob", "tester")
-    tell(engine, graph, "I met Boris and Clara")
-    tell(engine, graph, "I met Emil", agent=other)
-    boris = graph.concepts.details(ANN, "boris").concept
-    for ask in (graph.concepts.details, graph.concepts.related):
+    tell(ann, "I met Boris and Clara")
+    tell(ann, "I met Emil", agent=other)
+    boris = ann.concept("boris")
+    for ask in (ann.graph.concepts.details, ann.graph.concepts.related):
         for called in (boris.id, "boris"):
             with pytest.raises(ConceptNotFound):
                 ask(other, called)
     with pytest.raises(ConceptNotFound):
-        graph.concepts.hide(other, boris.id)
-    assert graph.concepts.details(ANN, boris.id).concept == boris
-    assert [one.name for one in graph.concepts.page(other)[0]] == ["Emil"]
+        ann.graph.concepts.hide(other, boris.id)
+    assert ann.concept(boris.id) == boris
+    assert [one.name for one in ann.graph.concepts.page(other)[0]] == ["Emil"]
     with pytest.raises(AgentNotFound):
-        graph.concepts.page(Scope("nobody"))
+        ann.graph.concepts.page(Scope("nobody"))
 
 
-def test_a_patch_replaces_earlier_claims_of_callers(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    tell(engine, graph, "I met Boris", "I met Boris", "We saw Bob in Lisbon")
-    state(engine, "boris", "name", "Model's Boris", by="model")
-    boris = graph.concepts.details(ANN, "boris").concept.id
+def test_a_patch_replaces_earlier_claims_of_callers(ann: Agent) -> None:
+    tell(ann, "I met Boris", "I met Boris", "We saw Bob in Lisbon")
+    state(ann, "boris", "name", "Model's Boris", by="model")
+    boris = ann.concept("boris").id
     said = ConceptPatch("Boris P.", "A friend", "person", ("Bob", "The Boss"), 0.5)
-    assert graph.claims.update(ANN, boris, said).name == "Boris P."
-    graph.indexer.catch_up()
-    details = graph.concepts.details(ANN, "the boss")
+    assert ann.graph.claims.update(ANN, boris, said).name == "Boris P."
+    ann.index()
+    details = ann.details("the boss")
     assert (details.concept.id, details.concept.kind, details.concept.owners) == (boris, "person", 3)
     assert details.concept.aliases[:2] == ("The Boss", "Bob")
     assert (details.concept.description, details.confidence) == ("A friend", 0.5)
-    assert graph.concepts.details(ANN, "bob").concept == details.concept
-    graph.claims.update(ANN, boris, ConceptPatch(name="", description="", aliases=()))
-    graph.indexer.catch_up()
-    after = graph.concepts.details(ANN, "boris").concept
+    assert ann.concept("bob") == details.concept
+    ann.graph.claims.update(ANN, boris, ConceptPatch(name="", description="", aliases=()))
+    ann.index()
+    after = ann.concept("boris")
     assert (after.name, after.kind, after.owners, after.aliases) == ("Model's Boris", "person", 2, ("Boris",))
-    assert graph.concepts.details(ANN, "bob").concept.owners == 1
+    assert ann.concept("bob").owners == 1
 
 
-def test_claims_of_callers_are_screened(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    tell(engine, graph, "I met Boris")
-    boris = graph.concepts.details(ANN, "boris").concept.id
+def test_claims_of_callers_are_screened(ann: Agent) -> None:
+    tell(ann, "I met Boris")
+    boris = ann.concept("boris").id
     secret = "AKIAIOSFODNN7EXAMPLE"
-    changed = graph.claims.update(ANN, boris, ConceptPatch(description=f"His key is {secret}", aliases=(secret,)))
+    changed = ann.graph.claims.update(ANN, boris, ConceptPatch(description=f"His key is {secret}", aliases=(secret,)))
     assert secret not in repr(changed)
 
 
-def test_an_empty_patch_and_an_unknown_concept_are_refused(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    tell(engine, graph, "I met Boris")
-    boris = graph.concepts.details(ANN, "boris").concept.id
+def test_an_empty_patch_and_an_unknown_concept_are_refused(ann: Agent) -> None:
+    tell(ann, "I met Boris")
+    boris = ann.concept("boris").id
     with pytest.raises(NothingToDo):
-        graph.claims.update(ANN, boris, ConceptPatch())
+        ann.graph.claims.update(ANN, boris, ConceptPatch())
     with pytest.raises(ConceptNotFound):
-        graph.claims.update(ANN, boris + 1000, ConceptPatch(name="Nobody"))
+        ann.graph.claims.update(ANN, boris + 1000, ConceptPatch(name="Nobody"))
     with pytest.raises(AgentNotFound):
-        graph.claims.update(Scope("nobody"), boris, ConceptPatch(name="Nobody"))
+        ann.graph.claims.update(Scope("nobody"), boris, ConceptPatch(name="Nobody"))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
@@ -14,95 +12,85 @@ from souvenir.api.agent_graph import JsonGraph
 from souvenir.conversations.agents import Agents
 from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import ConceptNotFound
-from souvenir.core.settings import Settings
-from souvenir.core.types import ClaimedBy, MemoryPatch, MessageRole, Scope
+from souvenir.core.types import ClaimedBy, MemoryPatch, MessageRole
 from souvenir.knowledge.claim_types import ConceptPatch, ConceptStatement
 from souvenir.knowledge.entities import Entity, Observations
 from souvenir.knowledge.graph_export import graph_pieces
 from souvenir.knowledge.knowledge_graph import KnowledgeGraph
-from souvenir.knowledge.services import KnowledgeServices
-from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph.relations import EntityRelation
 from souvenir.store.messages.messages import MessageDraft
-from tests.fake_embedder import FakeEmbedder
+from tests.knowledge.agent import ANN, Agent
 
-ANN = Scope("ann", "tester")
 LEE = Entity("Ann_Lee", "Person", ("Speaks Basque",))
 ACME = Entity("acme", "company")
 WORKS = EntityRelation("Ann_Lee", "acme", "works_at")
 
 
-@dataclass(frozen=True)
-class Known:
-    engine: MemoryEngine
-    services: KnowledgeServices
+class Known(Agent):
+    """An agent with a knowledge graph."""
 
     @property
-    def graph(self) -> KnowledgeGraph:
-        return self.services.knowledge
+    def entities(self) -> KnowledgeGraph:
+        return self.graph.knowledge
 
     def id_of(self, name: str) -> int:
-        self.services.indexer.catch_up()
-        return self.services.concepts.details(ANN, name).concept.id
+        self.index()
+        return self.concept(name).id
 
     def kind_of(self, name: str) -> str:
-        return self.services.concepts.details(ANN, self.id_of(name)).concept.kind
+        return self.concept(self.id_of(name)).kind
 
     def relations_of(self, name: str) -> list[tuple[str, str, str]]:
-        found = self.services.claims.relations(ANN, self.id_of(name))
+        found = self.graph.claims.relations(ANN, self.id_of(name))
         return [(one.concept.key, one.claim.text, one.other.key) for one in found]
 
     def memory_id(self, name: str) -> int:
-        [entity] = self.graph.open(ANN, [name]).entities
+        [entity] = self.graph.knowledge.open(ANN, [name]).entities
         assert entity.memory_id is not None
         return entity.memory_id
 
 
 @pytest.fixture
-def known(settings: Settings) -> Iterator[Known]:
-    """Derived data agrees with stored data at the end."""
-    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
-        services = KnowledgeServices.open(engine)
-        Agents(engine).create(ANN)
-        yield Known(engine, services)
-        services.indexer.catch_up()
-        assert list(engine.check()) == []
+def known(ann: Agent) -> Iterator[Known]:
+    Agents(ann.engine).create(ANN)
+    yield Known(ann.engine, ann.graph)
+    ann.index()
 
 
 @pytest.mark.parametrize("name", ["alice", "李雷", "سلمى", "нина", "New_York office", "the red thing", "2023-05-08"])
 def test_an_entity_is_a_concept_of_its_type_in_any_script_and_case(known: Known, name: str):
-    known.graph.store(ANN, [Entity(name, "Test Case", ("is seldom here",))], [])
-    known.services.indexer.catch_up()
-    concept = known.services.concepts.details(ANN, name)
+    known.entities.store(ANN, [Entity(name, "Test Case", ("is seldom here",))], [])
+    known.index()
+    concept = known.details(name)
     assert (concept.concept.kind, concept.concept.owners) == ("test_case", 1)
     assert [one.key for one in concept.memories] == [name]
 
 
 def test_the_type_is_no_concept_of_its_own(known: Known):
-    known.graph.store(ANN, [LEE], [])
-    known.services.indexer.catch_up()
-    found, _ = known.services.concepts.page(ANN)
+    known.entities.store(ANN, [LEE], [])
+    known.index()
+    found, _ = known.graph.concepts.page(ANN)
     assert sorted(one.key for one in found) == ["ann lee", "basque"]
 
 
 def test_an_entity_without_a_type_has_a_recognised_kind(known: Known):
-    known.graph.store(ANN, [Entity("alice", "")], [])
+    known.entities.store(ANN, [Entity("alice", "")], [])
     assert known.kind_of("alice") == "person"
     known.engine.update(ANN, known.memory_id("alice"), MemoryPatch(metadata={"entity_type": "cat"}))
     assert known.kind_of("alice") == "cat"
 
 
 def test_a_name_without_letters_is_no_concept(known: Known):
-    known.graph.store(ANN, [Entity("?!", "sign"), ACME], [EntityRelation("?!", "acme", "marks")])
+    known.entities.store(ANN, [Entity("?!", "sign"), ACME], [EntityRelation("?!", "acme", "marks")])
     assert known.relations_of("acme") == []
 
 
 def test_relations_of_entities_are_relations_of_their_concepts(known: Known):
-    known.graph.store(ANN, [LEE, ACME], [WORKS, EntityRelation("acme", "Globex", "Rivals")])
+    known.entities.store(ANN, [LEE, ACME], [WORKS, EntityRelation("acme", "Globex", "Rivals")])
     assert known.relations_of("acme") == [("acme", "rivals", "globex"), ("ann lee", "works_at", "acme")]
-    [rivals, works] = known.services.claims.relations(ANN, known.id_of("acme"))
+    [rivals, works] = known.graph.claims.relations(ANN, known.id_of("acme"))
     assert (works.claim.made_by, works.claim.memory_id) == (ClaimedBy.CALLER, known.memory_id("Ann_Lee"))
-    _, related = known.services.concepts.related(ANN, "Ann_Lee", depth=2)
+    _, related = known.graph.concepts.related(ANN, "Ann_Lee", depth=2)
     assert [(one.concept.key, one.relationship_type, one.outgoing, one.path) for one in related[:2]] == [
         ("acme", "works_at", True, ()),
         ("globex", "rivals", True, ("acme",)),
@@ -111,8 +99,8 @@ def test_relations_of_entities_are_relations_of_their_concepts(known: Known):
 
 
 def test_the_export_of_the_graph_lists_entities_and_relations_as_stated(known: Known):
-    known.graph.store(ANN, [LEE, ACME], [WORKS])
-    known.services.indexer.catch_up()
+    known.entities.store(ANN, [LEE, ACME], [WORKS])
+    known.index()
     document = json.loads(b"".join(graph_pieces(known.engine, ANN, JsonGraph())))
     concepts = {one["id"]: one["properties"] for one in document["nodes"] if one["label"] == "Concept"}
     [lee] = [one for one in concepts.values() if one["key"] == "ann lee"]
@@ -129,13 +117,13 @@ def test_the_export_of_the_graph_lists_entities_and_relations_as_stated(known: K
 
 def test_deleted_relations_and_entities_are_deleted_from_the_concepts(known: Known):
     likes = EntityRelation("Ann_Lee", "acme", "likes")
-    known.graph.store(ANN, [LEE, ACME], [WORKS, likes, EntityRelation("Ann_Lee", "Globex", "left")])
+    known.entities.store(ANN, [LEE, ACME], [WORKS, likes, EntityRelation("Ann_Lee", "Globex", "left")])
     before = known.id_of("ann lee")
-    known.graph.delete_relations(ANN, [WORKS, EntityRelation("Ann_Lee", "Globex", "left")])
+    known.entities.delete_relations(ANN, [WORKS, EntityRelation("Ann_Lee", "Globex", "left")])
     assert known.relations_of("ann lee") == [("ann lee", "likes", "acme")]
     with pytest.raises(ConceptNotFound):
         known.id_of("Globex")
-    known.graph.delete_entities(ANN, ["acme"])
+    known.entities.delete_entities(ANN, ["acme"])
     assert known.relations_of("ann lee") == []
     with pytest.raises(ConceptNotFound):
         known.id_of("acme")
@@ -143,86 +131,88 @@ def test_deleted_relations_and_entities_are_deleted_from_the_concepts(known: Kno
 
 
 def test_an_archived_entity_has_no_claims_until_it_is_back(known: Known):
-    known.graph.store(ANN, [LEE, ACME], [WORKS])
-    known.services.indexer.catch_up()
+    known.entities.store(ANN, [LEE, ACME], [WORKS])
+    known.index()
     memory_id = known.memory_id("acme")
     known.engine.archive(ANN, [memory_id])
     assert known.relations_of("ann lee") == []
     known.engine.update(ANN, memory_id, MemoryPatch(archived=False))
     assert known.relations_of("ann lee") == [("ann lee", "works_at", "acme")]
     known.engine.archive(ANN, [memory_id])
-    known.graph.create_entities(ANN, [Entity("acme", "shop")])
+    known.entities.create_entities(ANN, [Entity("acme", "shop")])
     assert known.relations_of("ann lee") == [("ann lee", "works_at", "acme")]
     assert known.kind_of("acme") == "shop"
 
 
 def test_an_entity_that_leaves_the_graph_states_nothing_more(known: Known):
-    known.graph.store(ANN, [LEE, ACME], [WORKS])
-    known.services.indexer.catch_up()
+    known.entities.store(ANN, [LEE, ACME], [WORKS])
+    known.index()
     known.engine.update(ANN, known.memory_id("acme"), MemoryPatch(source="notes"))
     assert known.relations_of("ann lee") == []
 
 
 def test_a_type_or_an_observation_that_changes_keeps_the_concept(known: Known):
-    known.graph.store(ANN, [LEE, ACME], [WORKS])
-    before = known.id_of("acme"), known.services.claims.relations(ANN, known.id_of("acme"))[0].claim.id
-    known.graph.add_observations(ANN, [Observations("acme", ("Makes anvils",))])
-    after = known.id_of("acme"), known.services.claims.relations(ANN, known.id_of("acme"))[0].claim.id
+    known.entities.store(ANN, [LEE, ACME], [WORKS])
+    before = known.id_of("acme"), known.graph.claims.relations(ANN, known.id_of("acme"))[0].claim.id
+    known.entities.add_observations(ANN, [Observations("acme", ("Makes anvils",))])
+    after = known.id_of("acme"), known.graph.claims.relations(ANN, known.id_of("acme"))[0].claim.id
     assert before == after
 
 
 def test_the_statement_about_a_concept_precedes_that_of_an_entity(known: Known):
-    known.graph.store(ANN, [ACME], [])
+    known.entities.store(ANN, [ACME], [])
     concept = known.id_of("acme")
-    known.services.claims.update(ANN, concept, ConceptPatch(kind="shop"))
-    known.graph.add_observations(ANN, [Observations("acme", ("Makes anvils",))])
+    known.graph.claims.update(ANN, concept, ConceptPatch(kind="shop"))
+    known.entities.add_observations(ANN, [Observations("acme", ("Makes anvils",))])
     known.engine.update(ANN, known.memory_id("acme"), MemoryPatch(metadata={"entity_type": "factory"}))
     assert known.kind_of("acme") == "shop"
-    known.services.claims.update(ANN, concept, ConceptPatch(kind=""))
+    known.graph.claims.update(ANN, concept, ConceptPatch(kind=""))
     assert known.kind_of("acme") == "factory"
-    stated = known.services.claims.state(ANN, [ConceptStatement("acme", kind="factory")], [])
+    stated = known.graph.claims.state(ANN, [ConceptStatement(key="acme", kind="factory")], [])
     assert (stated.stated, stated.unchanged) == (1, 0)
 
 
 def test_a_relation_is_deleted_from_both_by_the_route_of_the_concept(known: Known):
     in_other_words = EntityRelation("Ann_Lee", "acme", "Works At")
-    known.graph.store(ANN, [LEE, ACME], [WORKS, in_other_words, EntityRelation("Ann_Lee", "acme", "likes")])
+    known.entities.store(ANN, [LEE, ACME], [WORKS, in_other_words, EntityRelation("Ann_Lee", "acme", "likes")])
     assert known.relations_of("acme") == [("ann lee", "likes", "acme"), ("ann lee", "works_at", "acme")]
-    removed = known.services.claims.unrelate(ANN, known.id_of("ann lee"), known.id_of("acme"), "works_at")
+    removed = known.graph.claims.unrelate(ANN, known.id_of("ann lee"), known.id_of("acme"), "works_at")
     assert len(removed) == 1
     assert known.relations_of("acme") == [("ann lee", "likes", "acme")]
-    assert [one.relation_type for one in known.graph.read(ANN).relations] == ["likes"]
+    assert [one.relation_type for one in known.entities.read(ANN).relations] == ["likes"]
 
 
 def test_a_concept_that_a_caller_deleted_stays_hidden(known: Known):
-    known.graph.store(ANN, [LEE, ACME], [WORKS])
-    known.services.concepts.hide(ANN, known.id_of("acme"))
-    known.graph.add_observations(ANN, [Observations("acme", ("Makes anvils",))])
+    known.entities.store(ANN, [LEE, ACME], [WORKS])
+    known.graph.concepts.hide(ANN, known.id_of("acme"))
+    known.entities.add_observations(ANN, [Observations("acme", ("Makes anvils",))])
     assert known.relations_of("ann lee") == []
     with pytest.raises(ConceptNotFound):
         known.id_of("acme")
-    assert known.graph.open(ANN, ["acme"]).relations == [WORKS]
+    assert known.entities.open(ANN, ["acme"]).relations == [WORKS]
 
 
 def test_relations_follow_concepts_that_are_merged(known: Known):
-    known.graph.store(ANN, [LEE, ACME, Entity("Nanny", "person")], [WORKS, EntityRelation("Nanny", "acme", "owns")])
-    known.services.claims.update(ANN, known.id_of("ann lee"), ConceptPatch(aliases=("Nanny",)))
+    known.entities.store(ANN, [LEE, ACME, Entity("Nanny", "person")], [WORKS, EntityRelation("Nanny", "acme", "owns")])
+    known.graph.claims.update(ANN, known.id_of("ann lee"), ConceptPatch(aliases=("Nanny",)))
     assert known.relations_of("ann lee") == [("ann lee", "owns", "acme"), ("ann lee", "works_at", "acme")]
 
 
 def test_entities_that_differ_in_case_are_one_concept(known: Known):
-    known.graph.store(ANN, [Entity("Bob", "person"), Entity("bob", "cat"), ACME], [EntityRelation("Bob", "bob", "has")])
-    assert known.services.concepts.details(ANN, known.id_of("BOB")).concept.owners == 2
+    known.entities.store(
+        ANN, [Entity("Bob", "person"), Entity("bob", "cat"), ACME], [EntityRelation("Bob", "bob", "has")]
+    )
+    assert known.concept(known.id_of("BOB")).owners == 2
     assert known.relations_of("bob") == []
-    assert len(known.graph.read(ANN).relations) == 1
+    assert len(known.entities.read(ANN).relations) == 1
 
 
 def test_relations_are_dated_by_their_statement_not_by_the_indexer(known: Known):
-    known.graph.store(ANN, [LEE, ACME], [WORKS])
+    known.entities.store(ANN, [LEE, ACME], [WORKS])
     between = datetime.now(UTC)
-    known.services.indexer.catch_up()
-    known.graph.create_relations(ANN, [EntityRelation("acme", "Ann_Lee", "pays")])
-    pays, works = known.services.claims.relations(ANN, known.id_of("acme"))
+    known.index()
+    known.entities.create_relations(ANN, [EntityRelation("acme", "Ann_Lee", "pays")])
+    pays, works = known.graph.claims.relations(ANN, known.id_of("acme"))
     assert works.claim.created_at < between < pays.claim.created_at
 
 
@@ -237,28 +227,28 @@ def test_relations_are_dated_by_their_statement_not_by_the_indexer(known: Known)
 def test_a_defining_observation_describes_the_concept(
     known: Known, observations: tuple[str, ...], description: str | None
 ):
-    known.graph.store(ANN, [Entity("Ann_Lee", "person", observations)], [])
-    assert known.services.concepts.details(ANN, known.id_of("Ann Lee")).concept.description == description
+    known.entities.store(ANN, [Entity("Ann_Lee", "person", observations)], [])
+    assert known.concept(known.id_of("Ann Lee")).description == description
 
 
 def test_the_lines_of_a_replaced_profile_describe_the_concept(known: Known):
-    known.graph.store(ANN, [Entity("Ann_Lee", "", ("Runs",))], [])
+    known.entities.store(ANN, [Entity("Ann_Lee", "", ("Runs",))], [])
     known.engine.update(ANN, known.memory_id("Ann_Lee"), MemoryPatch(text="Ann Lee is a judge of Bilbao."))
-    details = known.services.concepts.details(ANN, known.id_of("Ann Lee"))
+    details = known.details(known.id_of("Ann Lee"))
     assert (details.concept.description, details.described_by) == ("Ann Lee is a judge of Bilbao.", "texts")
 
 
 def test_a_message_with_the_id_of_an_entity_is_no_entity(known: Known):
-    known.graph.store(ANN, [ACME], [])
+    known.entities.store(ANN, [ACME], [])
     [said] = Conversations(known.engine).add(ANN, [MessageDraft(MessageRole.USER, "We met Zoe in Oslo")])
     assert said.id == known.memory_id("acme")
     known.id_of("Zoe")
-    assert known.services.concepts.details(ANN, "acme").concept.owners == 1
+    assert known.concept("acme").owners == 1
 
 
 def test_the_check_finds_a_claim_that_no_entity_states(known: Known):
-    known.graph.store(ANN, [LEE, ACME], [WORKS])
-    known.services.indexer.catch_up()
+    known.entities.store(ANN, [LEE, ACME], [WORKS])
+    known.index()
     rename = "UPDATE claims SET text = ? WHERE kind = 'relation'"
     known.engine.write_rows(lambda connection: connection.execute(rename, ("owns",)))
     expected = f"memory {known.memory_id('Ann_Lee')} states other claims about concepts than are stored of it"
@@ -267,7 +257,7 @@ def test_the_check_finds_a_claim_that_no_entity_states(known: Known):
 
 
 def test_a_type_that_is_no_text_is_no_kind(known: Known):
-    known.graph.store(ANN, [LEE, ACME], [WORKS])
+    known.entities.store(ANN, [LEE, ACME], [WORKS])
     metadata = "UPDATE memories SET metadata = ? WHERE key = 'acme'"
     known.engine.write_rows(lambda connection: connection.execute(metadata, ('{"entity_type": 7}',)))
     known.id_of("Ann_Lee")

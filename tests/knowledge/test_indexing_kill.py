@@ -12,7 +12,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import mention_queue
 from tests.fake_embedder import FakeEmbedder
 from tests.killing import lines_until_killed
-from tests.knowledge.indexing_process import ANN
+from tests.knowledge.agent import ANN, Agent
 from tests.knowledge.test_graph_indexer import read_anew, whole
 
 PROCESS = "tests.knowledge.indexing_process"
@@ -24,16 +24,16 @@ def test_a_graph_is_correct_after_repeated_kills_of_the_indexer(tmp_path: Path) 
     for number in range(ROUNDS):
         assert lines_until_killed(PROCESS, tmp_path, str(number), lines=chance.randrange(10, 60))
         with closing(MemoryEngine.open(Settings(data_dir=tmp_path), FakeEmbedder())) as engine:
-            graph = KnowledgeServices.open(engine)
+            ann = Agent(engine, KnowledgeServices.open(engine))
             assert list(engine.check()) == []
             with engine.namespace(ANN) as (connection, namespace):
                 assert namespace is not None
                 waiting.append(mention_queue.count(connection, namespace.id))
             if number == ROUNDS - 1:
-                graph.indexer.catch_up()
-                filled = whole(engine)
+                ann.index()
+                filled = whole(ann)
                 assert filled["mentions"]
-                read_anew(engine, graph)
-                assert whole(engine) == filled
+                read_anew(ann)
+                assert whole(ann) == filled
                 assert list(engine.check()) == []
     assert any(waiting), "it was never killed in the middle"

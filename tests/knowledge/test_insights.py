@@ -2,70 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from souvenir.conversations.agents import Agents
-from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import AgentNotFound
-from souvenir.core.settings import Settings
 from souvenir.core.types import MessageRole, RecordKind, Scope
 from souvenir.knowledge.insights import MAX_INSIGHTS, Insight, InsightKind
-from souvenir.knowledge.services import KnowledgeServices
-from souvenir.memories.engine import MemoryEngine
-from souvenir.memories.removals import Removals
-from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.selection import Chooses
-from tests.fake_embedder import FakeEmbedder
+from tests.knowledge.agent import ANN, Agent
 
-ANN = Scope("ann", "tester")
 MONDAY = datetime(2024, 1, 1, 9, 5, tzinfo=UTC)
 WEEK = timedelta(days=7)
+DAY = date(2024, 1, 27)
 
 
-@pytest.fixture
-def engine(settings: Settings) -> Iterator[MemoryEngine]:
-    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
-        yield engine
+def insights(ann: Agent, at: datetime, kind: InsightKind | None = None) -> Sequence[Insight]:
+    ann.index()
+    return [one for one in ann.graph.insights.of_agent(ANN, at) if kind is None or one.kind is kind]
 
 
-@pytest.fixture
-def graph(engine: MemoryEngine) -> Iterator[KnowledgeServices]:
-    graph = KnowledgeServices.open(engine)
-    yield graph
-    assert list(engine.check()) == []
-
-
-def say(
-    engine: MemoryEngine, at: datetime, *texts: str, session: str = "s", role: MessageRole = MessageRole.USER
-) -> list[str]:
-    drafts = [
-        MessageDraft(role, text, session_id=session, created_at=at + timedelta(minutes=minute))
-        for minute, text in enumerate(texts)
-    ]
-    return [message.uid for message in Conversations(engine).add(ANN, drafts)]
-
-
-def insights(graph: KnowledgeServices, at: datetime, kind: InsightKind | None = None) -> Sequence[Insight]:
-    graph.indexer.catch_up()
-    return [one for one in graph.insights.of_agent(ANN, at) if kind is None or one.kind is kind]
-
-
-def test_a_promise_is_upcoming_then_overdue_and_then_forgotten(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    [uid] = say(engine, MONDAY, "I'll send Priya the draft by Friday.")
-    [one] = insights(graph, MONDAY + timedelta(hours=1))
+def test_a_promise_is_upcoming_then_overdue_and_then_forgotten(ann: Agent) -> None:
+    [uid] = ann.say("I'll send Priya the draft by Friday.", at=MONDAY)
+    [one] = insights(ann, MONDAY + timedelta(hours=1))
     assert one.text == "Due on Friday, 5 January: “I'll send Priya the draft by Friday.” (1 January)."
     assert (one.kind, one.due, one.at) == (InsightKind.UPCOMING, date(2024, 1, 5), MONDAY)
     assert [(source.kind, source.id) for source in one.sources] == [(RecordKind.MESSAGE, uid)]
     assert [concept.name for concept in one.concepts] == ["Priya"]
-    [late] = insights(graph, MONDAY + WEEK)
+    [late] = insights(ann, MONDAY + WEEK)
     assert late.kind is InsightKind.OVERDUE
     assert late.text.startswith("Due since 5 January, and nothing says that it was done: “I'll send")
-    assert not insights(graph, MONDAY + timedelta(days=90))
-    assert not insights(graph, MONDAY - WEEK)
+    assert not insights(ann, MONDAY + timedelta(days=90))
+    assert not insights(ann, MONDAY - WEEK)
 
 
 @pytest.mark.parametrize(
@@ -78,56 +48,45 @@ def test_a_promise_is_upcoming_then_overdue_and_then_forgotten(engine: MemoryEng
         "I don't have to write the draft any more.",
     ],
 )
-def test_a_promise_that_a_later_message_reports_as_done_or_dropped_is_not_mentioned(
-    engine: MemoryEngine, graph: KnowledgeServices, done: str
-) -> None:
-    say(engine, MONDAY, "I'll send Priya the draft by Friday.")
-    say(engine, MONDAY + timedelta(days=2), "Priya wants a draft?", done, session="t")
-    assert not insights(graph, MONDAY + timedelta(days=3), InsightKind.UPCOMING)
-    assert not insights(graph, MONDAY + WEEK, InsightKind.OVERDUE)
+def test_a_promise_that_a_later_message_reports_as_done_or_dropped_is_not_mentioned(ann: Agent, done: str) -> None:
+    ann.say("I'll send Priya the draft by Friday.", at=MONDAY)
+    ann.say("Priya wants a draft?", done, session="t", at=MONDAY + timedelta(days=2))
+    assert not insights(ann, MONDAY + timedelta(days=3), InsightKind.UPCOMING)
+    assert not insights(ann, MONDAY + WEEK, InsightKind.OVERDUE)
 
 
-def test_another_report_and_one_of_the_assistant_complete_no_promise(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
-    say(engine, MONDAY, "I'll send Priya the draft by Friday.")
-    say(engine, MONDAY + timedelta(days=2), "The boat is painted and done.", session="t")
-    say(engine, MONDAY + timedelta(days=3), "You sent Priya the draft.", role=MessageRole.ASSISTANT, session="t")
-    assert len(insights(graph, MONDAY + WEEK, InsightKind.OVERDUE)) == 1
+def test_another_report_and_one_of_the_assistant_complete_no_promise(ann: Agent) -> None:
+    ann.say("I'll send Priya the draft by Friday.", at=MONDAY)
+    ann.say("The boat is painted and done.", session="t", at=MONDAY + timedelta(days=2))
+    ann.say("You sent Priya the draft.", role=MessageRole.ASSISTANT, session="t", at=MONDAY + timedelta(days=3))
+    assert len(insights(ann, MONDAY + WEEK, InsightKind.OVERDUE)) == 1
 
 
-def test_statements_go_with_their_message(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    first, second = say(engine, MONDAY, "I'll send Priya the draft by Friday.", "I promised Tom the boat by Sunday.")
-    assert len(insights(graph, MONDAY)) == 1
-    assert len(insights(graph, MONDAY + timedelta(hours=1))) == 2
-    Conversations(engine).edit(ANN, first, content="Nothing to do.")
-    assert [one.sources[0].id for one in insights(graph, MONDAY + timedelta(hours=1))] == [second]
-    removals = Removals(engine, on_jobs_gone=lambda: None)
-    removals.start()
-    removals.remove(ANN, Chooses.MESSAGE, second)
-    removals.close()
-    assert not insights(graph, MONDAY + timedelta(hours=1))
-    with engine.namespace(ANN) as (connection, _):
+def test_statements_go_with_their_message(ann: Agent) -> None:
+    first, second = ann.say("I'll send Priya the draft by Friday.", "I promised Tom the boat by Sunday.", at=MONDAY)
+    assert len(insights(ann, MONDAY)) == 1
+    assert len(insights(ann, MONDAY + timedelta(hours=1))) == 2
+    ann.edit(first, "Nothing to do.")
+    assert [one.sources[0].id for one in insights(ann, MONDAY + timedelta(hours=1))] == [second]
+    ann.remove(Chooses.MESSAGE, second)
+    assert not insights(ann, MONDAY + timedelta(hours=1))
+    with ann.engine.namespace(ANN) as (connection, _):
         assert connection.execute("SELECT count(*) FROM statements WHERE kind = 'promise'").get == 0
 
 
-def test_a_promise_past_its_day_that_was_talked_about_again_is_not_called_open(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
-    say(engine, MONDAY, "I promised Rosa the new timetable by Friday.", "I promised Tom the boat by Friday.")
-    say(engine, MONDAY + WEEK, "Rosa is happy.", session="t")
-    [one] = insights(graph, MONDAY + WEEK + timedelta(hours=1), InsightKind.OVERDUE)
+def test_a_promise_past_its_day_that_was_talked_about_again_is_not_called_open(ann: Agent) -> None:
+    ann.say("I promised Rosa the new timetable by Friday.", "I promised Tom the boat by Friday.", at=MONDAY)
+    ann.say("Rosa is happy.", session="t", at=MONDAY + WEEK)
+    [one] = insights(ann, MONDAY + WEEK + timedelta(hours=1), InsightKind.OVERDUE)
     assert "boat" in one.text
 
 
-def test_a_promise_to_a_person_who_is_often_mentioned_is_still_called_open(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
-    say(engine, MONDAY, "I promised Tom the boat by Friday.")
-    say(engine, MONDAY + WEEK, "Tom sings.", "Tom sleeps.", "Tom dances.", "Tom has a cold.", session="t")
-    assert len(insights(graph, MONDAY + WEEK + timedelta(hours=1), InsightKind.OVERDUE)) == 1
-    say(engine, MONDAY + WEEK, "Tom has a boat.", session="u")
-    assert not insights(graph, MONDAY + WEEK + timedelta(hours=1), InsightKind.OVERDUE)
+def test_a_promise_to_a_person_who_is_often_mentioned_is_still_called_open(ann: Agent) -> None:
+    ann.say("I promised Tom the boat by Friday.", at=MONDAY)
+    ann.say("Tom sings.", "Tom sleeps.", "Tom dances.", "Tom has a cold.", session="t", at=MONDAY + WEEK)
+    assert len(insights(ann, MONDAY + WEEK + timedelta(hours=1), InsightKind.OVERDUE)) == 1
+    ann.say("Tom has a boat.", session="u", at=MONDAY + WEEK)
+    assert not insights(ann, MONDAY + WEEK + timedelta(hours=1), InsightKind.OVERDUE)
 
 
 @pytest.mark.parametrize(
@@ -141,89 +100,91 @@ def test_a_promise_to_a_person_who_is_often_mentioned_is_still_called_open(
         ("I promised Van Dalen the contract by Friday.", "Signed, on Wednesday."),
     ],
 )
-def test_a_promise_that_was_kept_in_other_words_is_not_called_open(
-    engine: MemoryEngine, graph: KnowledgeServices, promise: str, report: str
-) -> None:
-    say(engine, MONDAY, promise)
-    assert len(insights(graph, MONDAY + WEEK, InsightKind.OVERDUE)) == 1
-    say(engine, MONDAY + timedelta(days=2), report, session="t")
-    assert not insights(graph, MONDAY + WEEK)
+def test_a_promise_that_was_kept_in_other_words_is_not_called_open(ann: Agent, promise: str, report: str) -> None:
+    ann.say(promise, at=MONDAY)
+    assert len(insights(ann, MONDAY + WEEK, InsightKind.OVERDUE)) == 1
+    ann.say(report, session="t", at=MONDAY + timedelta(days=2))
+    assert not insights(ann, MONDAY + WEEK)
 
 
-def test_a_plan_that_is_far_ahead_is_shown_while_it_is_fresh(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "My appointment at the clinic is on 10 February.")
-    assert len(insights(graph, MONDAY + timedelta(days=1), InsightKind.UPCOMING)) == 1
-    assert not insights(graph, MONDAY + timedelta(days=15))
-    assert len(insights(graph, MONDAY + timedelta(days=20), InsightKind.UPCOMING)) == 1
+def test_a_plan_that_is_far_ahead_is_shown_while_it_is_fresh(ann: Agent) -> None:
+    ann.say("My appointment at the clinic is on 10 February.", at=MONDAY)
+    assert len(insights(ann, MONDAY + timedelta(days=1), InsightKind.UPCOMING)) == 1
+    assert not insights(ann, MONDAY + timedelta(days=15))
+    assert len(insights(ann, MONDAY + timedelta(days=20), InsightKind.UPCOMING)) == 1
 
 
-def test_a_new_day_is_shown_as_long_as_it_is_ahead(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "The wedding is now on 5 April.")
-    assert len(insights(graph, MONDAY + timedelta(days=70), InsightKind.CHANGE)) == 1
-    assert not insights(graph, MONDAY + timedelta(days=100))
+def test_a_new_day_is_shown_as_long_as_it_is_ahead(ann: Agent) -> None:
+    ann.say("The wedding is now on 5 April.", at=MONDAY)
+    assert len(insights(ann, MONDAY + timedelta(days=70), InsightKind.CHANGE)) == 1
+    assert not insights(ann, MONDAY + timedelta(days=100))
 
 
-def test_an_errand_of_the_next_day_is_not_called_open(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "I'll call the plumber tomorrow.")
-    assert len(insights(graph, MONDAY + timedelta(hours=1), InsightKind.UPCOMING)) == 1
-    assert not insights(graph, MONDAY + WEEK)
+def test_an_errand_of_the_next_day_is_not_called_open(ann: Agent) -> None:
+    ann.say("I'll call the plumber tomorrow.", at=MONDAY)
+    assert len(insights(ann, MONDAY + timedelta(hours=1), InsightKind.UPCOMING)) == 1
+    assert not insights(ann, MONDAY + WEEK)
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("before", "after", "due"),
     [
         (
             "I have to bake for the school fair on 20 January.",
             "The fair's been put off to the 27th because of the storm.",
+            DAY,
         ),
-        ("The resit in pharmacology is on 20 January.", "resit moved btw, its 27 january now"),
-        ("Die Operation ist am 20. Januar.", "Die Operation ist jetzt erst am 27. Januar."),
-        ("La cita con el dentista es el 20 de enero.", "La cita ahora es el 27 de enero."),
-        ("De afspraak met de aannemer is op 20 januari.", "De afspraak is verschoven naar 27 januari."),
+        ("The resit in pharmacology is on 20 January.", "resit moved btw, its 27 january now", DAY),
+        ("Die Operation ist am 20. Januar.", "Die Operation ist jetzt erst am 27. Januar.", DAY),
+        ("La cita con el dentista es el 20 de enero.", "La cita ahora es el 27 de enero.", DAY),
+        ("De afspraak met de aannemer is op 20 januari.", "De afspraak is verschoven naar 27 januari.", DAY),
+        ("I live in Antwerp.", "I moved to Bruges.", None),
+        ("I work at Siemens.", "I quit Siemens and joined Barco.", None),
+        ("I work at Siemens.", "I started at Barco, I left Siemens.", None),
     ],
 )
-def test_a_new_day_is_shown_with_the_statement_of_the_old_one(
-    engine: MemoryEngine, graph: KnowledgeServices, before: str, after: str
+def test_a_new_day_home_or_job_is_shown_with_the_statement_of_the_old_one(
+    ann: Agent, before: str, after: str, due: date | None
 ) -> None:
-    old, new = say(engine, MONDAY, before)[0], say(engine, MONDAY + WEEK, after, session="t")[0]
-    [one] = insights(graph, MONDAY + WEEK + timedelta(hours=1))
+    old, new = ann.say(before, at=MONDAY)[0], ann.say(after, session="t", at=MONDAY + WEEK)[0]
+    [one] = insights(ann, MONDAY + WEEK + timedelta(hours=1))
     assert one.text == f"Changed: “{after}” (8 January); before: “{before}” (1 January)."
-    assert (one.due, [source.id for source in one.sources]) == (date(2024, 1, 27), [old, new])
-    assert not insights(graph, MONDAY + 4 * WEEK)
+    assert (one.due, [source.id for source in one.sources]) == (due, [old, new])
+    assert due is None or not insights(ann, MONDAY + 4 * WEEK)
 
 
-def test_a_change_that_was_changed_again_is_not_shown(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "My operation is moved from 20 to 27 January.")
-    say(engine, MONDAY + timedelta(days=1), "My operation is now on 3 February.", session="t")
-    [one] = insights(graph, MONDAY + WEEK)
+def test_a_change_that_was_changed_again_is_not_shown(ann: Agent) -> None:
+    ann.say("My operation is moved from 20 to 27 January.", at=MONDAY)
+    ann.say("My operation is now on 3 February.", session="t", at=MONDAY + timedelta(days=1))
+    [one] = insights(ann, MONDAY + WEEK)
     assert one.text.startswith("Changed: “My operation is now on 3 February.”")
 
 
-def test_another_matter_of_the_same_person_moves_no_promise(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "I promised Greg the conference paper with the figures by 20 January.")
-    say(engine, MONDAY + timedelta(days=1), "The meeting with Greg is rescheduled to 18 January.", session="t")
-    changed, due = (insights(graph, MONDAY + WEEK, kind) for kind in (InsightKind.CHANGE, InsightKind.UPCOMING))
+def test_another_matter_of_the_same_person_moves_no_promise(ann: Agent) -> None:
+    ann.say("I promised Greg the conference paper with the figures by 20 January.", at=MONDAY)
+    ann.say("The meeting with Greg is rescheduled to 18 January.", session="t", at=MONDAY + timedelta(days=1))
+    changed, due = (insights(ann, MONDAY + WEEK, kind) for kind in (InsightKind.CHANGE, InsightKind.UPCOMING))
     assert [one.text for one in changed] == [
         "Changed: “The meeting with Greg is rescheduled to 18 January.” (2 January)."
     ]
     assert [one.due for one in due] == [date(2024, 1, 20)]
 
 
-def test_an_appointment_is_replaced_by_its_new_day(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "My appointment at the clinic is on 9 January.")
-    [one] = insights(graph, MONDAY + timedelta(days=1))
+def test_an_appointment_is_replaced_by_its_new_day(ann: Agent) -> None:
+    ann.say("My appointment at the clinic is on 9 January.", at=MONDAY)
+    [one] = insights(ann, MONDAY + timedelta(days=1))
     assert one.text.startswith("Coming up on Tuesday, 9 January: ")
-    say(engine, MONDAY + timedelta(days=2), "The clinic moved my appointment from 9 to 16 January.", session="t")
-    [changed] = insights(graph, MONDAY + timedelta(days=3))
+    ann.say("The clinic moved my appointment from 9 to 16 January.", session="t", at=MONDAY + timedelta(days=2))
+    [changed] = insights(ann, MONDAY + timedelta(days=3))
     assert (changed.kind, changed.due) == (InsightKind.CHANGE, date(2024, 1, 16))
-    assert not insights(graph, MONDAY + timedelta(days=20))
+    assert not insights(ann, MONDAY + timedelta(days=20))
 
 
-def test_a_topic_that_the_policy_hides_is_not_quoted(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "My appointment at the clinic is on 9 January.", "I'll send Priya the draft by Friday.")
-    assert len(insights(graph, MONDAY + timedelta(hours=1))) == 2
-    Agents(engine).set_policy(ANN, {"hidden_topics": ["health"]})
-    [one] = insights(graph, MONDAY + timedelta(hours=1))
+def test_a_topic_that_the_policy_hides_is_not_quoted(ann: Agent) -> None:
+    ann.say("My appointment at the clinic is on 9 January.", "I'll send Priya the draft by Friday.", at=MONDAY)
+    assert len(insights(ann, MONDAY + timedelta(hours=1))) == 2
+    Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
+    [one] = insights(ann, MONDAY + timedelta(hours=1))
     assert "Priya" in one.text
 
 
@@ -239,39 +200,20 @@ def test_a_topic_that_the_policy_hides_is_not_quoted(engine: MemoryEngine, graph
         ("Ik moet voor 9 januari het paspoort verlengen.", "Ik hoef geen paspoort te verlengen."),
     ],
 )
-def test_a_plan_that_is_negated_later_is_withdrawn(
-    engine: MemoryEngine, graph: KnowledgeServices, plan: str, denial: str
-) -> None:
-    say(engine, MONDAY, plan)
-    assert len(insights(graph, MONDAY + timedelta(hours=1))) == 1
-    say(engine, MONDAY + timedelta(days=1), denial, session="t")
+def test_a_plan_that_is_negated_later_is_withdrawn(ann: Agent, plan: str, denial: str) -> None:
+    ann.say(plan, at=MONDAY)
+    assert len(insights(ann, MONDAY + timedelta(hours=1))) == 1
+    ann.say(denial, session="t", at=MONDAY + timedelta(days=1))
     for days in (2, 20):
         at = MONDAY + timedelta(days=days)
-        assert not [one for one in insights(graph, at) if one.kind is not InsightKind.CHANGE]
+        assert not [one for one in insights(ann, at) if one.kind is not InsightKind.CHANGE]
 
 
-def test_what_is_not_done_yet_is_still_called_open(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "I'll send Priya the draft by Friday.")
-    say(engine, MONDAY + timedelta(days=5), "I haven't sent Priya the draft yet.", session="t")
-    say(engine, MONDAY + timedelta(days=6), "Priya is still waiting for the draft, I have not sent it.", session="u")
-    assert len(insights(graph, MONDAY + WEEK, InsightKind.OVERDUE)) == 1
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("I live in Antwerp.", "I moved to Bruges."),
-        ("I work at Siemens.", "I quit Siemens and joined Barco."),
-        ("I work at Siemens.", "I started at Barco, I left Siemens."),
-    ],
-)
-def test_a_new_home_or_job_is_shown_with_the_one_that_it_replaces(
-    engine: MemoryEngine, graph: KnowledgeServices, before: str, after: str
-) -> None:
-    say(engine, MONDAY, before)
-    say(engine, MONDAY + WEEK, after, session="t")
-    [one] = insights(graph, MONDAY + WEEK + timedelta(hours=1))
-    assert one.text == f"Changed: “{after}” (8 January); before: “{before}” (1 January)."
+def test_what_is_not_done_yet_is_still_called_open(ann: Agent) -> None:
+    ann.say("I'll send Priya the draft by Friday.", at=MONDAY)
+    ann.say("I haven't sent Priya the draft yet.", session="t", at=MONDAY + timedelta(days=5))
+    ann.say("Priya is still waiting for the draft, I have not sent it.", session="u", at=MONDAY + timedelta(days=6))
+    assert len(insights(ann, MONDAY + WEEK, InsightKind.OVERDUE)) == 1
 
 
 @pytest.mark.parametrize(
@@ -284,25 +226,23 @@ def test_a_new_home_or_job_is_shown_with_the_one_that_it_replaces(
         ("I have to renew my passport by 9 January.", "I no longer have to renew my passport."),
     ],
 )
-def test_a_cancelled_appointment_is_not_coming_up(
-    engine: MemoryEngine, graph: KnowledgeServices, plan: str, end: str
-) -> None:
-    say(engine, MONDAY, plan, end)
-    assert [one.kind for one in insights(graph, MONDAY + timedelta(days=1))] == [InsightKind.CHANGE]
-    assert not insights(graph, MONDAY + timedelta(days=15))
+def test_a_cancelled_appointment_is_not_coming_up(ann: Agent, plan: str, end: str) -> None:
+    ann.say(plan, end, at=MONDAY)
+    assert [one.kind for one in insights(ann, MONDAY + timedelta(days=1))] == [InsightKind.CHANGE]
+    assert not insights(ann, MONDAY + timedelta(days=15))
 
 
-def test_only_the_latest_amount_of_a_unit_is_shown(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "The doctor raised it, I take 5 mg now.")
-    say(engine, MONDAY + WEEK, "Candesartan replaces it, now 8 mg.", session="t")
-    [one] = insights(graph, MONDAY + 2 * WEEK, InsightKind.CHANGE)
+def test_only_the_latest_amount_of_a_unit_is_shown(ann: Agent) -> None:
+    ann.say("The doctor raised it, I take 5 mg now.", at=MONDAY)
+    ann.say("Candesartan replaces it, now 8 mg.", session="t", at=MONDAY + WEEK)
+    [one] = insights(ann, MONDAY + 2 * WEEK, InsightKind.CHANGE)
     assert one.text == "Changed: “Candesartan replaces it, now 8 mg.” (8 January)."
 
 
-def test_a_new_home_is_shown_with_the_old_one(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    old = say(engine, MONDAY, "I live in Lisbon with two cats.")
-    new = say(engine, MONDAY + 4 * WEEK, "We live in Porto since Saturday.", session="t")
-    [one] = insights(graph, MONDAY + 5 * WEEK, InsightKind.CHANGE)
+def test_a_new_home_is_shown_with_the_old_one(ann: Agent) -> None:
+    old = ann.say("I live in Lisbon with two cats.", at=MONDAY)
+    new = ann.say("We live in Porto since Saturday.", session="t", at=MONDAY + 4 * WEEK)
+    [one] = insights(ann, MONDAY + 5 * WEEK, InsightKind.CHANGE)
     assert one.text == (
         "Changed: “We live in Porto since Saturday.” (29 January); "
         "before: “I live in Lisbon with two cats.” (1 January)."
@@ -310,102 +250,99 @@ def test_a_new_home_is_shown_with_the_old_one(engine: MemoryEngine, graph: Knowl
     assert [source.id for source in one.sources] == [*old, *new]
 
 
-def test_the_same_home_said_again_is_no_change(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "I live in Lisbon with two cats.")
-    say(engine, MONDAY + WEEK, "As you know, I live in Lisbon.", session="t")
-    assert not insights(graph, MONDAY + 2 * WEEK, InsightKind.CHANGE)
+def test_the_same_home_said_again_is_no_change(ann: Agent) -> None:
+    ann.say("I live in Lisbon with two cats.", at=MONDAY)
+    ann.say("As you know, I live in Lisbon.", session="t", at=MONDAY + WEEK)
+    assert not insights(ann, MONDAY + 2 * WEEK, InsightKind.CHANGE)
 
 
-def test_a_habit_contradicts_an_earlier_rule_only(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "We have sushi every Thursday.")
-    say(engine, MONDAY + WEEK, "I never eat fish.", session="t")
-    assert not insights(graph, MONDAY + 2 * WEEK, InsightKind.CONTRADICTION)
-    say(engine, MONDAY + 2 * WEEK, "We have sushi every Friday now.", session="u")
-    [one] = insights(graph, MONDAY + 3 * WEEK, InsightKind.CONTRADICTION)
+def test_a_habit_contradicts_an_earlier_rule_only(ann: Agent) -> None:
+    ann.say("We have sushi every Thursday.", at=MONDAY)
+    ann.say("I never eat fish.", session="t", at=MONDAY + WEEK)
+    assert not insights(ann, MONDAY + 2 * WEEK, InsightKind.CONTRADICTION)
+    ann.say("We have sushi every Friday now.", session="u", at=MONDAY + 2 * WEEK)
+    [one] = insights(ann, MONDAY + 3 * WEEK, InsightKind.CONTRADICTION)
     assert one.text == (
         "You said “I never eat fish.” (8 January), but later “We have sushi every Friday now.” (15 January)."
     )
 
 
-def test_a_person_who_is_said_to_be_new_is_shown_for_two_weeks(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "Hello", "My new boss Priya is away.")
-    assert not insights(graph, MONDAY + WEEK, InsightKind.NEW)
-    [*_, uid] = say(engine, MONDAY + 6 * WEEK, "My boss Omar is calm.", "Our new editor Henrique is calm.", session="t")
-    say(engine, MONDAY + 6 * WEEK, "My new boss Priya is back.", session="u")
-    [one] = insights(graph, MONDAY + 7 * WEEK, InsightKind.NEW)
+def test_a_person_who_is_said_to_be_new_is_shown_for_two_weeks(ann: Agent) -> None:
+    ann.say("Hello", "My new boss Priya is away.", at=MONDAY)
+    assert not insights(ann, MONDAY + WEEK, InsightKind.NEW)
+    later = MONDAY + 6 * WEEK
+    [*_, uid] = ann.say("My boss Omar is calm.", "Our new editor Henrique is calm.", session="t", at=later)
+    ann.say("My new boss Priya is back.", session="u", at=later)
+    [one] = insights(ann, MONDAY + 7 * WEEK, InsightKind.NEW)
     assert one.text == "Henrique (your new editor) is new: “Our new editor Henrique is calm.” (12 February)."
     assert [concept.name for concept in one.concepts] == ["Henrique"]
     assert [source.id for source in one.sources] == [uid]
-    assert not insights(graph, MONDAY + 9 * WEEK, InsightKind.NEW)
+    assert not insights(ann, MONDAY + 9 * WEEK, InsightKind.NEW)
 
 
-def test_a_sentence_is_quoted_by_one_insight(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "Hello")
-    say(engine, MONDAY + 6 * WEEK, "I promised my boss Henrique the list by Friday.", session="t")
-    assert [one.kind for one in insights(graph, MONDAY + 6 * WEEK + timedelta(hours=1))] == [InsightKind.UPCOMING]
+def test_a_sentence_is_quoted_by_one_insight(ann: Agent) -> None:
+    ann.say("Hello", at=MONDAY)
+    ann.say("I promised my boss Henrique the list by Friday.", session="t", at=MONDAY + 6 * WEEK)
+    assert [one.kind for one in insights(ann, MONDAY + 6 * WEEK + timedelta(hours=1))] == [InsightKind.UPCOMING]
 
 
-def test_a_subject_of_several_sessions_goes_quiet(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_a_subject_of_several_sessions_goes_quiet(ann: Agent) -> None:
     for week in range(3):
-        say(engine, MONDAY + week * WEEK, "I climbed with my brother Kuba again.", session=f"climb{week}")
-    say(engine, MONDAY + 3 * WEEK, "The server is slow.", session="t")
-    say(engine, MONDAY + 6 * WEEK, "The server is slower.", session="u")
-    assert not insights(graph, MONDAY + 6 * WEEK, InsightKind.QUIET)
-    say(engine, MONDAY + 7 * WEEK, "The server is fast.", session="v")
-    [one] = insights(graph, MONDAY + 8 * WEEK, InsightKind.QUIET)
+        ann.say("I climbed with my brother Kuba again.", session=f"climb{week}", at=MONDAY + week * WEEK)
+    ann.say("The server is slow.", session="t", at=MONDAY + 3 * WEEK)
+    ann.say("The server is slower.", session="u", at=MONDAY + 6 * WEEK)
+    assert not insights(ann, MONDAY + 6 * WEEK, InsightKind.QUIET)
+    ann.say("The server is fast.", session="v", at=MONDAY + 7 * WEEK)
+    [one] = insights(ann, MONDAY + 8 * WEEK, InsightKind.QUIET)
     assert one.text == "Kuba (your brother) came up in 3 sessions until 15 January, and not since."
     assert len(one.sources) == 3
 
 
-def test_a_person_without_a_role_and_a_place_do_not_go_quiet(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_a_person_without_a_role_and_a_place_do_not_go_quiet(ann: Agent) -> None:
     for week in range(3):
-        say(engine, MONDAY + week * WEEK, "Rosa was in Berlin again.", session=f"s{week}")
+        ann.say("Rosa was in Berlin again.", session=f"s{week}", at=MONDAY + week * WEEK)
     for week in range(6, 10):
-        say(engine, MONDAY + week * WEEK, "The server is slow.", session=f"t{week}")
-    assert not insights(graph, MONDAY + 10 * WEEK)
+        ann.say("The server is slow.", session=f"t{week}", at=MONDAY + week * WEEK)
+    assert not insights(ann, MONDAY + 10 * WEEK)
 
 
-def test_people_of_several_sessions_who_are_still_mentioned_matter_most(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
+def test_people_of_several_sessions_who_are_still_mentioned_matter_most(ann: Agent) -> None:
     met = ("I met my sister Ines.", "And my boss Priya called.", "My friend Anna is here.", "My neighbour Omar too.")
     for week in range(3):
-        say(engine, MONDAY + week * WEEK, *met, session=f"s{week}")
-        assert week == 2 or not insights(graph, MONDAY + (week + 1) * WEEK, InsightKind.IMPORTANT)
+        ann.say(*met, session=f"s{week}", at=MONDAY + week * WEEK)
+        assert week == 2 or not insights(ann, MONDAY + (week + 1) * WEEK, InsightKind.IMPORTANT)
     for week in range(3, 5):
-        say(engine, MONDAY + week * WEEK, "Priya, Anna and Omar met.", session=f"s{week}")
-    [one] = insights(graph, MONDAY + 5 * WEEK, InsightKind.IMPORTANT)
+        ann.say("Priya, Anna and Omar met.", session=f"s{week}", at=MONDAY + week * WEEK)
+    [one] = insights(ann, MONDAY + 5 * WEEK, InsightKind.IMPORTANT)
     assert one.kind is InsightKind.IMPORTANT
     assert {"Priya (your boss)", "Anna (your friend)", "Omar (your neighbour)"} == {
         *one.text.partition(": ")[2].rstrip(".").split(", ")
     }
 
 
-def test_there_are_at_most_seven_by_kind_and_they_are_deterministic(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
+def test_there_are_at_most_seven_by_kind_and_they_are_deterministic(ann: Agent) -> None:
     for place, thing in enumerate(["draft", "boat", "cake", "invoice", "report", "lamp", "roof", "fence", "quilt"]):
         day = MONDAY + timedelta(days=place)
-        say(engine, day, f"I promised Tom the {thing} by {day + timedelta(days=3):%-d %B}.", session=thing)
+        ann.say(f"I promised Tom the {thing} by {day + timedelta(days=3):%-d %B}.", session=thing, at=day)
     at = MONDAY + timedelta(days=8)
-    found = insights(graph, at)
+    found = insights(ann, at)
     assert len(found) == MAX_INSIGHTS
     kinds = [one.kind for one in found]
     assert kinds == sorted(kinds, key=list(InsightKind).index)
     assert {InsightKind.OVERDUE, InsightKind.UPCOMING} == {*kinds}
-    assert insights(graph, at) == found
+    assert insights(ann, at) == found
 
 
-def test_small_talk_has_no_insights(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, MONDAY, "Hello", "Thanks, that helps!", "What is the capital of Peru?")
-    assert not insights(graph, MONDAY + WEEK)
+def test_small_talk_has_no_insights(ann: Agent) -> None:
+    ann.say("Hello", "Thanks, that helps!", "What is the capital of Peru?", at=MONDAY)
+    assert not insights(ann, MONDAY + WEEK)
     with pytest.raises(AgentNotFound):
-        graph.insights.of_agent(Scope("nobody"))
+        ann.graph.insights.of_agent(Scope("nobody"))
 
 
 @pytest.mark.parametrize("at", [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)])
-def test_the_ends_of_time_have_insights_too(engine: MemoryEngine, graph: KnowledgeServices, at: datetime) -> None:
-    say(engine, datetime(1, 1, 1, tzinfo=UTC), "Anna likes tea.")
-    assert insights(graph, at) == []
-    say(engine, datetime(9999, 12, 31, tzinfo=UTC), "Anna likes tea.", session="t")
-    assert [one.kind for one in insights(graph, at)] in ([], [InsightKind.QUIET])
+def test_the_ends_of_time_have_insights_too(ann: Agent, at: datetime) -> None:
+    ann.say("Anna likes tea.", at=datetime(1, 1, 1, tzinfo=UTC))
+    assert insights(ann, at) == []
+    ann.say("Anna likes tea.", session="t", at=datetime(9999, 12, 31, tzinfo=UTC))
+    assert [one.kind for one in insights(ann, at)] in ([], [InsightKind.QUIET])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import replace
 from itertools import count
 
@@ -15,14 +13,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from souvenir.conversations.agents import Agents
 from souvenir.core.errors import EntityNotFound, InvalidRequest, MemoryPinned, SourceForbidden
-from souvenir.core.settings import Settings
 from souvenir.core.types import FactsBy, Memory, MemoryPatch, Scope, SearchQuery
-from souvenir.knowledge.entities import Entity, Graph, Observations
+from souvenir.knowledge.entities import Entity, Graph, Observations, Page
 from souvenir.knowledge.knowledge_graph import KnowledgeGraph
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph.relations import ENTITY_SOURCE, EntityRelation
-from tests.fake_embedder import FakeEmbedder
 from tests.knowledge.reference import ReferenceGraph
 
 DEFAULT = Scope()
@@ -34,12 +30,6 @@ WORKS = EntityRelation("Ann_Lee", "Acme", "works_at")
 @pytest.fixture
 def graph(engine: MemoryEngine) -> KnowledgeGraph:
     return KnowledgeGraph(engine)
-
-
-@pytest.fixture
-def engine(settings: Settings) -> Iterator[MemoryEngine]:
-    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
-        yield engine
 
 
 def plain(found: Graph) -> tuple[list[Entity], set[EntityRelation]]:
@@ -127,7 +117,7 @@ class GraphMachine(RuleBasedStateMachine):
         relations: list[EntityRelation] = []
         offset: int | None = 0
         while offset is not None:
-            part = self.graph.read(self.scope, offset=offset, limit=limit)
+            part = self.graph.read(self.scope, Page(offset=offset, limit=limit))
             entities, relations, offset = [*entities, *part.entities], [*relations, *part.relations], part.next_offset
         assert by_name(plain(Graph(entities, relations))) == by_name(self.reference.read())
 

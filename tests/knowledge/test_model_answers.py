@@ -24,7 +24,8 @@ from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph.claims import Undescribed
 from souvenir.store.graph.topic_claims import MessageRange
-from tests.knowledge.model_claims_setup import ANN, MOVED, WORKS, always, lives
+from tests.knowledge.agent import ANN
+from tests.knowledge.model_claims_setup import MOVED, WORKS, always, lives
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 MATERIAL = ClaimMaterial(
@@ -34,7 +35,7 @@ MATERIAL = ClaimMaterial(
     ],
     [Undescribed(10, 1, MessageRole.USER, "Cleo", "Who is Zelda?", AT)],
     [("alice", "Alice"), ("lisbon", "Lisbon"), ("heron", "Heron"), ("zelda", "Zelda")],
-    {11: {"alice", "lisbon"}, 12: {"alice", "heron"}, 10: {"zelda"}},
+    {11: ["alice", "lisbon"], 12: ["alice", "heron"], 10: ["zelda"]},
     [ShownTopic(7, "Alice", {11}), ShownTopic(8, "Heron", {12})],
     MessageRange(1, 1, 3),
     "0" * 32,

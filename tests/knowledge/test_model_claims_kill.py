@@ -13,8 +13,9 @@ from souvenir.knowledge.model_claims import ModelClaims
 from souvenir.memories.engine import MemoryEngine
 from tests.fake_embedder import FakeEmbedder
 from tests.forking import completed
+from tests.knowledge.agent import ANN
 from tests.knowledge.model_claims_process import MODEL, POINTS, go_through
-from tests.knowledge.model_claims_setup import ANN, named, stored, waiting
+from tests.knowledge.model_claims_setup import named, stored, waiting
 
 CLAIMED = [("relation", "alice", "lives_in", "lisbon"), ("kind", "heron", "company", None)]
 

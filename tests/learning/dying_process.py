@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -170,9 +170,9 @@ def run(point: str, folder: Path) -> None:
     go_through(learning, undo=True)
 
 
-if __name__ == "__main__":
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    for number, point in enumerate(POINTS):
+def kill_at(points: Iterable[str], run: Callable[[str, Path], None]) -> None:
+    """Run each point in a fork, in a folder of its own, and print how it ended."""
+    for number, point in enumerate(points):
         pid = os.fork()
         if pid == 0:
             try:
@@ -182,3 +182,8 @@ if __name__ == "__main__":
         _, status = os.waitpid(pid, 0)
         killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         print(f"{point}|{'killed' if killed else status}", flush=True)
+
+
+if __name__ == "__main__":
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    kill_at(POINTS, run)

@@ -28,17 +28,12 @@ class MentioningSession(NamedTuple):
 
 def most_mentioned(connection: Connection, namespace_id: int, *, limit: int) -> list[MentionSpan]:
     """Return the concepts that most texts mention, without merging their spellings."""
-    return list(
-        readable(
-            connection,
-            MentionSpan,
-            "SELECT c.id, c.key, c.owners, (SELECT max(at) FROM mentions WHERE concept_id = c.id) FROM (SELECT id, "
-            "key, owners FROM concepts WHERE namespace_id = ? AND owners > 0 ORDER BY owners DESC, id DESC LIMIT ?) c "
-            "ORDER BY c.owners DESC, c.id DESC",
-            (namespace_id, limit),
-            table="concepts",
-        )
+    query = (
+        "SELECT c.id, c.key, c.owners, (SELECT max(at) FROM mentions WHERE concept_id = c.id) FROM (SELECT id, "
+        "key, owners FROM concepts WHERE namespace_id = ? AND owners > 0 ORDER BY owners DESC, id DESC LIMIT ?) c "
+        "ORDER BY c.owners DESC, c.id DESC"
     )
+    return list(readable(connection, MentionSpan, query, (namespace_id, limit), table="concepts"))
 
 
 def sessions_mentioning(connection: Connection, ids: Iterable[int], *, mentions: int) -> list[MentioningSession]:
@@ -46,16 +41,14 @@ def sessions_mentioning(connection: Connection, ids: Iterable[int], *, mentions:
 
     :param mentions: Maximum number of mentions of each that are read, the latest ones.
     """
+    query = (
+        "SELECT m.session_id, m.id, n.at FROM (SELECT owner_id, at FROM mentions WHERE concept_id = ? "
+        "AND kind = 'message' ORDER BY at DESC LIMIT ?) n CROSS JOIN messages m ON m.id = n.owner_id "
+        "WHERE m.role = 'user'"
+    )
     found: dict[int, MentioningSession] = {}
     for id_ in ids:
-        rows = select(
-            connection,
-            MentioningSession,
-            "SELECT m.session_id, m.id, n.at FROM (SELECT owner_id, at FROM mentions WHERE concept_id = ? "
-            "AND kind = 'message' ORDER BY at DESC LIMIT ?) n CROSS JOIN messages m ON m.id = n.owner_id "
-            "WHERE m.role = 'user'",
-            (id_, mentions),
-        )
+        rows = select(connection, MentioningSession, query, (id_, mentions))
         for row in rows:
             known = found.get(row.session_id)
             if known is None or (known.at, known.message_id) < (row.at, row.message_id):
@@ -65,9 +58,5 @@ def sessions_mentioning(connection: Connection, ids: Iterable[int], *, mentions:
 
 def sessions_after(connection: Connection, namespace_id: int, at: int, *, limit: int) -> int:
     """Count the sessions that began after a time, up to a limit."""
-    return int(
-        connection.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM sessions WHERE namespace_id = ? AND started_at > ? LIMIT ?) s",
-            (namespace_id, at, limit),
-        ).get
-    )
+    query = "SELECT count(*) FROM (SELECT 1 FROM sessions WHERE namespace_id = ? AND started_at > ? LIMIT ?) s"
+    return int(connection.execute(query, (namespace_id, at, limit)).get)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import ClaimedBy, ClaimKind, MessageRole
 from souvenir.store.graph import mentions
-from souvenir.store.rows import first, ids_parameter, readable, select
+from souvenir.store.rows import first, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection, SqlValue
 
 
@@ -45,7 +45,10 @@ class ClaimDraft:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """:param message: The public id of its source message. :param memory_id: As in `ClaimDraft`."""
+    """:param message: The public id of its source message. :param memory_id: As in `ClaimDraft`.
+
+    :param key: The key of its concept; `other_key` is that of the other one.
+    """
 
     id: int
     kind: ClaimKind
@@ -59,6 +62,8 @@ class Claim:
     created_at: datetime
     memory_id: int | None
     other_memory_id: int | None
+    key: str
+    other_key: str | None
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -73,8 +78,8 @@ class Claim:
 
 _SELECT = (
     "SELECT c.id, c.kind, c.concept_id, c.other_id, c.text, c.confidence, c.made_by, m.uid, c.job_id, c.created_at, "
-    "c.memory_id, c.other_memory_id "
-    "FROM claims c LEFT JOIN messages m ON m.id = c.message_id"
+    "c.memory_id, c.other_memory_id, k.key, o.key FROM claims c JOIN concepts k ON k.id = c.concept_id "
+    "LEFT JOIN concepts o ON o.id = c.other_id LEFT JOIN messages m ON m.id = c.message_id"
 )
 
 
@@ -152,14 +157,8 @@ def of_namespace(connection: Connection, namespace_id: int) -> list[Claim]:
 
 def delete(connection: Connection, claim_ids: Iterable[int]) -> int:
     """Delete claims; return how many there were."""
-    rows = list(
-        select(
-            connection,
-            tuple[int, bool],
-            "DELETE FROM claims WHERE id IN (SELECT value FROM json_each(?)) RETURNING concept_id, kind = 'alias'",
-            (ids_parameter(claim_ids),),
-        )
-    )
+    query = "DELETE FROM claims WHERE id IN (SELECT value FROM json_each(?)) RETURNING concept_id, kind = 'alias'"
+    rows = list(select(connection, tuple[int, bool], query, (ids_parameter(claim_ids),)))
     mentions.queue_matching(connection, {concept_id for concept_id, is_alias in rows if is_alias})
     return len(rows)
 
@@ -209,32 +208,28 @@ def following_session(
     :param quiet_since: Of open sessions, only those without a message since then.
     :param only: The name of the only session; `quiet_since` does not apply to it.
     """
-    return first(
-        connection,
-        int,
+    query = (
         "SELECT s.id FROM sessions s WHERE s.namespace_id = ?1 AND s.id >= ?2 "
         "AND (CAST(?5 AS TEXT) IS NULL OR s.name = ?5) AND (CAST(?5 AS TEXT) IS NOT NULL OR s.ended_at IS NOT NULL "
         "OR s.last_message_at <= CAST(?4 AS BIGINT)) AND EXISTS ("
         f"SELECT 1 FROM messages m WHERE m.session_id = s.id AND (s.id > ?2 OR m.position > ?3) AND {_WAITS}) "
-        "ORDER BY s.id LIMIT 1",
-        (namespace_id, *after, None if quiet_since is None else to_us(quiet_since), only),
+        "ORDER BY s.id LIMIT 1"
+    )
+    return first(
+        connection, int, query, (namespace_id, *after, None if quiet_since is None else to_us(quiet_since), only)
     )
 
 
 def waiting_agents(connection: Connection, *, quiet_since: datetime) -> list[str]:
     """Return the agents with undescribed messages in ended or idle sessions: those that have waited longest first."""
-    return list(
-        select(
-            connection,
-            str,
-            "SELECT n.name FROM agents a JOIN namespaces n ON n.id = a.namespace_id "
-            "JOIN sessions s ON s.namespace_id = n.id WHERE (s.ended_at IS NOT NULL OR s.last_message_at <= ?) "
-            f"AND EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id AND {_WAITS}) "
-            "AND n.id NOT IN (SELECT owner_id FROM removals WHERE kind = 'namespace') "
-            "GROUP BY n.name ORDER BY min(s.last_message_at), n.name",
-            (to_us(quiet_since),),
-        )
+    query = (
+        "SELECT n.name FROM agents a JOIN namespaces n ON n.id = a.namespace_id "
+        "JOIN sessions s ON s.namespace_id = n.id WHERE (s.ended_at IS NOT NULL OR s.last_message_at <= ?) "
+        f"AND EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id AND {_WAITS}) "
+        "AND n.id NOT IN (SELECT owner_id FROM removals WHERE kind = 'namespace') "
+        "GROUP BY n.name ORDER BY min(s.last_message_at), n.name"
     )
+    return list(select(connection, str, query, (to_us(quiet_since),)))
 
 
 def following_messages(connection: Connection, session_id: int, *, after_position: int) -> list[Undescribed]:
@@ -278,31 +273,21 @@ def has_queued_messages(connection: Connection, namespace_id: int) -> bool:
 
 def names_in(connection: Connection, session_id: int) -> list[tuple[str, str]]:
     """Return key and form of each concept mentioned in a session, the most mentioned first."""
-    return list(
-        select(
-            connection,
-            tuple[str, str],
-            "SELECT c.key, n.form FROM messages m JOIN mentions n ON n.kind = 'message' AND n.owner_id = m.id "
-            "JOIN concepts c ON c.id = n.concept_id WHERE m.session_id = ? GROUP BY c.key, n.form "
-            "ORDER BY count(*) DESC, c.key, n.form",
-            (session_id,),
-        )
+    query = (
+        "SELECT c.key, n.form FROM messages m JOIN mentions n ON n.kind = 'message' AND n.owner_id = m.id "
+        "JOIN concepts c ON c.id = n.concept_id WHERE m.session_id = ? GROUP BY c.key, n.form "
+        "ORDER BY count(*) DESC, c.key, n.form"
     )
+    return list(select(connection, tuple[str, str], query, (session_id,)))
 
 
-def keys_by_message(connection: Connection, message_ids: Iterable[int]) -> dict[int, set[str]]:
+def keys_by_message(connection: Connection, message_ids: Iterable[int]) -> dict[int, list[str]]:
     """Return the keys of the concepts that each of these messages mentions."""
-    rows = select(
-        connection,
-        tuple[int, str],
+    query = (
         "SELECT n.owner_id, c.key FROM mentions n JOIN concepts c ON c.id = n.concept_id "
-        "WHERE n.kind = 'message' AND n.owner_id IN (SELECT value FROM json_each(?))",
-        (ids_parameter(message_ids),),
+        "WHERE n.kind = 'message' AND n.owner_id IN (SELECT value FROM json_each(?))"
     )
-    found: dict[int, set[str]] = {}
-    for message_id, key in rows:
-        found.setdefault(message_id, set()).add(key)
-    return found
+    return grouped(select(connection, tuple[int, str], query, (ids_parameter(message_ids),)))
 
 
 def mark(connection: Connection, namespace_id: int, message_ids: Iterable[int], job_id: str) -> None:
@@ -321,11 +306,5 @@ def unmark(connection: Connection, namespace_id: int, job_id: str) -> int:
 
 
 def _messages(connection: Connection, rest: str, *parameters: SqlValue) -> list[Undescribed]:
-    return list(
-        select(
-            connection,
-            Undescribed,
-            f"SELECT {_COLUMNS} FROM messages m LEFT JOIN users u ON u.id = m.user_id WHERE {rest}",
-            parameters,
-        )
-    )
+    query = f"SELECT {_COLUMNS} FROM messages m LEFT JOIN users u ON u.id = m.user_id WHERE {rest}"
+    return list(select(connection, Undescribed, query, parameters))

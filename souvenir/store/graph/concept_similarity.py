@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from souvenir.core.stored_json import to_json
-from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
-
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
-
 
 LAST_CHARACTER = "\U0010ffff"
 
@@ -19,48 +15,31 @@ MAX_CONTINUED = 256
 
 
 def following_unmatched(connection: Connection, namespace_id: int, *, limit: int) -> list[int]:
-    return list(
-        select(
-            connection,
-            int,
-            "SELECT concept_id FROM unmatched WHERE namespace_id = ? ORDER BY concept_id LIMIT ?",
-            (namespace_id, limit),
-        )
-    )
+    query = "SELECT concept_id FROM unmatched WHERE namespace_id = ? ORDER BY concept_id LIMIT ?"
+    return list(select(connection, int, query, (namespace_id, limit)))
 
 
 def matched(connection: Connection, ids: Iterable[int]) -> None:
-    connection.execute(f"DELETE FROM unmatched WHERE concept_id {_CHOSEN}", (ids_parameter(ids),))
+    connection.execute(f"DELETE FROM unmatched WHERE concept_id {CHOSEN}", (ids_parameter(ids),))
 
 
 def replace(connection: Connection, found: Mapping[int, Collection[int]]) -> set[int]:
     """Replace the similar concepts of these; return the ids of all concepts that were or are similar to one."""
     chosen = ids_parameter(found)
-    gone = select(
-        connection, int, f"DELETE FROM near_concepts WHERE concept_id {_CHOSEN} RETURNING other_id", (chosen,)
-    )
+    gone = select(connection, int, f"DELETE FROM near_concepts WHERE concept_id {CHOSEN} RETURNING other_id", (chosen,))
     touched = set(gone)
-    connection.execute(f"DELETE FROM near_concepts WHERE other_id {_CHOSEN}", (chosen,))
+    connection.execute(f"DELETE FROM near_concepts WHERE other_id {CHOSEN}", (chosen,))
     pairs = {(one, other) for one, others in found.items() for other in others}
-    connection.executemany(
-        "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, 1)",
-        sorted(pairs | {(other, one) for one, other in pairs}),
-    )
+    query = "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, 1)"
+    connection.executemany(query, sorted(pairs | {(other, one) for one, other in pairs}))
     return touched | {other for _, other in pairs}
 
 
 def near(connection: Connection, ids: Iterable[int]) -> dict[int, list[int]]:
     """Return the concepts similar to each of these."""
-    rows = select(
-        connection,
-        tuple[int, int],
-        f"SELECT concept_id, other_id FROM near_concepts WHERE concept_id {_CHOSEN} ORDER BY concept_id, other_id",
-        (ids_parameter(ids),),
-    )
-    found: defaultdict[int, list[int]] = defaultdict(list)
-    for one, other in rows:
-        found[one].append(other)
-    return found
+    query = f"SELECT concept_id, other_id FROM near_concepts WHERE concept_id {CHOSEN} ORDER BY concept_id, other_id"
+    rows = select(connection, tuple[int, int], query, (ids_parameter(ids),))
+    return grouped(rows)
 
 
 def stated(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
@@ -68,20 +47,16 @@ def stated(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
 
     A concept that is an alias of itself was stated to be no spelling of another one.
     """
-    return dict(
-        select(
-            connection,
-            tuple[int, int],
-            f"SELECT concept_id, other_id FROM claims WHERE kind = 'alias' AND concept_id {_CHOSEN} "
-            "AND other_id IS NOT NULL ORDER BY made_by = 'caller', id",
-            (ids_parameter(ids),),
-        )
+    query = (
+        f"SELECT concept_id, other_id FROM claims WHERE kind = 'alias' AND concept_id {CHOSEN} "
+        "AND other_id IS NOT NULL ORDER BY made_by = 'caller', id"
     )
+    return dict(select(connection, tuple[int, int], query, (ids_parameter(ids),)))
 
 
 def keys(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
     return dict(
-        select(connection, tuple[int, str], f"SELECT id, key FROM concepts WHERE id {_CHOSEN}", (ids_parameter(ids),))
+        select(connection, tuple[int, str], f"SELECT id, key FROM concepts WHERE id {CHOSEN}", (ids_parameter(ids),))
     )
 
 
@@ -92,14 +67,8 @@ def all_keys(connection: Connection, namespace_id: int) -> dict[int, str]:
 
 def by_keys(connection: Connection, namespace_id: int, keys: Iterable[str], prefix: str) -> dict[int, str]:
     """Return the concepts of these keys, and those whose key continues a prefix; an empty prefix is none."""
-    found = dict(
-        select(
-            connection,
-            tuple[int, str],
-            "SELECT id, key FROM concepts WHERE namespace_id = ? AND key IN (SELECT atom FROM json_each(?))",
-            (namespace_id, to_json(sorted(keys))),
-        )
-    )
+    query = "SELECT id, key FROM concepts WHERE namespace_id = ? AND key IN (SELECT atom FROM json_each(?))"
+    found = dict(select(connection, tuple[int, str], query, (namespace_id, to_json(sorted(keys)))))
     if prefix:
         # The last code point that a key may have follows every key with the prefix.
         rows = select(
@@ -122,14 +91,8 @@ def with_other_names(connection: Connection) -> list[int]:
 
 
 def same_as(connection: Connection, ids: Iterable[int]) -> dict[int, int | None]:
-    return dict(
-        select(
-            connection,
-            tuple[int, int | None],
-            f"SELECT id, same_as FROM concepts WHERE id {_CHOSEN}",
-            (ids_parameter(ids),),
-        )
-    )
+    query = f"SELECT id, same_as FROM concepts WHERE id {CHOSEN}"
+    return dict(select(connection, tuple[int, int | None], query, (ids_parameter(ids),)))
 
 
 def set_same(connection: Connection, concept_id: int, same: int | None) -> None:
@@ -138,7 +101,7 @@ def set_same(connection: Connection, concept_id: int, same: int | None) -> None:
 
 def spellings(connection: Connection, ids: Iterable[int]) -> list[int]:
     """Return the concepts that are another spelling of one of these."""
-    return list(select(connection, int, f"SELECT id FROM concepts WHERE same_as {_CHOSEN}", (ids_parameter(ids),)))
+    return list(select(connection, int, f"SELECT id FROM concepts WHERE same_as {CHOSEN}", (ids_parameter(ids),)))
 
 
 def queue_all(connection: Connection) -> None:

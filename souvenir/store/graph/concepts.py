@@ -18,13 +18,11 @@ from souvenir.core.timestamps import from_us
 from souvenir.core.types import ClaimKind, ConceptKind, RecordKind
 from souvenir.core.types.statements import DESCRIBING_QUALITY
 from souvenir.store.graph.statements import StoredDefinition, best_definitions
-from souvenir.store.rows import first, ids_parameter, readable, select
+from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
 MAX_ALIASES = 20
 """Limit per concept; stated aliases come first, then the most used forms."""
-
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +34,7 @@ class Concept:
     :param owners: Number of messages and memories that mention it. :param aliases: Other names, stated ones first.
     :param description: The stated description, else the sentence of a text that defines it best.
     :param role: Its role by that sentence, such as "your boss".
+    :param stated: Which of name, description and kind were stated. :param stated_aliases: All of the stated aliases.
     """
 
     id: int
@@ -49,6 +48,8 @@ class Concept:
     role: str | None
     first_at: datetime | None
     last_at: datetime | None
+    stated: tuple[str, ...]
+    stated_aliases: tuple[str, ...]
 
 
 class Mention(NamedTuple):
@@ -80,14 +81,8 @@ class _Member(NamedTuple):
 
 def roots(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
     """Return the root of each of these concepts that exist."""
-    return dict(
-        select(
-            connection,
-            tuple[int, int],
-            f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {_CHOSEN}",
-            (ids_parameter(ids),),
-        )
-    )
+    query = f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {CHOSEN}"
+    return dict(select(connection, tuple[int, int], query, (ids_parameter(ids),)))
 
 
 def members(connection: Connection, root: int) -> list[int]:
@@ -105,17 +100,12 @@ def spellings(connection: Connection, root_ids: Iterable[int]) -> dict[int, int]
 def _members(connection: Connection, root_ids: Iterable[int]) -> dict[int, list[_Member]]:
     """Return the spellings of each root that exists, the root first."""
     chosen = ids_parameter(root_ids)
-    rows = readable(
-        connection,
-        tuple[int, int, _Member],
-        f"SELECT id, id, id, key, owners FROM concepts WHERE id {_CHOSEN} "
-        f"UNION ALL SELECT id, same_as, id, key, owners FROM concepts WHERE same_as {_CHOSEN}",
-        (chosen, chosen),
-        table="concepts",
+    query = (
+        f"SELECT id, id, id, key, owners FROM concepts WHERE id {CHOSEN} "
+        f"UNION ALL SELECT id, same_as, id, key, owners FROM concepts WHERE same_as {CHOSEN}"
     )
-    found: defaultdict[int, list[_Member]] = defaultdict(list)
-    for _, root, member in rows:
-        found[root].append(member)
+    rows = readable(connection, tuple[int, int, _Member], query, (chosen, chosen), table="concepts")
+    found = grouped((root, member) for _, root, member in rows)
     ordered = {root: sorted(of_root, key=lambda one: (one.id != root, one.id)) for root, of_root in found.items()}
     # The spellings of a root that cannot be read are left out with it.
     return {root: of_root for root, of_root in ordered.items() if of_root[0].id == root}
@@ -126,12 +116,8 @@ def _members(connection: Connection, root_ids: Iterable[int]) -> dict[int, list[
 
 def by_ids(connection: Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Concept]:
     """Return the namespace's concepts among these ids, each as its root, by the given ids; none that is unreadable."""
-    rows = select(
-        connection,
-        tuple[int, int],
-        f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {_CHOSEN} AND +namespace_id = ?",
-        (ids_parameter(ids), namespace_id),
-    )
+    query = f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {CHOSEN} AND +namespace_id = ?"
+    rows = select(connection, tuple[int, int], query, (ids_parameter(ids), namespace_id))
     root_of = dict(rows)
     of_root = _members(connection, set(root_of.values()))
     known = _Known.of(connection, [one.id for of_one in of_root.values() for one in of_one])
@@ -143,10 +129,8 @@ def _owners(connection: Connection, spelled: Sequence[_Member]) -> int:
     """Count the messages and memories that mention one of these spellings, each once."""
     if len(spelled) == 1:
         return spelled[0].owners
-    counted = connection.execute(
-        f"SELECT count(*) FROM (SELECT DISTINCT kind, owner_id FROM mentions WHERE concept_id {_CHOSEN}) d",
-        (ids_parameter(one.id for one in spelled),),
-    ).get
+    query = f"SELECT count(*) FROM (SELECT DISTINCT kind, owner_id FROM mentions WHERE concept_id {CHOSEN}) d"
+    counted = connection.execute(query, (ids_parameter(one.id for one in spelled),)).get
     return int(counted)
 
 
@@ -170,20 +154,18 @@ class _Known:
             tuple[int, str, ConceptKind, int],
             # Dates and quantities were concepts, and are until their texts have been read again.
             "SELECT concept_id, form, CASE WHEN kind IN ('date', 'quantity') THEN 'phrase' ELSE kind END, owners "
-            f"FROM concept_forms WHERE concept_id {_CHOSEN}",
+            f"FROM concept_forms WHERE concept_id {CHOSEN}",
             (chosen,),
             table="concept_forms",
         )
         for id_, form, kind, owners in rows:
             forms[id_][form] += owners
             kinds[id_][kind] += owners
-        spans = select(
-            connection,
-            tuple[int, int | None, int | None],
+        query = (
             "SELECT value, (SELECT min(at) FROM mentions WHERE concept_id = value), "
-            "(SELECT max(at) FROM mentions WHERE concept_id = value) FROM json_each(?)",
-            (chosen,),
+            "(SELECT max(at) FROM mentions WHERE concept_id = value) FROM json_each(?)"
         )
+        spans = select(connection, tuple[int, int | None, int | None], query, (chosen,))
         times = {id_: (first, last) for id_, first, last in spans if first is not None and last is not None}
         return cls(forms, kinds, _stated(connection, chosen), times, best_definitions(connection, ids))
 
@@ -191,11 +173,12 @@ class _Known:
         root = of_root[0]
         stated = sorted(claim for one in of_root for claim in self.stated.get(one.id, ()))
         said = {claim.kind: claim.text for claim in reversed(stated)}
+        stated_aliases = dict.fromkeys(claim.text for claim in stated if claim.kind == ClaimKind.ALIAS)
         name = said.get("name") or _most_used(self.forms.get(root.id, Counter())) or root.key
         # Each name once, ignoring case.
         others: dict[str, str] = {}
         written = sum((self.forms.get(one.id, Counter()) for one in of_root), Counter[str]())
-        for alias in (*(claim.text for claim in stated if claim.kind == "alias"), *_by_use(written)):
+        for alias in (*stated_aliases, *_by_use(written)):
             others.setdefault(alias.casefold(), alias)
         others.pop(name.casefold(), None)
         kinds = sum((self.kinds.get(one.id, Counter()) for one in of_root), Counter[ConceptKind]())
@@ -216,26 +199,22 @@ class _Known:
             role=definition and definition.role,
             first_at=from_us(min(first for first, _ in times)) if times else None,
             last_at=from_us(max(last for _, last in times)) if times else None,
+            stated=tuple(sorted(said.keys() - {ClaimKind.ALIAS})),
+            stated_aliases=tuple(stated_aliases),
         )
 
 
 def _stated(connection: Connection, chosen: str) -> dict[int, list[_Stated]]:
     """Return the claims about each concept; an alias claim belongs to the concept that it is an alias of."""
-    rows = readable(
-        connection,
-        tuple[int, int, _Stated],
+    query = (
         "SELECT id, concept_id, made_by = 'model', memory_id IS NOT NULL, -id, kind, text FROM claims "
-        f"WHERE concept_id {_CHOSEN} "
+        f"WHERE concept_id {CHOSEN} "
         "AND kind <> 'relation' AND NOT (kind = 'alias' AND other_id IS NOT NULL) "
         "UNION ALL SELECT id, other_id, made_by = 'model', memory_id IS NOT NULL, -id, kind, text FROM claims "
-        f"WHERE other_id {_CHOSEN} AND kind = 'alias'",
-        (chosen, chosen),
-        table="claims",
+        f"WHERE other_id {CHOSEN} AND kind = 'alias'"
     )
-    found: defaultdict[int, list[_Stated]] = defaultdict(list)
-    for _, id_, claim in rows:
-        found[id_].append(claim)
-    return found
+    rows = readable(connection, tuple[int, int, _Stated], query, (chosen, chosen), table="claims")
+    return grouped((id_, claim) for _, id_, claim in rows)
 
 
 def _by_use(counted: Counter[str]) -> list[str]:
@@ -252,10 +231,8 @@ def _most_used(counted: Counter[str]) -> str | None:
 def count(connection: Connection, namespace_id: int) -> int:
     """Count the concepts without further spellings."""
     counted = connection.execute("SELECT count(*) FROM concepts WHERE namespace_id = ?", (namespace_id,)).get
-    other = connection.execute(
-        "SELECT count(*) FROM concepts INDEXED BY concepts_by_same WHERE same_as IS NOT NULL AND namespace_id = ?",
-        (namespace_id,),
-    ).get
+    query = "SELECT count(*) FROM concepts INDEXED BY concepts_by_same WHERE same_as IS NOT NULL AND namespace_id = ?"
+    other = connection.execute(query, (namespace_id,)).get
     return int(counted) - int(other)
 
 
@@ -266,13 +243,11 @@ def owners_read(connection: Connection, namespace_id: int) -> int:
 
 def most_used(connection: Connection, namespace_id: int, *, limit: int) -> dict[int, int]:
     """Return mention counts of the most mentioned roots without other spellings, and of all roots with some."""
-    rows = select(
-        connection,
-        tuple[int, int],
+    query = (
         "SELECT id, owners FROM concepts WHERE namespace_id = ? AND same_as IS NULL ORDER BY owners DESC, id DESC "
-        "LIMIT ?",
-        (namespace_id, limit),
+        "LIMIT ?"
     )
+    rows = select(connection, tuple[int, int], query, (namespace_id, limit))
     found = dict(rows)
     others = select(
         connection,
@@ -287,15 +262,11 @@ def most_used(connection: Connection, namespace_id: int, *, limit: int) -> dict[
 
 def owners_of(connection: Connection, root_ids: Iterable[int]) -> dict[int, int]:
     """Return how many messages and memories mention each root, in all spellings."""
-    return dict(
-        select(
-            connection,
-            tuple[int, int],
-            "SELECT id, owners + coalesce((SELECT sum(owners) FROM concepts s WHERE s.same_as = c.id), 0) "
-            f"FROM concepts c WHERE id {_CHOSEN}",
-            (ids_parameter(root_ids),),
-        )
+    query = (
+        "SELECT id, owners + coalesce((SELECT sum(owners) FROM concepts s WHERE s.same_as = c.id), 0) "
+        f"FROM concepts c WHERE id {CHOSEN}"
     )
+    return dict(select(connection, tuple[int, int], query, (ids_parameter(root_ids),)))
 
 
 def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[int, dict[int, int]]:
@@ -304,13 +275,11 @@ def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[
     :param limit: Only the most frequent ones.
     """
     chosen = ids_parameter(ids)
-    rows = select(
-        connection,
-        tuple[int, int, int],
-        f"SELECT other_id, month, owners FROM neighbours WHERE concept_id {_CHOSEN} AND other_id IN (SELECT other_id "
-        f"FROM neighbours WHERE concept_id {_CHOSEN} GROUP BY other_id ORDER BY sum(owners) DESC, other_id LIMIT ?)",
-        (chosen, chosen, limit),
+    query = (
+        f"SELECT other_id, month, owners FROM neighbours WHERE concept_id {CHOSEN} AND other_id IN (SELECT other_id "
+        f"FROM neighbours WHERE concept_id {CHOSEN} GROUP BY other_id ORDER BY sum(owners) DESC, other_id LIMIT ?)"
     )
+    rows = select(connection, tuple[int, int, int], query, (chosen, chosen, limit))
     found: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for other, month, owners in rows:
         found[other][month] += owners
@@ -322,42 +291,23 @@ def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[
 
 def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int) -> list[Mention]:
     """Return the latest messages and memories that mention one of these, newest first."""
+    query = "SELECT concept_id, kind, owner_id, at FROM mentions WHERE concept_id = ? ORDER BY at DESC LIMIT ?"
     found: dict[tuple[str, int], Mention] = {}
     for id_ in ids:
-        rows = readable(
-            connection,
-            tuple[int, Mention],
-            "SELECT concept_id, kind, owner_id, at FROM mentions WHERE concept_id = ? ORDER BY at DESC LIMIT ?",
-            (id_, limit),
-            table="mentions",
-        )
+        rows = readable(connection, tuple[int, Mention], query, (id_, limit), table="mentions")
         for _, mention in rows:
             found.setdefault((mention.kind, mention.owner_id), mention)
     return sorted(found.values(), key=lambda one: (one.at, one.owner_id), reverse=True)[:limit]
 
 
-def described_by(connection: Connection, ids: Iterable[int]) -> str | None:
-    """Return the author of the displayed description of these: `caller` or `model`."""
-    return first(
-        connection,
-        str,
-        f"SELECT made_by FROM claims WHERE kind = 'description' AND concept_id {_CHOSEN} "
-        "ORDER BY made_by = 'caller' DESC LIMIT 1",
-        (ids_parameter(ids),),
-    )
-
-
 def stated_names(connection: Connection, namespace_id: int) -> Iterator[tuple[str, int]]:
     """Yield valid stated names and aliases with their concepts; callers take precedence over models."""
-    rows = readable(
-        connection,
-        tuple[int, str, str, int],
+    query = (
         "SELECT id, kind, text, CASE kind WHEN 'alias' THEN coalesce(other_id, concept_id) ELSE concept_id END "
         "FROM claims WHERE namespace_id = ? AND kind IN ('name', 'alias') ORDER BY made_by = 'caller' DESC, "
-        "memory_id IS NOT NULL, id DESC",
-        (namespace_id,),
-        table="claims",
+        "memory_id IS NOT NULL, id DESC"
     )
+    rows = readable(connection, tuple[int, str, str, int], query, (namespace_id,), table="claims")
     named: set[int] = set()
     for _, kind, text, concept_id in rows:
         # Of several names of a concept the first one is valid.

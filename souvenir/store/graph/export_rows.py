@@ -6,21 +6,20 @@ inside a read transaction.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from souvenir.core.types import ClaimKind, FloatVector, MessageRole
-from souvenir.store.graph.concepts import Concept, by_ids, spellings
-from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.core.types import FloatVector, MessageRole, RecordKind
+from souvenir.store.graph.concepts import Concept, by_ids
+from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
 
 PAGE = 200
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
 _ONE = "coalesce(c.same_as, c.id)"
 
 
@@ -43,19 +42,6 @@ class ExportedMention(NamedTuple):
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class ConceptRow:
-    """A concept with values that its other columns do not contain.
-
-    :param stated: Which of name, description and kind were stated.
-    :param stated_aliases: Those of its other names that were stated.
-    """
-
-    concept: Concept
-    stated: tuple[str, ...]
-    stated_aliases: tuple[str, ...]
-
-
 class CoOccurrence(NamedTuple):
     """The number of messages and memories of a month in which two concepts co-occur."""
 
@@ -75,194 +61,114 @@ class Related(NamedTuple):
 
 def said(connection: Connection, namespace_id: int) -> Iterator[Said]:
     """Yield the places of all messages, session by session."""
-    return readable(
-        connection,
-        Said,
+    query = (
         "SELECT m.id, m.uid, m.session_id, m.role, m.user_id, m.created_at FROM sessions s "
-        "CROSS JOIN messages m ON m.session_id = s.id WHERE s.namespace_id = ? ORDER BY s.started_at, s.id, m.position",
-        (namespace_id,),
-        table="messages",
+        "CROSS JOIN messages m ON m.session_id = s.id WHERE s.namespace_id = ? ORDER BY s.started_at, s.id, m.position"
     )
+    return readable(connection, Said, query, (namespace_id,), table="messages")
 
 
 def owner_counts(connection: Connection, namespace_id: int) -> dict[int, int]:
     """Return the number of messages and memories that mention each concept. Two spellings in one count twice."""
-    return dict(
-        select(
-            connection,
-            tuple[int, int],
-            f"SELECT {_ONE}, sum(c.owners) FROM concepts c WHERE c.namespace_id = ? GROUP BY 1",
-            (namespace_id,),
-        )
-    )
+    query = f"SELECT {_ONE}, sum(c.owners) FROM concepts c WHERE c.namespace_id = ? GROUP BY 1"
+    return dict(select(connection, tuple[int, int], query, (namespace_id,)))
 
 
-def concepts(connection: Connection, namespace_id: int) -> Iterator[ConceptRow]:
+def concepts(connection: Connection, namespace_id: int) -> Iterator[Concept]:
     """Yield every root in id order."""
+    query = "SELECT id FROM concepts WHERE namespace_id = ? AND same_as IS NULL AND id > ? ORDER BY id LIMIT ?"
     after_id = 0
     while True:
-        rows = select(
-            connection,
-            int,
-            "SELECT id FROM concepts WHERE namespace_id = ? AND same_as IS NULL AND id > ? ORDER BY id LIMIT ?",
-            (namespace_id, after_id, PAGE),
-        )
+        rows = select(connection, int, query, (namespace_id, after_id, PAGE))
         ids = list(rows)
         if not ids:
             return
-        yield from _concepts(connection, namespace_id, ids)
+        yield from by_ids(connection, namespace_id, ids).values()
         after_id = ids[-1]
 
 
-def _concepts(connection: Connection, namespace_id: int, ids: Sequence[int]) -> Iterator[ConceptRow]:
-    shown, root_of = by_ids(connection, namespace_id, ids), spellings(connection, ids)
-    chosen = ids_parameter(root_of)
-    stated: defaultdict[int, dict[str, None]] = defaultdict(dict)
-    aliases: defaultdict[int, dict[str, None]] = defaultdict(dict)
-    claims = readable(
-        connection,
-        tuple[int, int, str, str],
-        f"SELECT id, concept_id, kind, text FROM claims WHERE concept_id {_CHOSEN} AND kind <> 'relation' "
-        "AND other_id IS NULL UNION ALL "
-        f"SELECT id, other_id, kind, text FROM claims WHERE other_id {_CHOSEN} AND kind = 'alias'",
-        (chosen, chosen),
-        table="claims",
+def mentions_in(connection: Connection, namespace_id: int, kind: RecordKind) -> Iterator[ExportedMention]:
+    """Yield the mentions in messages, oldest message first, or in memories in id order; each concept once per owner."""
+    owners, order = ("messages", "o.created_at, o.id") if kind is RecordKind.MESSAGE else ("memories", "o.id")
+    query = (
+        f"SELECT m.concept_id, o.id, {_ONE}, m.concept_kind FROM {owners} o "
+        f"CROSS JOIN mentions m ON m.kind = '{kind.value}' AND m.owner_id = o.id "
+        f"CROSS JOIN concepts c ON c.id = m.concept_id WHERE o.namespace_id = ? ORDER BY {order}"
     )
-    for _, id_, kind, text in claims:
-        of_root = aliases if kind == ClaimKind.ALIAS else stated
-        of_root[root_of[id_]][text if kind == ClaimKind.ALIAS else kind] = None
-    for id_ in (one for one in ids if one in shown):
-        yield ConceptRow(shown[id_], tuple(sorted(stated[id_])), tuple(aliases[id_]))
-
-
-def message_mentions(connection: Connection, namespace_id: int) -> Iterator[ExportedMention]:
-    """Yield the mentions in messages, oldest message first; each concept once per message."""
-    return _mentions(
-        connection,
-        "messages o CROSS JOIN mentions m ON m.kind = 'message' AND m.owner_id = o.id",
-        "o.created_at, o.id",
-        namespace_id,
-    )
-
-
-def memory_mentions(connection: Connection, namespace_id: int) -> Iterator[ExportedMention]:
-    """Yield the mentions in memories in id order; each concept once per memory."""
-    return _mentions(
-        connection, "memories o CROSS JOIN mentions m ON m.kind = 'memory' AND m.owner_id = o.id", "o.id", namespace_id
-    )
-
-
-def _mentions(connection: Connection, owners: str, order: str, namespace_id: int) -> Iterator[ExportedMention]:
-    rows = readable(
-        connection,
-        tuple[int, ExportedMention],
-        f"SELECT m.concept_id, o.id, {_ONE}, m.concept_kind FROM {owners} CROSS JOIN concepts c ON c.id = m.concept_id "
-        f"WHERE o.namespace_id = ? ORDER BY {order}",
-        (namespace_id,),
-        table="mentions",
-    )
-    owner_id, seen = 0, set[int]()
-    for _, one in rows:
-        if one.owner_id != owner_id:
-            owner_id, seen = one.owner_id, set()
-        if one.concept not in seen:
-            seen.add(one.concept)
-            yield one
+    rows = readable(connection, tuple[int, ExportedMention], query, (namespace_id,), table="mentions")
+    for _, of_owner in groupby((one for _, one in rows), key=attrgetter("owner_id")):
+        seen = dict[int, ExportedMention]()
+        for one in of_owner:
+            seen.setdefault(one.concept, one)
+        yield from seen.values()
 
 
 def co_occurrences(connection: Connection, concept: int) -> list[CoOccurrence]:
     """Return the concepts that co-occur with this one or its spellings."""
-    return list(
-        select(
-            connection,
-            CoOccurrence,
-            f"SELECT {_ONE}, n.month, sum(n.owners) FROM neighbours n JOIN concepts c ON c.id = n.other_id "
-            "WHERE n.concept_id IN (SELECT ?1 UNION ALL SELECT id FROM concepts WHERE same_as = ?1) "
-            f"AND {_ONE} <> ?1 GROUP BY 1, 2 ORDER BY 1, 2",
-            (concept,),
-        )
+    query = (
+        f"SELECT {_ONE}, n.month, sum(n.owners) FROM neighbours n JOIN concepts c ON c.id = n.other_id "
+        "WHERE n.concept_id IN (SELECT ?1 UNION ALL SELECT id FROM concepts WHERE same_as = ?1) "
+        f"AND {_ONE} <> ?1 GROUP BY 1, 2 ORDER BY 1, 2"
     )
+    return list(select(connection, CoOccurrence, query, (concept,)))
 
 
 def claimed_relations(connection: Connection, namespace_id: int) -> Iterator[Related]:
     """Yield the stated relations between concepts without duplicates."""
-    rows = readable(
-        connection,
-        tuple[int, Related],
+    query = (
         "SELECT min(l.id), coalesce(c.same_as, c.id), coalesce(o.same_as, o.id), l.text, max(l.confidence) "
         "FROM claims l JOIN concepts c ON c.id = l.concept_id JOIN concepts o ON o.id = l.other_id "
-        "WHERE l.namespace_id = ? AND l.kind = 'relation' GROUP BY 2, 3, 4 ORDER BY 1",
-        (namespace_id,),
-        table="claims",
+        "WHERE l.namespace_id = ? AND l.kind = 'relation' GROUP BY 2, 3, 4 ORDER BY 1"
     )
+    rows = readable(connection, tuple[int, Related], query, (namespace_id,), table="claims")
     return (related for _, related in rows)
 
 
 def discussed(connection: Connection, namespace_id: int) -> Iterator[tuple[int, int, float]]:
     """Yield the messages that mention concepts of their topic, with the share of the topic's weight."""
-    rows = select(
-        connection,
-        tuple[int, int, float],
+    query = (
         "SELECT m.id, t.topic_id, sum(w.weight) / "
         "(SELECT sum(a.weight) FROM topic_concepts a WHERE a.topic_id = t.topic_id) "
         "FROM sessions s CROSS JOIN topic_segments t ON t.session_id = s.id CROSS JOIN messages m "
         "ON m.session_id = s.id AND m.position BETWEEN t.first_position AND t.last_position "
         "CROSS JOIN mentions n ON n.kind = 'message' AND n.owner_id = m.id "
         "JOIN topic_concepts w ON w.topic_id = t.topic_id AND w.concept_id = n.concept_id "
-        "WHERE s.namespace_id = ? GROUP BY s.id, t.topic_id, m.id",
-        (namespace_id,),
+        "WHERE s.namespace_id = ? GROUP BY s.id, t.topic_id, m.id"
     )
-    yield from rows
+    return select(connection, tuple[int, int, float], query, (namespace_id,))
 
 
 def learned_in_sessions(connection: Connection, namespace_id: int) -> Iterator[tuple[int, list[int]]]:
     """Yield the active memories learned from existing sessions, with the rows of these sessions."""
-    rows = select(
-        connection,
-        tuple[int, int],
+    query = (
         "SELECT m.id, s.id FROM memories m CROSS JOIN learned_with l ON l.memory_id = m.id AND l.kind = 'session' "
         "JOIN sessions s ON s.namespace_id = m.namespace_id AND s.name = l.name "
-        "WHERE m.namespace_id = ? AND m.archived = 0 ORDER BY m.id",
-        (namespace_id,),
+        "WHERE m.namespace_id = ? AND m.archived = 0 ORDER BY m.id"
     )
-    memory_id, found = 0, list[int]()
-    for id_, session_row in rows:
-        if id_ != memory_id and found:
-            yield memory_id, found
-            found = []
-        memory_id = id_
-        found.append(session_row)
-    if found:
-        yield memory_id, found
+    rows = select(connection, tuple[int, int], query, (namespace_id,))
+    for memory_id, found in groupby(rows, key=itemgetter(0)):
+        yield memory_id, [session_row for _, session_row in found]
 
 
 def concepts_of_memory(connection: Connection, memory_id: int) -> set[int]:
-    return set(
-        select(
-            connection,
-            int,
-            f"SELECT {_ONE} FROM mentions m JOIN concepts c ON c.id = m.concept_id "
-            "WHERE m.kind = 'memory' AND m.owner_id = ?",
-            (memory_id,),
-        )
+    query = (
+        f"SELECT {_ONE} FROM mentions m JOIN concepts c ON c.id = m.concept_id "
+        "WHERE m.kind = 'memory' AND m.owner_id = ?"
     )
+    return set(select(connection, int, query, (memory_id,)))
 
 
 def messages_mentioning(
     connection: Connection, session_rows: Sequence[int], concepts: Iterable[int]
-) -> dict[int, set[int]]:
+) -> dict[int, list[int]]:
     """Return the messages of these sessions that mention these concepts, each with the mentioned ones."""
-    rows = select(
-        connection,
-        tuple[int, int],
-        f"SELECT o.id, {_ONE} FROM messages o CROSS JOIN mentions m ON m.kind = 'message' AND m.owner_id = o.id "
-        f"CROSS JOIN concepts c ON c.id = m.concept_id WHERE o.session_id {_CHOSEN} AND {_ONE} {_CHOSEN} ORDER BY o.id",
-        (ids_parameter(session_rows), ids_parameter(concepts)),
+    query = (
+        f"SELECT DISTINCT o.id, {_ONE} FROM messages o CROSS JOIN mentions m ON m.kind = 'message' "
+        "AND m.owner_id = o.id CROSS JOIN concepts c ON c.id = m.concept_id "
+        f"WHERE o.session_id {CHOSEN} AND {_ONE} {CHOSEN} ORDER BY o.id"
     )
-    found: defaultdict[int, set[int]] = defaultdict(set)
-    for id_, concept in rows:
-        found[id_].add(concept)
-    return found
+    rows = select(connection, tuple[int, int], query, (ids_parameter(session_rows), ids_parameter(concepts)))
+    return grouped(rows)
 
 
 def message_vector(connection: Connection, message_id: int) -> FloatVector | None:

@@ -66,10 +66,8 @@ def take(connection: Connection, unread_id: int) -> bool:
 
 
 def forget(connection: Connection, kind: RecordKind, owner_ids: Iterable[int]) -> None:
-    connection.execute(
-        "DELETE FROM unread WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?))",
-        (kind.value, ids_parameter(owner_ids)),
-    )
+    query = "DELETE FROM unread WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?))"
+    connection.execute(query, (kind.value, ids_parameter(owner_ids)))
 
 
 def following(connection: Connection, namespace_id: int, *, limit: int) -> tuple[list[Unread], list[int]]:
@@ -116,16 +114,13 @@ def every_read(connection: Connection, namespace_id: int) -> Iterator[Unread]:
 
 def namespaces(connection: Connection) -> list[tuple[int, str]]:
     """Return ids and names of the namespaces with queued, unmatched or unmentioned items that are not being removed."""
-    return list(
-        select(
-            connection,
-            tuple[int, str],
-            "SELECT id, name FROM namespaces n WHERE (EXISTS (SELECT 1 FROM unread u WHERE u.namespace_id = n.id) "
-            "OR EXISTS (SELECT 1 FROM unmatched u WHERE u.namespace_id = n.id) "
-            "OR EXISTS (SELECT 1 FROM concepts c WHERE c.namespace_id = n.id AND c.owners = 0)) "
-            "AND id NOT IN (SELECT owner_id FROM removals WHERE kind = 'namespace') ORDER BY id",
-        )
+    query = (
+        "SELECT id, name FROM namespaces n WHERE (EXISTS (SELECT 1 FROM unread u WHERE u.namespace_id = n.id) "
+        "OR EXISTS (SELECT 1 FROM unmatched u WHERE u.namespace_id = n.id) "
+        "OR EXISTS (SELECT 1 FROM concepts c WHERE c.namespace_id = n.id AND c.owners = 0)) "
+        "AND id NOT IN (SELECT owner_id FROM removals WHERE kind = 'namespace') ORDER BY id"
     )
+    return list(select(connection, tuple[int, str], query))
 
 
 def count(connection: Connection, namespace_id: int) -> int:

@@ -8,7 +8,7 @@ deleted with its passage and its claims. Each function takes a connection inside
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from souvenir.store.messages import messages
 from souvenir.store.messages.messages import MessageFilter
 from souvenir.store.namespaces import Namespace, visible_condition
 from souvenir.store.passages import PassageWriter, remove_passages
-from souvenir.store.rows import ids_parameter, select
+from souvenir.store.rows import grouped, ids_parameter, select
 from souvenir.store.sql import Connection, SqlValue
 
 
@@ -87,25 +87,17 @@ def key_hash(key: str) -> str:
 
 def known_keys(connection: Connection, namespace_id: int, keys: Iterable[str]) -> dict[str, int]:
     """Return the ids of the existing concepts by key."""
-    return dict(
-        select(
-            connection,
-            tuple[str, int],
-            "SELECT key, id FROM concepts WHERE namespace_id = ? AND key IN (SELECT atom FROM json_each(?))",
-            (namespace_id, to_json(list(keys))),
-        )
-    )
+    query = "SELECT key, id FROM concepts WHERE namespace_id = ? AND key IN (SELECT atom FROM json_each(?))"
+    return dict(select(connection, tuple[str, int], query, (namespace_id, to_json(list(keys)))))
 
 
 def hidden_keys(connection: Connection, namespace_id: int, keys: Iterable[str]) -> set[str]:
     """Return those of the keys whose concepts were deleted by a caller."""
     by_hash = {key_hash(key): key for key in keys}
-    rows = select(
-        connection,
-        str,
-        "SELECT key_hash FROM hidden_concepts WHERE namespace_id = ? AND key_hash IN (SELECT atom FROM json_each(?))",
-        (namespace_id, to_json(list(by_hash))),
+    query = (
+        "SELECT key_hash FROM hidden_concepts WHERE namespace_id = ? AND key_hash IN (SELECT atom FROM json_each(?))"
     )
+    rows = select(connection, str, query, (namespace_id, to_json(list(by_hash))))
     return {by_hash[one] for one in rows}
 
 
@@ -196,23 +188,15 @@ def sweep(passages: PassageWriter) -> None:
 
 def hide_key(connection: Connection, namespace_id: int, key: str) -> None:
     """Exclude a key from the extraction of concepts."""
-    connection.execute(
-        "INSERT INTO hidden_concepts (namespace_id, key_hash) VALUES (?, ?) ON CONFLICT DO NOTHING",
-        (namespace_id, key_hash(key)),
-    )
+    query = "INSERT INTO hidden_concepts (namespace_id, key_hash) VALUES (?, ?) ON CONFLICT DO NOTHING"
+    connection.execute(query, (namespace_id, key_hash(key)))
 
 
 def hide(connection: Connection, namespace_id: int, concept_id: int, key: str) -> Forgotten:
     """Delete a concept with its mentions and exclude its key from extraction."""
     hide_key(connection, namespace_id, key)
-    owners = list(
-        select(
-            connection,
-            tuple[RecordKind, int],
-            "DELETE FROM mentions WHERE concept_id = ? RETURNING kind, owner_id",
-            (concept_id,),
-        )
-    )
+    query = "DELETE FROM mentions WHERE concept_id = ? RETURNING kind, owner_id"
+    owners = list(select(connection, tuple[RecordKind, int], query, (concept_id,)))
     by_kind = {kind: [id_ for of_kind, id_ in owners if of_kind is kind] for kind in RecordKind}
     silent = sum(
         len(ids) - len(set(_ids(connection, _STILL_MENTIONING.format(kind.value), ids)))
@@ -283,15 +267,11 @@ def _forget(
 
 def _take_back(connection: Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> _Counts:
     statements.forget_definitions(connection, kind, owner_ids)
-    rows = list(
-        select(
-            connection,
-            tuple[int, int, int, str, str],
-            "DELETE FROM mentions WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) "
-            "RETURNING owner_id, at, concept_id, form, concept_kind",
-            (kind.value, ids_parameter(owner_ids)),
-        )
+    query = (
+        "DELETE FROM mentions WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) "
+        "RETURNING owner_id, at, concept_id, form, concept_kind"
     )
+    rows = list(select(connection, tuple[int, int, int, str, str], query, (kind.value, ids_parameter(owner_ids))))
     counts, owners = _Counts(), 0
     for (_, at), of_owner in groupby(sorted(rows), key=lambda row: row[:2]):
         counts.add((row[2:] for row in of_owner), month_of(from_us(at)))
@@ -303,15 +283,11 @@ def _take_back(connection: Connection, namespace_id: int, kind: RecordKind, owne
 
 def _unmentioned(connection: Connection, namespace_id: int) -> list[int]:
     """Return the concepts without mentions, if the queue is empty."""
-    return list(
-        select(
-            connection,
-            int,
-            "SELECT id FROM concepts WHERE namespace_id = ?1 AND owners = 0 "
-            "AND NOT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ?1)",
-            (namespace_id,),
-        )
+    query = (
+        "SELECT id FROM concepts WHERE namespace_id = ?1 AND owners = 0 "
+        "AND NOT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ?1)"
     )
+    return list(select(connection, int, query, (namespace_id,)))
 
 
 def _insert(passages: PassageWriter, key: str, prepared: Sequence[PreparedPassage], now: datetime) -> int:
@@ -392,14 +368,8 @@ def messages_mentioning(
     """Return summed weights of the messages with the highest ones, the latest first among ties, in this order."""
     where, parameters = messages.condition(namespace_id, chosen)
     joined = f"CROSS JOIN messages m ON m.id = n.owner_id AND {where}"
-    return dict(
-        select(
-            connection,
-            tuple[int, float],
-            _NAMED.format(joined=joined),
-            (to_json(list(spellings)), RecordKind.MESSAGE.value, *parameters, limit),
-        )
-    )
+    named = to_json(list(spellings)), RecordKind.MESSAGE.value
+    return dict(select(connection, tuple[int, float], _NAMED.format(joined=joined), (*named, *parameters, limit)))
 
 
 def memories_mentioning(
@@ -418,28 +388,19 @@ def memories_mentioning(
         if moment is not None:
             joined += f" AND n.at {operator} ?"
             parameters.append(to_us(moment))
-    return dict(
-        select(
-            connection,
-            tuple[int, float],
-            _NAMED.format(joined=joined),
-            (to_json(list(spellings)), RecordKind.MEMORY.value, *parameters, limit),
-        )
-    )
+    named = to_json(list(spellings)), RecordKind.MEMORY.value
+    return dict(select(connection, tuple[int, float], _NAMED.format(joined=joined), (*named, *parameters, limit)))
 
 
 def mentioned_by(
     connection: Connection, kind: RecordKind, owner_ids: Iterable[int], concept_ids: Iterable[int]
-) -> Mapping[int, set[int]]:
+) -> Mapping[int, Sequence[int]]:
     """Return which of the concepts each of the messages or memories mentions."""
-    rows = select(
-        connection,
-        tuple[int, int],
+    query = (
         "SELECT owner_id, concept_id FROM mentions WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) "
-        "AND concept_id IN (SELECT value FROM json_each(?))",
-        (kind.value, ids_parameter(owner_ids), ids_parameter(concept_ids)),
+        "AND concept_id IN (SELECT value FROM json_each(?))"
     )
-    found: defaultdict[int, set[int]] = defaultdict(set)
-    for owner_id, concept_id in rows:
-        found[owner_id].add(concept_id)
-    return found
+    rows = select(
+        connection, tuple[int, int], query, (kind.value, ids_parameter(owner_ids), ids_parameter(concept_ids))
+    )
+    return grouped(rows)

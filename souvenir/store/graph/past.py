@@ -1,4 +1,4 @@
-"""The concept graph as it was at a time, in a database in memory with the tables of the store.
+"""Concepts and entities as they were at a time, in a database in memory with the tables of the store.
 
 It gets the rows of the texts that have not changed since and those of former texts, and is read by the statements that
 read the present graph. Concepts keep their ids. Rows that refer to other tables, such as messages, are not checked.
@@ -81,13 +81,8 @@ def fill(
     :param unchanged: The messages and memories, by kind, whose stored mentions are those of then.
     :param former: Analysed former texts. :return: The concepts that have no row in the store.
     """
-    concepts = readable(
-        store,
-        tuple[int, str],
-        "SELECT id, key FROM concepts WHERE namespace_id = ?",
-        (namespace_id,),
-        table="concepts",
-    )
+    query = "SELECT id, key FROM concepts WHERE namespace_id = ?"
+    concepts = readable(store, tuple[int, str], query, (namespace_id,), table="concepts")
     ids = {key: id_ for id_, key in concepts}
     new = {said.key for one in former for said in one.mentions} - ids.keys()
     new -= mentions.hidden_keys(store, namespace_id, new)
@@ -146,12 +141,9 @@ def _count(graph: Connection, namespace_id: int, ids: Mapping[str, int]) -> Set[
 def _copy_definitions(
     graph: Connection, store: Connection, namespace_id: int, unchanged: Mapping[str, Set[int]]
 ) -> None:
+    query = f"SELECT {_DEFINITIONS} FROM definitions WHERE namespace_id = ?"
     rows = readable(
-        store,
-        tuple[int, str, int, int, str, int, str | None, int, int],
-        f"SELECT {_DEFINITIONS} FROM definitions WHERE namespace_id = ?",
-        (namespace_id,),
-        table="definitions",
+        store, tuple[int, str, int, int, str, int, str | None, int, int], query, (namespace_id,), table="definitions"
     )
     graph.executemany(
         f"INSERT INTO definitions ({_DEFINITIONS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -160,10 +152,11 @@ def _copy_definitions(
 
 
 def _copy_claims(graph: Connection, store: Connection, namespace_id: int, at: datetime, mentioned: Set[int]) -> None:
+    query = f"SELECT {_CLAIMS} FROM claims WHERE namespace_id = ? AND created_at <= ? AND memory_id IS NULL"
     rows = readable(
         store,
         tuple[int, str, int, int | None, str, float, str, str | None, int, int],
-        f"SELECT {_CLAIMS} FROM claims WHERE namespace_id = ? AND created_at <= ? AND memory_id IS NULL",
+        query,
         (namespace_id, to_us(at)),
         table="claims",
     )
@@ -174,13 +167,11 @@ def _copy_claims(graph: Connection, store: Connection, namespace_id: int, at: da
 
 
 def _copy_similarities(graph: Connection, store: Connection, namespace_id: int, mentioned: Set[int]) -> None:
-    rows = select(
-        store,
-        tuple[int, int],
+    query = (
         "SELECT n.concept_id, n.other_id FROM concepts c "
-        "CROSS JOIN near_concepts n ON n.concept_id = c.id WHERE c.namespace_id = ?",
-        (namespace_id,),
+        "CROSS JOIN near_concepts n ON n.concept_id = c.id WHERE c.namespace_id = ?"
     )
+    rows = select(store, tuple[int, int], query, (namespace_id,))
     graph.executemany(
         "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, 1)",
         [row for row in rows if row[0] in mentioned and row[1] in mentioned],
@@ -188,9 +179,9 @@ def _copy_similarities(graph: Connection, store: Connection, namespace_id: int, 
 
 
 def insert_entities(
-    graph: Connection, namespace_id: int, entities: Iterable[Memory], links: Iterable[RelationLink]
+    graph: Connection, namespace_id: int, entities: Sequence[Memory], links: Iterable[RelationLink]
 ) -> None:
-    """Insert the memories of the knowledge graph and their relations, from which the claims of entities follow."""
+    """Insert the memories of the knowledge graph with their facts, and their relations."""
     graph.executemany(
         "INSERT INTO memories (id, namespace_id, text, source, key, metadata, created_at, updated_at, pinned, "
         "archived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -203,6 +194,12 @@ def insert_entities(
         ],
     )
     graph.executemany(
-        "INSERT INTO links (from_id, to_id, type, created_at) VALUES (?, ?, ?, ?)",
-        [(one.from_id, one.to_id, RELATION + one.relation_type, one.created_us) for one in links],
+        "INSERT INTO facts (namespace_id, memory_id, ordinal, text, made_by, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (namespace_id, one.id, ordinal, fact.text, fact.made_by.value, to_us(fact.created_at))
+            for one in entities
+            for ordinal, fact in enumerate(one.facts)
+        ],
     )
+    query = "INSERT INTO links (from_id, to_id, type, created_at) VALUES (?, ?, ?, ?)"
+    graph.executemany(query, [(one.from_id, one.to_id, RELATION + one.relation_type, one.created_us) for one in links])

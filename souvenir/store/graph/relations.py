@@ -78,14 +78,11 @@ def named_memories(
     of_ids, parameters = "", list[SqlValue]()
     if ids is not None:
         of_ids, parameters = " AND id IN (SELECT value FROM json_each(?))", [ids_parameter(ids)]
-    rows = readable(
-        connection,
-        NamedMemory,
+    query = (
         "SELECT id, source, key, metadata FROM memories "
-        f"WHERE namespace_id = ? AND archived = 0 AND key IS NOT NULL{of_ids}",
-        (namespace_id, *parameters),
-        table="memories",
+        f"WHERE namespace_id = ? AND archived = 0 AND key IS NOT NULL{of_ids}"
     )
+    rows = readable(connection, NamedMemory, query, (namespace_id, *parameters), table="memories")
     return {one.id: one for one in rows if is_named(one.source, one.name)}
 
 
@@ -96,80 +93,55 @@ def is_named(source: str, key: str | None) -> bool:
 
 def entity_ids(connection: Connection, namespace_id: int) -> set[int]:
     """Return the memories of all graphs of a namespace, including archived and replaced ones."""
-    rows = readable(
-        connection,
-        tuple[int, str, str],
-        "SELECT id, source, key FROM memories WHERE namespace_id = ? AND key IS NOT NULL",
-        (namespace_id,),
-        table="memories",
-    )
+    query = "SELECT id, source, key FROM memories WHERE namespace_id = ? AND key IS NOT NULL"
+    rows = readable(connection, tuple[int, str, str], query, (namespace_id,), table="memories")
     return {id_ for id_, source, key in rows if is_named(source, key)}
 
 
 def living(connection: Connection, place: EntityGraph, names: Iterable[str]) -> dict[str, int]:
     """Return the ids of the active memories of these names."""
-    return dict(
-        select(
-            connection,
-            tuple[str, int],
-            f"SELECT key, id FROM memories WHERE {_NAMED} AND archived = 0 AND key IN (SELECT atom FROM json_each(?))",
-            (place.namespace_id, place.source, to_json(list(names))),
-        )
-    )
+    query = f"SELECT key, id FROM memories WHERE {_NAMED} AND archived = 0 AND key IN (SELECT atom FROM json_each(?))"
+    return dict(select(connection, tuple[str, int], query, (place.namespace_id, place.source, to_json(list(names)))))
 
 
 def ids_of(connection: Connection, place: EntityGraph, names: Iterable[str]) -> list[int]:
     """Return the ids of the memories of these names, including replaced ones."""
-    return list(
-        select(
-            connection,
-            int,
-            f"SELECT id FROM memories WHERE {_NAMED} AND key IN (SELECT atom FROM json_each(?)) ORDER BY id",
-            (place.namespace_id, place.source, to_json(list(names))),
-        )
-    )
+    query = f"SELECT id FROM memories WHERE {_NAMED} AND key IN (SELECT atom FROM json_each(?)) ORDER BY id"
+    return list(select(connection, int, query, (place.namespace_id, place.source, to_json(list(names)))))
 
 
 def named_ids(connection: Connection, place: EntityGraph) -> list[int]:
     """Return the ids of all active entities in insertion order."""
-    return list(
-        select(
-            connection,
-            int,
-            f"SELECT id FROM memories WHERE {_NAMED} AND archived = 0 ORDER BY id",
-            (place.namespace_id, place.source),
-        )
-    )
+    query = f"SELECT id FROM memories WHERE {_NAMED} AND archived = 0 ORDER BY id"
+    return list(select(connection, int, query, (place.namespace_id, place.source)))
 
 
 def ids_saying(connection: Connection, place: EntityGraph, words: str) -> list[int]:
     """Return active memories whose name, type or facts (without facts: text) contain the words, ignoring case."""
     wanted = words.lower()
-    rows = select(
-        connection,
-        tuple[int, str, str | None, str],
+    query = (
         "SELECT m.id, m.key, json_extract(m.metadata, '$.' || ?), coalesce(f.text, m.text) FROM memories m "
         "LEFT JOIN facts f ON f.memory_id = m.id "
-        "WHERE m.namespace_id = ? AND m.source = ? AND m.key IS NOT NULL AND m.archived = 0 ORDER BY m.id",
-        (ENTITY_TYPE, place.namespace_id, place.source),
+        "WHERE m.namespace_id = ? AND m.source = ? AND m.key IS NOT NULL AND m.archived = 0 ORDER BY m.id"
     )
+    rows = select(connection, tuple[int, str, str | None, str], query, (ENTITY_TYPE, place.namespace_id, place.source))
     return list(dict.fromkeys(id_ for id_, *said in rows if any(wanted in str(one or "").lower() for one in said)))
 
 
 def relations(
-    connection: Connection, place: EntityGraph, ids: Sequence[int], *, incoming: bool, limit: int | None
+    connection: Connection, place: EntityGraph, ids: Sequence[int], *, incoming: bool = False, limit: int = NO_LIMIT
 ) -> list[EntityRelation]:
     """Return the relations from these memories, and with `incoming` to them, in creation order.
 
     Both ends must have an active memory of their name.
 
-    :param ids: Of memories, active or not. :param limit: None: all.
+    :param ids: Of memories, active or not.
     """
     return [one for one, _ in dated_relations(connection, place, ids, incoming=incoming, limit=limit)]
 
 
 def dated_relations(
-    connection: Connection, place: EntityGraph, ids: Sequence[int], *, incoming: bool = True, limit: int | None = None
+    connection: Connection, place: EntityGraph, ids: Sequence[int], *, incoming: bool = True, limit: int = NO_LIMIT
 ) -> list[tuple[EntityRelation, int]]:
     """As `relations`, each with the time of its creation in microseconds."""
     chosen = ids_parameter(ids)
@@ -181,15 +153,18 @@ def dated_relations(
         f"AND n.source = ?3 AND n.key = {end}.key AND n.archived = 0)"
         for end in ("f", "t")
     )
+    query = (
+        "SELECT f.key, t.key, substr(l.type, ?4), min(l.created_at) FROM links l "
+        "JOIN memories f ON f.id = l.from_id JOIN memories t ON t.id = l.to_id "
+        f"WHERE {touching} AND {_TYPED} AND {standing} "
+        "GROUP BY f.key, t.key, l.type ORDER BY min(l.created_at), min(l.from_id), min(l.to_id), l.type LIMIT ?5"
+    )
     return list(
         select(
             connection,
             tuple[EntityRelation, int],
-            "SELECT f.key, t.key, substr(l.type, ?4), min(l.created_at) FROM links l "
-            "JOIN memories f ON f.id = l.from_id JOIN memories t ON t.id = l.to_id "
-            f"WHERE {touching} AND {_TYPED} AND {standing} "
-            "GROUP BY f.key, t.key, l.type ORDER BY min(l.created_at), min(l.from_id), min(l.to_id), l.type LIMIT ?5",
-            (chosen, place.namespace_id, place.source, len(RELATION) + 1, NO_LIMIT if limit is None else limit),
+            query,
+            (chosen, place.namespace_id, place.source, len(RELATION) + 1, limit),
         )
     )
 
@@ -205,16 +180,12 @@ class RelationLink(NamedTuple):
 
 def links_between(connection: Connection, ids: Iterable[int], at: datetime) -> list[RelationLink]:
     """Return the relations between two of these memories that existed at a time and still do."""
-    return list(
-        select(
-            connection,
-            RelationLink,
-            f"SELECT l.from_id, l.to_id, substr(l.type, ?1), l.created_at FROM links l WHERE {_TYPED} AND "
-            "l.created_at <= ?2 AND l.from_id IN (SELECT value FROM json_each(?3)) AND l.to_id IN "
-            "(SELECT value FROM json_each(?3))",
-            (len(RELATION) + 1, to_us(at), ids_parameter(ids)),
-        )
+    query = (
+        f"SELECT l.from_id, l.to_id, substr(l.type, ?1), l.created_at FROM links l WHERE {_TYPED} AND "
+        "l.created_at <= ?2 AND l.from_id IN (SELECT value FROM json_each(?3)) AND l.to_id IN "
+        "(SELECT value FROM json_each(?3))"
     )
+    return list(select(connection, RelationLink, query, (len(RELATION) + 1, to_us(at), ids_parameter(ids))))
 
 
 def remove(connection: Connection, from_ids: Iterable[int], to_ids: Iterable[int], relation_type: str) -> int:
@@ -229,26 +200,22 @@ def remove(connection: Connection, from_ids: Iterable[int], to_ids: Iterable[int
 
 def index_again(connection: Connection, namespace_id: int, ids: Iterable[int]) -> None:
     """Queue the active memories of the names of these memories, whose relations have changed."""
-    active = select(
-        connection,
-        int,
+    query = (
         "SELECT DISTINCT n.id FROM memories m JOIN memories n ON n.namespace_id = m.namespace_id "
         "AND n.source = m.source AND n.key = m.key AND n.archived = 0 "
-        "WHERE m.id IN (SELECT value FROM json_each(?)) ORDER BY n.id",
-        (ids_parameter(ids),),
+        "WHERE m.id IN (SELECT value FROM json_each(?)) ORDER BY n.id"
     )
+    active = select(connection, int, query, (ids_parameter(ids),))
     mention_queue.put(connection, namespace_id, RecordKind.MEMORY, list(active))
 
 
 def related_to(connection: Connection, ids: Iterable[int]) -> set[int]:
     """Return the memories at the other ends of all relations of these."""
-    rows = select(
-        connection,
-        tuple[int, int],
+    query = (
         f"SELECT l.from_id, l.to_id FROM links l WHERE {_TYPED} AND (l.from_id IN (SELECT value FROM json_each(?1)) "
-        "OR l.to_id IN (SELECT value FROM json_each(?1)))",
-        (ids_parameter(ids),),
+        "OR l.to_id IN (SELECT value FROM json_each(?1)))"
     )
+    rows = select(connection, tuple[int, int], query, (ids_parameter(ids),))
     return {end for ends in rows for end in ends}
 
 
@@ -257,14 +224,10 @@ def unmentioned(connection: Connection, ids: Iterable[int], *, without: Iterable
 
     :param without: Memories whose relations do not count, since they are about to be deleted.
     """
-    return list(
-        select(
-            connection,
-            int,
-            "SELECT m.id FROM memories m WHERE m.id IN (SELECT value FROM json_each(?1)) AND m.pinned = 0 "
-            f"AND (m.metadata -> '{MENTIONED_ONLY}') = 'true' AND NOT EXISTS (SELECT 1 FROM links l "
-            "WHERE l.from_id = m.id AND l.to_id NOT IN (SELECT value FROM json_each(?2))) AND NOT EXISTS (SELECT 1 "
-            "FROM links l WHERE l.to_id = m.id AND l.from_id NOT IN (SELECT value FROM json_each(?2)))",
-            (ids_parameter(ids), ids_parameter(without)),
-        )
+    query = (
+        "SELECT m.id FROM memories m WHERE m.id IN (SELECT value FROM json_each(?1)) AND m.pinned = 0 "
+        f"AND (m.metadata -> '{MENTIONED_ONLY}') = 'true' AND NOT EXISTS (SELECT 1 FROM links l "
+        "WHERE l.from_id = m.id AND l.to_id NOT IN (SELECT value FROM json_each(?2))) AND NOT EXISTS (SELECT 1 "
+        "FROM links l WHERE l.to_id = m.id AND l.from_id NOT IN (SELECT value FROM json_each(?2)))"
     )
+    return list(select(connection, int, query, (ids_parameter(ids), ids_parameter(without))))

@@ -13,10 +13,8 @@ from typing import NamedTuple
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import RecordKind
 from souvenir.core.types.statements import Definition, Statement, StatementKind
-from souvenir.store.rows import ids_parameter, readable
+from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable
 from souvenir.store.sql import Connection
-
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 
 class Stated(NamedTuple):
@@ -81,7 +79,7 @@ def write(
 
 def forget(connection: Connection, message_ids: Iterable[int]) -> None:
     """Delete the statements of messages, which were edited."""
-    connection.execute(f"DELETE FROM statements WHERE message_id {_CHOSEN}", (ids_parameter(message_ids),))
+    connection.execute(f"DELETE FROM statements WHERE message_id {CHOSEN}", (ids_parameter(message_ids),))
 
 
 def write_definitions(
@@ -101,20 +99,19 @@ def write_definitions(
 def forget_definitions(connection: Connection, kind: RecordKind, owner_ids: Iterable[int]) -> None:
     """Delete the definitions in these messages or memories, whose mentions are deleted."""
     connection.execute(
-        f"DELETE FROM definitions WHERE kind = ? AND owner_id {_CHOSEN}", (kind.value, ids_parameter(owner_ids))
+        f"DELETE FROM definitions WHERE kind = ? AND owner_id {CHOSEN}", (kind.value, ids_parameter(owner_ids))
     )
 
 
 def best_definitions(connection: Connection, concept_ids: Iterable[int]) -> dict[int, StoredDefinition]:
     """Return the best definition of each concept that has one, the latest of several; spellings are not merged."""
-    rows = readable(
-        connection,
-        tuple[int, int, StoredDefinition],
+    query = (
         "SELECT id, concept_id, kind, owner_id, sentence, quality, role, at FROM definitions WHERE id IN (SELECT "
         "(SELECT d.id FROM definitions d WHERE d.concept_id = value "
-        "ORDER BY d.quality DESC, d.at DESC, d.owner_id DESC, d.kind LIMIT 1) FROM json_each(?))",
-        (ids_parameter(concept_ids),),
-        table="definitions",
+        "ORDER BY d.quality DESC, d.at DESC, d.owner_id DESC, d.kind LIMIT 1) FROM json_each(?))"
+    )
+    rows = readable(
+        connection, tuple[int, int, StoredDefinition], query, (ids_parameter(concept_ids),), table="definitions"
     )
     return {concept_id: found for _, concept_id, found in rows}
 
@@ -123,15 +120,12 @@ def due_between(
     connection: Connection, namespace_id: int, since: datetime, until: datetime, *, limit: int
 ) -> list[Stated]:
     """Return the statements with a day in a time, the latest day first."""
+    query = (
+        f"SELECT {_COLUMNS} FROM statements WHERE namespace_id = ? AND due BETWEEN ? AND ? "
+        "ORDER BY due DESC, id DESC LIMIT ?"
+    )
     return list(
-        readable(
-            connection,
-            Stated,
-            f"SELECT {_COLUMNS} FROM statements WHERE namespace_id = ? AND due BETWEEN ? AND ? "
-            "ORDER BY due DESC, id DESC LIMIT ?",
-            (namespace_id, to_us(since), to_us(until), limit),
-            table="statements",
-        )
+        readable(connection, Stated, query, (namespace_id, to_us(since), to_us(until), limit), table="statements")
     )
 
 
@@ -139,32 +133,25 @@ def latest(
     connection: Connection, namespace_id: int, kind: StatementKind, since: datetime, until: datetime, *, limit: int
 ) -> list[Stated]:
     """Return the statements of a kind in a time, newest first."""
+    query = (
+        f"SELECT {_COLUMNS} FROM statements WHERE namespace_id = ? AND kind = ? AND at BETWEEN ? AND ? "
+        "ORDER BY at DESC, id DESC LIMIT ?"
+    )
     return list(
         readable(
-            connection,
-            Stated,
-            f"SELECT {_COLUMNS} FROM statements WHERE namespace_id = ? AND kind = ? AND at BETWEEN ? AND ? "
-            "ORDER BY at DESC, id DESC LIMIT ?",
-            (namespace_id, kind.value, to_us(since), to_us(until), limit),
-            table="statements",
+            connection, Stated, query, (namespace_id, kind.value, to_us(since), to_us(until), limit), table="statements"
         )
     )
 
 
 def mentions_of(connection: Connection, message_ids: Iterable[int]) -> Mapping[int, Sequence[MessageMention]]:
     """Return the mentions of each message, by its id."""
-    found: defaultdict[int, list[MessageMention]] = defaultdict(list)
-    rows = readable(
-        connection,
-        tuple[int, int, MessageMention],
+    query = (
         "SELECT concept_id, owner_id, concept_id, form FROM mentions "
-        f"WHERE kind = 'message' AND owner_id {_CHOSEN} ORDER BY owner_id, concept_id",
-        (ids_parameter(message_ids),),
-        table="mentions",
+        f"WHERE kind = 'message' AND owner_id {CHOSEN} ORDER BY owner_id, concept_id"
     )
-    for _, message_id, mention in rows:
-        found[message_id].append(mention)
-    return found
+    rows = readable(connection, tuple[int, int, MessageMention], query, (ids_parameter(message_ids),), table="mentions")
+    return defaultdict(list, grouped((message_id, mention) for _, message_id, mention in rows))
 
 
 def _day_us(day: date | None) -> int | None:

@@ -15,10 +15,8 @@ from typing import NamedTuple
 
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import TopicClaimKind
-from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.rows import CHOSEN, ids_parameter, readable, select
 from souvenir.store.sql import Connection
-
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 
 class MessageRange(NamedTuple):
@@ -70,16 +68,14 @@ def current(
 
     :param hidden: Messages; claims that were written from one of them are left out.
     """
-    rows = select(
-        connection,
-        tuple[int, TopicClaimKind, str],
+    query = (
         "SELECT c.topic_id, c.kind, c.text FROM topic_claims c JOIN messages q ON q.id = c.message_id "
-        f"WHERE c.topic_id {_CHOSEN} AND EXISTS (SELECT 1 FROM topic_segments s WHERE s.topic_id = c.topic_id "
+        f"WHERE c.topic_id {CHOSEN} AND EXISTS (SELECT 1 FROM topic_segments s WHERE s.topic_id = c.topic_id "
         "AND s.session_id = q.session_id AND q.position BETWEEN s.first_position AND s.last_position) "
         "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = c.session_id "
-        f"AND m.position BETWEEN c.first_position AND c.last_position AND m.id {_CHOSEN}) ORDER BY c.id",
-        (ids_parameter(topic_ids), ids_parameter(hidden)),
+        f"AND m.position BETWEEN c.first_position AND c.last_position AND m.id {CHOSEN}) ORDER BY c.id"
     )
+    rows = select(connection, tuple[int, TopicClaimKind, str], query, (ids_parameter(topic_ids), ids_parameter(hidden)))
     found: defaultdict[int, dict[TopicClaimKind, str]] = defaultdict(dict)
     for topic_id, kind, text in rows:
         found[topic_id][kind] = text
@@ -88,14 +84,11 @@ def current(
 
 def of_job(connection: Connection, namespace_id: int, job_id: str) -> list[TopicClaim]:
     """Return a job's remaining claims, oldest first."""
-    rows = readable(
-        connection,
-        TopicClaim,
+    query = (
         "SELECT c.id, c.topic_id, c.kind, c.text, m.uid, c.created_at FROM topic_claims c "
-        "JOIN messages m ON m.id = c.message_id WHERE c.namespace_id = ? AND c.job_id = ? ORDER BY c.id",
-        (namespace_id, job_id),
-        table="topic_claims",
+        "JOIN messages m ON m.id = c.message_id WHERE c.namespace_id = ? AND c.job_id = ? ORDER BY c.id"
     )
+    rows = readable(connection, TopicClaim, query, (namespace_id, job_id), table="topic_claims")
     return list(rows)
 
 
@@ -113,15 +106,11 @@ def contents(connection: Connection, place: MessageRange) -> list[str]:
 
 def topics_between(connection: Connection, place: MessageRange) -> list[tuple[int, int, int]]:
     """Return the segments that contain some of these messages: topic, position of the first and the last message."""
-    return list(
-        select(
-            connection,
-            tuple[int, int, int],
-            "SELECT topic_id, first_position, last_position FROM topic_segments WHERE session_id = ? "
-            "AND last_position >= ? AND first_position <= ? ORDER BY first_position",
-            place,
-        )
+    query = (
+        "SELECT topic_id, first_position, last_position FROM topic_segments WHERE session_id = ? "
+        "AND last_position >= ? AND first_position <= ? ORDER BY first_position"
     )
+    return list(select(connection, tuple[int, int, int], query, place))
 
 
 def is_unassigned(connection: Connection, session_id: int) -> bool:
