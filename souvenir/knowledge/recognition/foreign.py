@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.exact import Token
-from souvenir.knowledge.recognition.gazetteer import ANIMALS, HEADS, RELATIVES, ROLES, SMALL_WORDS
+from souvenir.knowledge.recognition.gazetteer import ANIMALS, ENGLISH_HEADS, HEADS, RELATIVES, ROLES, SMALL_WORDS
 from souvenir.knowledge.recognition.kinds import POSSESSIVES
 from souvenir.knowledge.recognition.spelling import key_of
 
@@ -20,8 +20,7 @@ MIN_HEAD_CHARS = 4
 _TYPED = (ConceptKind.ORGANISATION, ConceptKind.EVENT)
 _AMBIGUOUS_ENDS = frozenset("bank band team hall play".split())
 """Heads that end other compounds too: Datenbank, Armband."""
-_ENGLISH_HEADS = frozenset("service services trust office transport waste water travel motor cars health".split())
-"""Heads of English names that are other nouns elsewhere."""
+_NO_ENDS = _AMBIGUOUS_ENDS | ENGLISH_HEADS
 _OF = "de"
 
 
@@ -48,14 +47,14 @@ def _kind(word: str, before: str) -> ConceptKind | None:
         return ConceptKind.PERSON
     if word in ANIMALS and owned:
         return ConceptKind.ANIMAL
-    head = None if word in _ENGLISH_HEADS else HEADS.get(word) or compound_kind(word)
+    head = None if word in ENGLISH_HEADS else HEADS.get(word) or compound_kind(word)
     return head if head in _TYPED else None
 
 
 def compound_kind(word: str) -> ConceptKind | None:
     """Return the kind of a German or Dutch compound by its end."""
     ends = (word[start:] for start in range(3, len(word) - MIN_HEAD_CHARS + 1))
-    return next((HEADS[end] for end in ends if end in HEADS and end not in _AMBIGUOUS_ENDS), None)
+    return next((HEADS[end] for end in ends if end in HEADS and end not in _NO_ENDS), None)
 
 
 def _whole(words: Sequence[Token | None], place: int, kind: ConceptKind) -> list[Token]:

@@ -14,12 +14,23 @@ from dataclasses import dataclass, replace
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.capitals import has_capital, is_unlike_a_start
-from souvenir.knowledge.recognition.evidence import USES, is_in_frame, is_subject, is_third_person, places_in_compounds
+from souvenir.knowledge.recognition.clauses import kind_by_clause, kind_by_list, kind_by_strong_clause
+from souvenir.knowledge.recognition.evidence import (
+    USES,
+    ends_of_compounds,
+    is_in_frame,
+    is_model,
+    is_subject,
+    is_third_person,
+    is_tool_of_common_word,
+)
 from souvenir.knowledge.recognition.exact import Token
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
     COMMON_WORDS,
+    ENGLISH_HEADS,
+    FIRST_TRADES,
     GIVEN_NAMES,
     HEADS,
     INTERJECTIONS,
@@ -44,8 +55,6 @@ from souvenir.knowledge.recognition.kinds import (
     Surroundings,
     defined_kind,
     is_relative_or_animal,
-    kind_by_list,
-    kind_by_preposition,
     kind_of_name,
 )
 from souvenir.knowledge.recognition.spelling import key_of, singular
@@ -142,7 +151,8 @@ class NameReader:
         self._folded = ["" if word is None else fold(word.word.rstrip(".")) or word.text for word in words]
         self._seen = seen
         self._language = language
-        self._in_compounds = set(places_in_compounds(self._folded))
+        self._compounds = ends_of_compounds(words, self._folded)
+        self._in_compounds = {place for first, end in self._compounds.items() for place in range(first, end)}
         self._no_names = SMALL_WORDS.get(language, frozenset()) | (TIME_WORDS if language != ENGLISH else frozenset())
 
     def names(self) -> list[Name]:
@@ -222,14 +232,14 @@ class NameReader:
         kind = kind or kind_of_name(folded, around)
         if kind is None and self._language == GERMAN and len(folded) == 1:
             # Any noun.
-            return ConceptKind.PHRASE
-        return kind or kind_by_preposition(around) or ConceptKind.NAME
+            return kind_by_strong_clause(around) or ConceptKind.PHRASE
+        return kind or kind_by_clause(around) or ConceptKind.NAME
 
     def _end_of_name(self, place: int) -> int:
         """Return the end of the name that begins here; `place` if there is none."""
-        if not self._may_begin(place):
+        if place not in self._compounds and not self._may_begin(place):
             return place
-        end = place + 1
+        end = self._compounds.get(place, place + 1)
         while end - place < MAX_WORDS and end < len(self._words):
             step = self._step(place, end)
             if not step:
@@ -255,7 +265,7 @@ class NameReader:
         if is_firm or (self._folded[end] in _FIRST_INSIDE and self._language != GERMAN):
             step = self._inside(end)
             return step if end + step - place <= MAX_WORDS else 0
-        return 0
+        return int(is_model(self._folded[place:end], self._folded[end]))
 
     def _is_amount_after_organisation(self, place: int) -> bool:
         """Return True for a number with a noun of its own: "owes the Lantern Guild 300 gold"."""
@@ -269,7 +279,8 @@ class NameReader:
             return first in TITLES and first in ("herr", "frau", "tante", "onkel")
         if HEADS.get(self._folded[end]) is ConceptKind.ORGANISATION or self._folded[end].endswith(TRADES):
             return first not in COMMON_WORDS
-        return first in TITLES or first in GIVEN_NAMES or first in HEADS or first in KNOWN
+        is_head = first in HEADS or first in FIRST_TRADES or compound_kind(first) is not None
+        return is_head or first in TITLES or first in GIVEN_NAMES or first in KNOWN
 
     def _is_capital(self, place: int) -> bool:
         token, folded = self._words[place], self._folded[place]
@@ -278,7 +289,7 @@ class NameReader:
         if has_capital(token) or place in self._in_compounds:
             return True
         if folded in COMMON_WORDS or singular(folded) in COMMON_WORDS:
-            return False
+            return is_tool_of_common_word(self._words, self._folded, place)
         if is_known_in_small_letters(folded) or (self._lower and (folded in GIVEN_NAMES or folded in KNOWN)):
             return True
         return self._language == ENGLISH and is_in_frame(self._words, self._folded, place)
@@ -482,6 +493,6 @@ def _kind_alone(word: str, language: str) -> ConceptKind | None:
         return ConceptKind.ANIMAL
     if word in KNOWN or word in GIVEN_NAMES:
         return None
-    if HEADS.get(word) is ConceptKind.EVENT or (language != ENGLISH and word in HEADS):
+    if HEADS.get(word) is ConceptKind.EVENT or (language != ENGLISH and word in HEADS and word not in ENGLISH_HEADS):
         return HEADS[word]
     return compound_kind(word) if language in (GERMAN, DUTCH) else None

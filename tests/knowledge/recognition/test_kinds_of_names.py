@@ -1,0 +1,93 @@
+"""The kind that the clause around a name gives it, and names in small letters and in Chinese."""
+
+from __future__ import annotations
+
+import pytest
+
+from souvenir.core.types import ConceptKind
+from souvenir.knowledge.recognition.extraction import mentioned
+
+NAME, ORGANISATION, PERSON = ConceptKind.NAME, ConceptKind.ORGANISATION, ConceptKind.PERSON
+PLACE, PRODUCT = ConceptKind.PLACE, ConceptKind.PRODUCT
+
+
+def kinds(text: str) -> dict[str, ConceptKind]:
+    return {mention.key: mention.kind for mention in mentioned(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("We booked the cottage through Zorblax.", "zorblax", ORGANISATION),
+        ("I retired from Zorblax in May.", "zorblax", ORGANISATION),
+        ("The vet at Zorblax said it heals.", "zorblax", ORGANISATION),
+        ("The call with Zorblax moved to Thursday.", "zorblax", NAME),
+        ("Can you email Zorblax about the refund?", "zorblax", ORGANISATION),
+        ("Zorblax Quibbix sent me a bill.", "zorblax quibbix", ORGANISATION),
+        ("The manuscript went to Zorblax.", "zorblax", ORGANISATION),
+        ("We beat Zorblax in the final.", "zorblax", ORGANISATION),
+        ("The Zorblax contract is signed.", "zorblax", ORGANISATION),
+        ("Marlow Tigers play on Sunday.", "marlow tigers", ORGANISATION),
+        ("Hab den Ranzen bei Zorblax bestellt.", "zorblax", ORGANISATION),
+        ("Ich war bei Heizung Kramer.", "heizung kramer", ORGANISATION),
+        ("De verzekering bij Zorblax loopt af.", "zorblax", ORGANISATION),
+        ("La silla la compré en Zorblax ayer.", "zorblax", ORGANISATION),
+        ("The hike from Zorblax to Quibbix is long.", "quibbix", PLACE),
+        ("She lives in a home near Zorblax.", "zorblax", PLACE),
+        ("Dinner at the Zorblax was lovely.", "zorblax", PLACE),
+        ("Wir fahren im August nach Zorblax.", "zorblax", PLACE),
+        ("I uploaded all drawings to Zorblax.", "zorblax", PRODUCT),
+        ("I read them in Zorblax.", "zorblax", PRODUCT),
+        ("The tickets are on Zorblax.", "zorblax", PRODUCT),
+        ("Ich habe es mit Zorblax erstellt.", "zorblax", PRODUCT),
+        ("I ordered it on Ebay.", "ebay", PRODUCT),
+        ("The Dyson makes a noise.", "dyson", PRODUCT),
+        ("Hij wil de oude Volvo verkopen.", "volvo", PRODUCT),
+        ("It came from Instructor Anna.", "instructor anna", PERSON),
+    ],
+)
+def test_the_clause_around_a_name_tells_its_kind(text, key, kind):
+    assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("my kindle died", "kindle", PRODUCT),
+        ("we met on zoom", "zoom", PRODUCT),
+        ("got an iphone 15 pro max", "iphone 15 pro max", PRODUCT),
+        ("The galaxy s23 ultra is mine.", "galaxy s23 ultra", PRODUCT),
+        ("Now dhl lost it.", "dhl", ORGANISATION),
+        ("the apple watch is mine", "apple watch", PRODUCT),
+        ("First Direct called me.", "first direct", ORGANISATION),
+        ("need a library like zorblax for it", "zorblax", PRODUCT),
+    ],
+)
+def test_names_in_small_letters_are_found_where_no_common_word_may_stand(text, key, kind):
+    assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize(
+    "text", ["I want to excel in it", "solve it step by step", "how about you", "the best buy yet"]
+)
+def test_words_that_are_also_names_are_none_elsewhere(text):
+    assert not {ORGANISATION, PRODUCT} & {*kinds(text).values()}
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("比Excel方便多了", "excel", PRODUCT),
+        ("新买的小米14拍照不错", "小米14", PRODUCT),
+        ("戴森吹风机坏了", "戴森", PRODUCT),
+        ("我换了一台戴森", "戴森", PRODUCT),
+        ("我用微医App约了", "微医", PRODUCT),
+        ("孩子在朝阳实验小学读书", "朝阳实验小学", ORGANISATION),
+    ],
+)
+def test_names_in_chinese_texts_have_a_kind(text, key, kind):
+    assert kinds(text)[key] is kind
+
+
+def test_a_common_english_word_in_a_chinese_text_is_no_name():
+    assert "offer" not in kinds("给我发个Offer")
