@@ -42,6 +42,9 @@ _FRAMES = frozenset(
 ) | {"worked at", "working at", "job at", "works for", "worked for", "shift at", *_OTHER_FRAMES}
 """Two words before the name of a tool or of a workplace."""
 
+_UNUSUAL = (WordClass.NOUN, WordClass.GERUND)
+"""Classes of words in no list: aibling."""
+
 _ENDS = (WordClass.DETERMINER, WordClass.PREPOSITION, WordClass.TO, WordClass.FUNCTION)
 
 _AGENT_VERBS = frozenset(
@@ -69,22 +72,31 @@ _NO_AGENTS = GENERIC | WEAK | RELATIVES | ROLES | ANIMALS | frozenset(PHRASE_HEA
 def _is_telling(name: str) -> bool:
     """Return True if a compound needs no capitals, since it has an unusual word or begins with a company."""
     first, *_ = words = name.split()
-    is_usual = all(word in COMMON_WORDS or word.isdigit() or class_of(word) is not WordClass.NOUN for word in words)
+    is_usual = all(word in COMMON_WORDS or word.isdigit() or class_of(word) not in _UNUSUAL for word in words)
     return not is_usual or KNOWN.get(first) is ConceptKind.ORGANISATION
 
 
 _LOWER_COMPOUNDS = frozenset(filter(_is_telling, KNOWN_COMPOUNDS))
-_COMPOUND_STARTS = frozenset(name.split()[0] for name in KNOWN_COMPOUNDS)
+_LOWER_PLACES = frozenset(filter(_is_telling, (name for name in KNOWN if " " in name))) - _LOWER_COMPOUNDS
+_COMPOUND_STARTS = frozenset(name.split()[0] for name in KNOWN_COMPOUNDS | _LOWER_PLACES)
 
 
-def ends_of_compounds(words: Sequence[Token | None], folded: Sequence[str]) -> dict[int, int]:
-    """Return the end of each well-known name of several words, by the place of its first word."""
+def ends_of_compounds(words: Sequence[Token | None], folded: Sequence[str], *, lower: bool) -> dict[int, int]:
+    """Return the end of each well-known name of several words, by the place of its first word.
+
+    :param lower: True if names of places need no capitals either.
+    """
     found = {}
     for place, word in enumerate(folded):
         if word in _COMPOUND_STARTS:
             for end in range(place + 2, min(len(folded), place + MAX_WORDS_OF_COMPOUND) + 1):
                 name = " ".join(folded[place:end])
-                if name in _LOWER_COMPOUNDS or (name in KNOWN_COMPOUNDS and _is_written_large(words[place:end])):
+                is_place = lower and name in _LOWER_PLACES
+                if (
+                    is_place
+                    or name in _LOWER_COMPOUNDS
+                    or (name in KNOWN_COMPOUNDS and _is_written_large(words[place:end]))
+                ):
                     found[place] = end
     return found
 

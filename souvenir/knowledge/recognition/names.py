@@ -151,7 +151,7 @@ class NameReader:
         self._folded = ["" if word is None else fold(word.word.rstrip(".")) or word.text for word in words]
         self._seen = seen
         self._language = language
-        self._compounds = ends_of_compounds(words, self._folded)
+        self._compounds = ends_of_compounds(words, self._folded, lower=lower)
         self._in_compounds = {place for first, end in self._compounds.items() for place in range(first, end)}
         self._no_names = SMALL_WORDS.get(language, frozenset()) | (TIME_WORDS if language != ENGLISH else frozenset())
 

@@ -91,3 +91,24 @@ def test_names_in_chinese_texts_have_a_kind(text, key, kind):
 
 def test_a_common_english_word_in_a_chinese_text_is_no_name():
     assert "offer" not in kinds("给我发个Offer")
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("He adopted her from a shelter.", "shelter", ORGANISATION),
+        ("I opened my own studio.", "studio", ORGANISATION),
+        ("We walked to the beach.", "beach", PLACE),
+        ("It is by the station.", "station", PLACE),
+        ("They fixed our town.", "town", PLACE),
+        ("bei der kdv war heute zu", "kdv", ORGANISATION),
+        ("we slept well in bad aibling", "bad aibling", PLACE),
+    ],
+)
+def test_nouns_for_a_particular_organisation_or_place_have_its_kind(text, key, kind):
+    assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize("text", ["Cars fill the city.", "The docking station broke.", "I pick from a group of five."])
+def test_nouns_for_no_particular_organisation_or_place_have_none(text):
+    assert not {ORGANISATION, PLACE} & {*kinds(text).values()}
