@@ -37,6 +37,8 @@ _MAKES = (ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
 _COUNTERS = frozenset("台 一台 把 一把 辆 一辆 部 一部 双 一双 款 一款 架 一架".split())
 _MAX_KNOWN_WORDS = 3
 """Words of the segmenter in a well-known name: 大众 + 点评."""
+_LONG_NAMES = re.compile("|".join(sorted((name for name in _KNOWN if len(name) > 2), key=len, reverse=True)))
+"""Well-known names that are found however the segmenter cuts them: 在阿里云上."""
 _OWNERS = frozenset("我你他她咱")
 _SHORT_RELATIVES = frozenset("妈爸哥姐弟妹爷奶叔姨舅姑婆公")
 _SPANS = (
@@ -81,6 +83,7 @@ def is_chinese(text: str) -> bool:
 def chinese_mentions(text: str) -> Iterator[tuple[int, Mentioned]]:
     """Yield the offset and the mention of each concept of a Chinese text."""
     spans = [(match.start(1), match.end(1), match[1], kind) for form, kind in _SPANS for match in form.finditer(text)]
+    spans += [(match.start(), match.end(), match[0], _KNOWN[match[0]]) for match in _LONG_NAMES.finditer(text)]
     for start, _, form, of_form in spans:
         yield start, Mentioned(form.casefold(), form, of_form)
     words = _segmented(text)

@@ -13,6 +13,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     AFFILIATIONS,
     AFFILIATIONS_AFTER,
     CLASSES,
+    COMMON_WORDS,
     GIVEN_NAMES,
     JOURNEYS,
     KNOWN,
@@ -69,10 +70,19 @@ _PLURAL_VERBS = frozenset("want expect pay accept require sell charge insist off
 _BEFORE_BASE_FORMS = frozenset("does did do will would can could should may might must let to und y en or".split())
 _INDEFINITE = frozenset(("a", "an"))
 _NO_DESCRIPTIONS = frozenset(("", *"of for with from by to in on at like as and or than called named".split()))
+_DEFINITE = frozenset("the het de el la der die dem".split())
+_RECORDED = frozenset("in op auf".split())
+_IN_TECHNOLOGY = frozenset("with to via through using".split())
+_TECHNICAL = frozenset(
+    "authentication auth login logging monitoring payments deployment deployments integration integrate integrates "
+    "hosting caching analytics styling backend frontend sync syncing syncs compatible conflict conflicts conflicting "
+    "animations connect connected connects pairing paired".split()
+)
+"""Words of software before what does it: "authentication with Zorblax"."""
 _MAKES = frozenset(
     "charges charged sells supplies ships announced launched acquired released hired refunded invoiced sponsors "
     "employs publishes manufactures delivers rejected approved offered declined cancelled accepts pays paid renewed "
-    "complained invoices downgraded upgraded".split()
+    "complained invoices quoted billed shipped delivered sponsored published downgraded upgraded".split()
 )
 """Verbs of which an organisation is the subject more often than a person."""
 _PAPERS = frozenset(
@@ -85,6 +95,10 @@ _OF_CUSTOMERS = frozenset(
     "offices delivery refund recruiter driver drivers membership voucher".split()
 )
 """Nouns after the name of an organisation: the Kestrel contract."""
+_MESSAGES = frozenset(
+    "letter email message card postcard photo picture call text greeting guest guy girl woman man person people "
+    "tourist visitor hour mile minute day week month year kilometer kilometre metre meter street step block".split()
+)
 _SENDS = frozenset("sent sends gave has put raised raises increased".split())
 _FAR, _WINDOW, _NEXT = 6, 4, 3
 """Numbers of words in which a verb of moving something, another word, or a verb after the name is looked for."""
@@ -102,7 +116,7 @@ def kind_by_strong_clause(around: Surroundings) -> ConceptKind | None:
     if not before:
         return None
     nearest, near = before[0], before[1:_WINDOW]
-    if nearest in _AT_A_BUSINESS and not AFFILIATIONS.isdisjoint(near):
+    if nearest in _AT_A_BUSINESS and not (AFFILIATIONS | AFFILIATIONS_AFTER).isdisjoint(before[1:_FAR]):
         return ConceptKind.ORGANISATION
     if nearest in _OF_AN_ORGANISATION and _follows(AFFILIATIONS_AFTER, after):
         return ConceptKind.ORGANISATION
@@ -134,18 +148,16 @@ def _by_preposition(nearest: str, around: Surroundings) -> ConceptKind | None:
         return ConceptKind.PLACE
     if nearest in _OPPONENTS and not _SPORTS.isdisjoint(before[:_FAR]):
         return ConceptKind.ORGANISATION
-    if nearest in _JOINED or (
-        (nearest in _AT and not WORK.isdisjoint(near))
-        or (nearest in _OF_AN_ORGANISATION and not AFFILIATIONS.isdisjoint(before[1 : _WINDOW + 1]))
-        or (nearest == "en" and not AFFILIATIONS.isdisjoint(before[1 : _WINDOW + 1]))
-    ):
+    if nearest in _JOINED or (nearest in _AT and not WORK.isdisjoint(near)) or _is_affiliated(before):
         return ConceptKind.ORGANISATION
+    if nearest in _IN_TECHNOLOGY and not _TECHNICAL.isdisjoint(near):
+        return ConceptKind.PRODUCT
     if nearest in USES or (
         nearest in _USED_WITH and not USES.isdisjoint(before[1:3] if nearest != "to" else before[1:_FAR])
     ):
         return ConceptKind.PRODUCT
     strong = kind_by_strong_clause(around)
-    if strong is not None or (nearest == "in" and not RECORDS.isdisjoint(near)):
+    if strong is not None or (nearest in _RECORDED and not RECORDS.isdisjoint(near)):
         return strong or ConceptKind.PRODUCT
     if nearest in _JOURNEYED and not JOURNEYS.isdisjoint(near):
         return ConceptKind.ORGANISATION if nearest == "to" and _is_sent(before) else ConceptKind.PLACE
@@ -153,14 +165,28 @@ def _by_preposition(nearest: str, around: Surroundings) -> ConceptKind | None:
     return ConceptKind.ORGANISATION if nearest in _AT_WORK or is_employer else None
 
 
+def _is_thing(noun: str) -> bool:
+    """Return True for goods: "tyres from Zorblax"; not for people and messages, which come from people and places."""
+    return noun in COMMON_WORDS and noun not in RELATIVES | ROLES | _MESSAGES and class_of(noun) is WordClass.NOUN
+
+
 def _by_weak_preposition(before: Sequence[str]) -> ConceptKind | None:
     if before[0] in _NEAR:
         return ConceptKind.PLACE
+    if before[0] == "from" and len(before) > 1 and singular(before[1]) != before[1] and _is_thing(singular(before[1])):
+        return ConceptKind.ORGANISATION
     if before[0] in _ON_A_PLATFORM:
         return ConceptKind.PRODUCT
     if before[0] == "the" and before[1:2] == ["at"]:
         return ConceptKind.ORGANISATION if not WORK.isdisjoint(before[2:_FAR]) else ConceptKind.PLACE
     return None
+
+
+def _is_affiliated(before: Sequence[str]) -> bool:
+    """Return True after a preposition, and perhaps an article, that follows a job, a purchase or a contract."""
+    prepositions = before[1:] if before[0] in _DEFINITE else before
+    nearest, *others = prepositions or [""]
+    return (nearest in _OF_AN_ORGANISATION or nearest == "en") and not AFFILIATIONS.isdisjoint(others[:_WINDOW])
 
 
 def _is_sent(before: Sequence[str]) -> bool:

@@ -7,6 +7,7 @@ at Medistar").
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -106,6 +107,10 @@ _DESCRIPTIONS = frozenset(
 )
 """Adjectives before a thing rather than before the company that made it: a used Volvo."""
 _SHOPS = frozenset("dealer dealership guy shop store factory engineer service handler handelaar".split())
+CAMEL = re.compile("(?!Mc|Mac|De|La|Le|Van|Fitz)(?!.*(?:Error|Exception)$)[A-Z][a-z]+[A-Z][A-Za-z0-9]+")
+"""A capital inside of a name, which brands have rather than people: GeoGebra, TinyMCE."""
+_AMPERSAND = re.compile("[A-Za-z]{2}&[A-Z]")
+_BY_A_BUSINESS = frozenset("at by bei bij".split())
 _IN = frozenset(("in", "near", "en", "nahe", "bei"))
 _LOCATED = (ConceptKind.ORGANISATION, ConceptKind.PLACE, ConceptKind.EVENT)
 _WINDOW = 6
@@ -312,3 +317,10 @@ def _by_given_name(words: Sequence[str], around: Surroundings) -> ConceptKind | 
     if around.after[:1] and around.after[0] in _ACTS and len(words) < 3 and not is_common:
         return ConceptKind.PERSON
     return None
+
+
+def kind_by_signs(form: str, before: Sequence[str]) -> ConceptKind | None:
+    """Return the kind of a brand with a capital or an ampersand inside: TinyMCE, made by HomeServe, Kids&Us."""
+    if CAMEL.fullmatch(form):
+        return ConceptKind.ORGANISATION if before and before[0] in _BY_A_BUSINESS else ConceptKind.PRODUCT
+    return ConceptKind.ORGANISATION if _AMPERSAND.search(form) else None

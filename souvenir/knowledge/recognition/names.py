@@ -25,12 +25,11 @@ from souvenir.knowledge.recognition.evidence import (
     is_tool_of_common_word,
 )
 from souvenir.knowledge.recognition.exact import Token
-from souvenir.knowledge.recognition.foreign import compound_kind
+from souvenir.knowledge.recognition.foreign import compound_kind, goes_on, kind_abroad
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
     COMMON_WORDS,
     ENGLISH_HEADS,
-    FIRST_TRADES,
     GIVEN_NAMES,
     HEADS,
     INTERJECTIONS,
@@ -48,6 +47,7 @@ from souvenir.knowledge.recognition.gazetteer import (
 )
 from souvenir.knowledge.recognition.kinds import (
     ALSO,
+    CAMEL,
     HONORIFICS,
     LISTED_KINDS,
     OWNED_BY_ORGANISATIONS,
@@ -55,6 +55,7 @@ from souvenir.knowledge.recognition.kinds import (
     Surroundings,
     defined_kind,
     is_relative_or_animal,
+    kind_by_signs,
     kind_of_name,
 )
 from souvenir.knowledge.recognition.spelling import key_of, singular
@@ -104,9 +105,6 @@ _FOREIGN_OWNERS = frozenset("mein meine meinen meinem meiner unser unsere unsere
 
 _ORIGINS = ("ian", "ean", "ese", "ish")
 """Endings of adjectives of origin: the Canadian market."""
-
-_CAMEL = re.compile("(?!Mc|Mac|De|La|Le|Van|Fitz)(?!.*(?:Error|Exception)$)[A-Z][a-z]+[A-Z][A-Za-z0-9]+")
-"""A capital inside of a name, which brands have rather than people: GeoGebra, TinyMCE."""
 
 _MIN_ACRONYM = 3
 _ARTICLES_IN_NAMES = {"la": (SPANISH,), "el": (SPANISH,), "los": (SPANISH,), "las": (SPANISH,), "den": (DUTCH,)}
@@ -203,10 +201,10 @@ class NameReader:
         around = Surroundings(before, self._folded[end : end + CONTEXT_WORDS])
         kind = self._kind(self._folded[first:end], around)
         if kind is ConceptKind.NAME and not _is_acronym(form):
-            kind = kind_by_list(around) or (ConceptKind.PRODUCT if _CAMEL.fullmatch(form) else kind)
+            kind = kind_by_list(around) or kind_by_signs(form, around.before) or kind
         if run[-1].text.endswith(("'s", "'")) and kind in (ConceptKind.PERSON, ConceptKind.NAME):
             kind = self._kind_of_owner(run, end) or kind
-        if kind is ConceptKind.PERSON and _CAMEL.fullmatch(form):
+        if kind is ConceptKind.PERSON and CAMEL.fullmatch(form):
             kind = ConceptKind.ORGANISATION
         if kind in (ConceptKind.PERSON, ConceptKind.NAME) and _is_acronym(form):
             # Most abbreviations stand for things, and none for a person.
@@ -233,6 +231,7 @@ class NameReader:
         if kind is None and self._language == GERMAN and len(folded) == 1:
             # Any noun.
             return kind_by_strong_clause(around) or ConceptKind.PHRASE
+        kind = kind or kind_abroad(folded, around.before, self._language)
         return kind or kind_by_clause(around) or ConceptKind.NAME
 
     def _end_of_name(self, place: int) -> int:
@@ -279,8 +278,7 @@ class NameReader:
             return first in TITLES and first in ("herr", "frau", "tante", "onkel")
         if HEADS.get(self._folded[end]) is ConceptKind.ORGANISATION or self._folded[end].endswith(TRADES):
             return first not in COMMON_WORDS
-        is_head = first in HEADS or first in FIRST_TRADES or compound_kind(first) is not None
-        return is_head or first in TITLES or first in GIVEN_NAMES or first in KNOWN
+        return goes_on(first) or first in TITLES or first in GIVEN_NAMES or first in KNOWN
 
     def _is_capital(self, place: int) -> bool:
         token, folded = self._words[place], self._folded[place]
@@ -321,7 +319,7 @@ class NameReader:
         if self._is_numbered(place) and class_of(word) is not WordClass.VERB:
             return True
         if word in GENERIC and (place == 0 or KNOWN.get(word) is not ConceptKind.PRODUCT):
-            return False
+            return goes_on and self._language == GERMAN
         if place > 0:
             is_verb = class_of(word) is WordClass.VERB and word in COMMON_WORDS and folded not in KNOWN
             return goes_on or not is_verb or self._is_object(place)
