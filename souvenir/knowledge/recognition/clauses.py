@@ -20,6 +20,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     RECORDS,
     RELATIVES,
     ROLES,
+    SOFTWARE_MATTERS,
     USES,
     USES_AFTER,
     WARES,
@@ -72,6 +73,7 @@ _INDEFINITE = frozenset(("a", "an"))
 _NO_DESCRIPTIONS = frozenset(("", *"of for with from by to in on at like as and or than called named".split()))
 _DEFINITE = frozenset("the het de el la der die dem".split())
 _RECORDED = frozenset("in op auf".split())
+_ABOUT = frozenset("for of to fur zu para de voor van".split())
 _IN_TECHNOLOGY = frozenset("with to via through using".split())
 _TECHNICAL = frozenset(
     "authentication auth login logging monitoring payments deployment deployments integration integrate integrates "
@@ -150,7 +152,9 @@ def _by_preposition(nearest: str, around: Surroundings) -> ConceptKind | None:
         return ConceptKind.ORGANISATION
     if nearest in _JOINED or (nearest in _AT and not WORK.isdisjoint(near)) or _is_affiliated(before):
         return ConceptKind.ORGANISATION
-    if nearest in _IN_TECHNOLOGY and not _TECHNICAL.isdisjoint(near):
+    if (nearest in _ABOUT and before[1:2] and before[1] in SOFTWARE_MATTERS) or (
+        nearest in _IN_TECHNOLOGY and not _TECHNICAL.isdisjoint(near)
+    ):
         return ConceptKind.PRODUCT
     if nearest in USES or (
         nearest in _USED_WITH and not USES.isdisjoint(before[1:3] if nearest != "to" else before[1:_FAR])
@@ -170,8 +174,10 @@ def _is_thing(noun: str) -> bool:
     return noun in COMMON_WORDS and noun not in RELATIVES | ROLES | _MESSAGES and class_of(noun) is WordClass.NOUN
 
 
-def _by_weak_preposition(before: Sequence[str]) -> ConceptKind | None:
-    if before[0] in _NEAR:
+def _by_weak_preposition(around: Surroundings) -> ConceptKind | None:
+    before, after = around
+    is_in = before[0] in PLACE_PREPOSITIONS and after[:1] == [""] and len(after) > 1
+    if before[0] in _NEAR or (is_in and KNOWN.get(after[1]) is ConceptKind.PLACE):
         return ConceptKind.PLACE
     if before[0] == "from" and len(before) > 1 and singular(before[1]) != before[1] and _is_thing(singular(before[1])):
         return ConceptKind.ORGANISATION
@@ -216,8 +222,8 @@ def kind_by_list(around: Surroundings) -> ConceptKind | None:
         return ConceptKind.PRODUCT
     if after[:1] and after[0] in _OF_CUSTOMERS:
         return ConceptKind.ORGANISATION
-    if before and (of_place := _by_weak_preposition(before)):
-        return of_place
+    if before and (by_preposition := _by_weak_preposition(around)):
+        return by_preposition
     if before[:1] and before[0] in _SUCH_AS:
         named = [CLASSES[one] for one in map(singular, before[1:3]) if one in CLASSES]
         return named[0] if named else None

@@ -237,6 +237,12 @@ def _initials(match: re.Match[str]) -> _Found:
     return _mention(match[0].rstrip("."), match[0], ConceptKind.NAME) if match[0].isupper() else None
 
 
+def _camel(match: re.Match[str]) -> _Found:
+    """Return code, or a product whose only capital is the last letter: memoQ."""
+    is_brand = match["camel"][:-1].islower() and match["camel"][:-1].isalpha()
+    return _mention(match["camel"], match["camel"], ConceptKind.PRODUCT if is_brand else ConceptKind.CODE)
+
+
 def _hashtag(match: re.Match[str]) -> _Found:
     """Return None for a colour."""
     tag = match["tag"]
@@ -259,7 +265,7 @@ _READ: dict[str, Callable[[re.Match[str]], _Found]] = {
     "domain": _known_or(_domain),
     "call": _code("called"),
     "snake": _code("snake"),
-    "camel": _known_or(_code("camel")),
+    "camel": _known_or(_camel),
     "sharp": _code("sharp"),
     "initials": _initials,
     "titled": _title,

@@ -50,6 +50,9 @@ USES_AFTER = _KINDS["uses after a name"]
 RECORDS = _KINDS["records"]
 """Verbs of what one does in a program, rather than in a town: "tracked in Tallybook"."""
 
+SOFTWARE_MATTERS = _KINDS["software matters"]
+"""Nouns before a preposition and the name of a product: "the release notes for Tallybook"."""
+
 JOURNEYS = _KINDS["journeys"]
 """Words before the name of a place: "the hike to Edale"."""
 

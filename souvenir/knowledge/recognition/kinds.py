@@ -112,6 +112,9 @@ CAMEL = re.compile("(?!Mc|Mac|De|La|Le|Van|Fitz)(?!.*(?:Error|Exception)$)[A-Z][
 _AMPERSAND = re.compile("[A-Za-z]{2}&[A-Z]")
 _BY_A_BUSINESS = frozenset("at by bei bij".split())
 _IN = frozenset(("in", "near", "en", "nahe", "bei"))
+_HOMES = frozenset(
+    "flat house apartment cottage home lease villa cabin office branch depot warehouse land plot".split()
+)
 _LOCATED = (ConceptKind.ORGANISATION, ConceptKind.PLACE, ConceptKind.EVENT)
 _WINDOW = 6
 
@@ -272,7 +275,7 @@ def _by_place(around: Surroundings) -> ConceptKind | None:
         return None
     noun = around.before[1]
     is_head = HEADS.get(noun) in _LOCATED and noun not in ENGLISH_HEADS
-    is_there = is_head or noun in RELATIVES or noun in ROLES or PHRASE_HEADS.get(noun) in _LOCATED
+    is_there = is_head or noun in _HOMES or noun in RELATIVES or noun in ROLES or PHRASE_HEADS.get(noun) in _LOCATED
     return ConceptKind.PLACE if is_there else None
 
 
@@ -282,7 +285,8 @@ def _by_apposition(before: Sequence[str]) -> ConceptKind | None:
     if before[:1] != [""] or len(class_and_owner) < 2 or class_and_owner[1] not in POSSESSIVES:
         return None
     described, owner = class_and_owner
-    return CLASSES.get(described) if owner in _OWNERS else _person_or_animal(described)
+    found = CLASSES.get(described)
+    return found if owner in _OWNERS or found is ConceptKind.PRODUCT else _person_or_animal(described)
 
 
 def is_relative_or_animal(after: Sequence[str]) -> bool:
