@@ -40,7 +40,7 @@ from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import WordClass, class_of
 
 _AT = frozenset("at for with by from bei en bij in como".split())
-_OF_AN_ORGANISATION = frozenset("at for with by from to of through bei von beim bij van con para".split())
+_OF_AN_ORGANISATION = frozenset("at for with by from to of through bei von beim zum zur bij van naar con para".split())
 _AT_A_BUSINESS = frozenset(("bei", "bij"))
 """German and Dutch prepositions between which and a name of a place an article or a verb would stand."""
 _AT_WORK = _AT_A_BUSINESS | {"at"}
@@ -94,7 +94,8 @@ _PAPERS = frozenset(
 """What passes between an organisation and its customers: "Kestrel sent me a bill"."""
 _OF_CUSTOMERS = frozenset(
     "staff employees customers clients contract invoice invoices headquarters shareholders shares branch branches "
-    "offices delivery refund recruiter driver drivers membership voucher".split()
+    "offices delivery refund recruiter driver drivers membership voucher accelerator "
+    "incubator".split()
 )
 """Nouns after the name of an organisation: the Kestrel contract."""
 _MESSAGES = frozenset(

@@ -41,8 +41,9 @@ class Surroundings(NamedTuple):
 
 
 POSSESSIVES = frozenset(
-    "my our your his her their the mein meine meinen meinem meiner unser unsere unseren unserem unserer sein "
-    "seine ihr ihre der die das mi mis nuestro nuestra su sus el la mijn onze ons zijn haar de het".split()
+    "my our your his her their the mein meine meinen meinem meiner unser unsere unseren unserem unserer "
+    "sein seine ihr ihre der die das mi mis nuestro nuestra su sus el la mijn mn m'n onze ons zijn zn "
+    "z'n haar de het".split()
 )
 _OWNERS = POSSESSIVES - {"the", "der", "die", "das", "el", "la", "de", "het"}
 _ARTICLES = frozenset("a an the ein eine un una een".split()) | POSSESSIVES
@@ -73,7 +74,9 @@ _AFTER_CLASSES = frozenset(("", *"from in at of since who that which with and un
 """Words after the noun that says what a name stands for: "Kestrel, an airline from Oslo"."""
 NO_SUBJECT_AFTER = frozenset("at from with by for of bei von en van".split())
 """Prepositions after which a name is no subject: "Anne at Kimura is an intern"."""
-POSSESSED = frozenset("a an my our his her their ein eine einen mein meinen meine un una mi mijn een ons onze".split())
+POSSESSED = frozenset(
+    "a an my our his her their ein eine einen mein meinen meine un una mi mijn mn m'n een ons onze".split()
+)
 ENDS_OF_PHRASES = frozenset(
     ("", *"and or but with for from in on at to that which is was has und y en mit con".split())
 )
@@ -90,7 +93,7 @@ LISTED_KINDS = (ConceptKind.ORGANISATION, ConceptKind.PRODUCT, ConceptKind.PLACE
 """Kinds of which all names of a list are if one is: "Oslo, Bodin and Narvik"."""
 SAYS = frozenset(
     "said says told asks asked wants wanted offers offered agreed promised phoned invited thinks accepted replied "
-    "wrote sagt sagte meint will dice dijo quiere zegt zei wil vindt vraagt".split()
+    "wrote sagt sagte meint dice dijo quiere zegt zei wil vindt vraagt".split()
 )
 """Verbs whose subject is a person or an organisation."""
 _NO_PERSON = frozenset("of and for the".split())

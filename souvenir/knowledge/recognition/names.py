@@ -231,8 +231,7 @@ class NameReader:
         if kind is None and self._language == GERMAN and len(folded) == 1:
             # Any noun.
             return kind_by_strong_clause(around) or ConceptKind.PHRASE
-        kind = kind or kind_abroad(folded, around.before, self._language)
-        return kind or kind_by_clause(around) or ConceptKind.NAME
+        return kind or kind_abroad(folded, around.before, self._language) or kind_by_clause(around) or ConceptKind.NAME
 
     def _end_of_name(self, place: int) -> int:
         """Return the end of the name that begins here; `place` if there is none."""
@@ -284,13 +283,17 @@ class NameReader:
         token, folded = self._words[place], self._folded[place]
         if token is None:
             return False
-        if has_capital(token) or place in self._in_compounds:
+        if has_capital(token) or place in self._in_compounds or self._is_saint(place) or self._is_saint(place - 1):
             return True
         if folded in COMMON_WORDS or singular(folded) in COMMON_WORDS:
             return is_tool_of_common_word(self._words, self._folded, place)
         if is_known_in_small_letters(folded) or (self._lower and (folded in GIVEN_NAMES or folded in KNOWN)):
             return True
         return self._language == ENGLISH and is_in_frame(self._words, self._folded, place)
+
+    def _is_saint(self, place: int) -> bool:
+        """Return True for "st" before a possessive, which needs no capital: st brigid's."""
+        return place >= 0 and self._folded[place] == _SAINT and self._text(place + 1).endswith("'s")
 
     def _goes_on(self, place: int) -> bool:
         after = place + 2 if self._folded[place + 1 : place + 2] == ["&"] else place + 1

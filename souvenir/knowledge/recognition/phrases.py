@@ -70,7 +70,7 @@ _WHERE = frozenset("local nearby former previous old current".split())
 _INDEFINITE = frozenset(("a", "an"))
 _BELONG = frozenset("joined join joining adopted left quit founded started joins".split())
 """Verbs whose object is one particular organisation: joined a gym."""
-_WIDE_PLACES = frozenset(("city", "town", "village"))
+_WIDE_PLACES = frozenset(("city", "town", "village", "hall"))
 """Places of which "the" says little: the city."""
 _BEFORE_ONE = frozenset(("at", "from"))
 _INSIDE_OF = frozenset("at from in to".split())
@@ -338,7 +338,7 @@ def _is_particular(head: ConceptKind, noun: str, before: str) -> bool:
         return (
             before in _OWNERS
             or before in RELATIVES
-            or (noun not in WEAK and (before in _THE_ONE or before in _INSIDE_OF))
+            or (noun not in WEAK and (before in _THE_ONE or before in _INSIDE_OF or before == ""))
         )
     if head is ConceptKind.PLACE:
         return before in _OWNERS or (before in _THE_ONE and noun not in _WIDE_PLACES)

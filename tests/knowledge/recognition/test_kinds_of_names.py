@@ -8,7 +8,7 @@ from souvenir.core.types import ConceptKind
 from souvenir.knowledge.recognition.extraction import mentioned
 
 NAME, ORGANISATION, PERSON = ConceptKind.NAME, ConceptKind.ORGANISATION, ConceptKind.PERSON
-PLACE, PRODUCT = ConceptKind.PLACE, ConceptKind.PRODUCT
+PHRASE, PLACE, PRODUCT = ConceptKind.PHRASE, ConceptKind.PLACE, ConceptKind.PRODUCT
 
 
 def kinds(text: str) -> dict[str, ConceptKind]:
@@ -50,6 +50,11 @@ def kinds(text: str) -> dict[str, ConceptKind]:
         ("Zij zit op basisschool Zorblax.", "zorblax", ORGANISATION),
         ("Wir sind bei Oma in Bad Zorblax.", "bad zorblax", PLACE),
         ("I set up authentication with Zorblax.", "zorblax", PRODUCT),
+        ("I have a pension through Zorblax.", "zorblax", ORGANISATION),
+        ("We got into the Zorblax accelerator.", "zorblax", ORGANISATION),
+        ("Ik ben verwezen naar het Zorblax.", "zorblax", ORGANISATION),
+        ("The tests for XSS will be important.", "xss", PHRASE),
+        ("De batterij van mn Gazelle is op.", "gazelle", PRODUCT),
         ("The glossary is in zorblaQ.", "zorblaq", PRODUCT),
         ("The monolith, Zorblax, stays.", "zorblax", PRODUCT),
         ("She wrote the release notes for Zorblax.", "zorblax", PRODUCT),
@@ -76,6 +81,7 @@ def test_the_clause_around_a_name_tells_its_kind(text, key, kind):
         ("The galaxy s23 ultra is mine.", "galaxy s23 ultra", PRODUCT),
         ("Now dhl lost it.", "dhl", ORGANISATION),
         ("the apple watch is mine", "apple watch", PRODUCT),
+        ("picked him up at st brigid's late again", "st brigid", ORGANISATION),
         ("First Direct called me.", "first direct", ORGANISATION),
         ("need a library like zorblax for it", "zorblax", PRODUCT),
     ],
@@ -116,6 +122,8 @@ def test_a_common_english_word_in_a_chinese_text_is_no_name():
     [
         ("He adopted her from a shelter.", "shelter", ORGANISATION),
         ("I opened my own studio.", "studio", ORGANISATION),
+        ("Pharmacy changed my pills.", "pharmacy", ORGANISATION),
+        ("It is in the village hall.", "village hall", PLACE),
         ("We walked to the beach.", "beach", PLACE),
         ("It is by the station.", "station", PLACE),
         ("They fixed our town.", "town", PLACE),
