@@ -72,6 +72,8 @@ _BEFORE_BASE_FORMS = frozenset("does did do will would can could should may migh
 _INDEFINITE = frozenset(("a", "an"))
 _NO_DESCRIPTIONS = frozenset(("", *"of for with from by to in on at like as and or than called named".split()))
 _DEFINITE = frozenset("the het de el la der die dem".split())
+_OF_A_POSITION = frozenset(("for", "of"))
+"""Prepositions that with an article precede a position: the interview for the Senior Producer."""
 _RECORDED = frozenset("in op auf".split())
 _ABOUT = frozenset("for of to fur zu para de voor van".split())
 _IN_TECHNOLOGY = frozenset("with to via through using".split())
@@ -191,8 +193,10 @@ def _by_weak_preposition(around: Surroundings) -> ConceptKind | None:
 
 def _is_affiliated(before: Sequence[str]) -> bool:
     """Return True after a preposition, and perhaps an article, that follows a job, a purchase or a contract."""
-    prepositions = before[1:] if before[0] in _DEFINITE else before
-    nearest, *others = prepositions or [""]
+    has_article = before[0] in _DEFINITE
+    nearest, *others = (before[1:] if has_article else before) or [""]
+    if has_article and nearest in _OF_A_POSITION:
+        return False
     return (nearest in _OF_AN_ORGANISATION or nearest == "en") and not AFFILIATIONS.isdisjoint(others[:_WINDOW])
 
 

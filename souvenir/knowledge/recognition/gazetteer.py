@@ -86,6 +86,9 @@ _ENGLISH_ORGANISATIONS = _entries(_KINDS["english organisation heads"])
 ENGLISH_HEADS = _ENGLISH_PLACES | _ENGLISH_ORGANISATIONS
 """Heads of English names that are other nouns elsewhere."""
 
+NAMED_HEADS = ENGLISH_HEADS - _entries(_KINDS["organisation heads"])
+"""Those that are heads after an uncommon word only: Fraser Building, but not Nation Building."""
+
 HEADS = kinds_of(
     (_ENGLISH_PLACES, ConceptKind.PLACE),
     (_ENGLISH_ORGANISATIONS, ConceptKind.ORGANISATION),
@@ -103,7 +106,11 @@ TRADES = tuple(_KINDS["trades"])
 FIRST_TRADES = _KINDS["trades"] | _KINDS["trades of names"]
 """First words of such names: Heizung Kramer, Construcciones Bermejo."""
 
+VENUES = _entries(_KINDS["venues"])
+"""Nouns for a place that are concepts only where a particular one is meant: the station."""
+
 PHRASE_HEADS = kinds_of(
+    (VENUES, ConceptKind.PLACE),
     (_entries(_KINDS["place heads of phrases"]), ConceptKind.PLACE),
     (_entries(_KINDS["event heads of phrases"]), ConceptKind.EVENT),
     (_entries(_KINDS["organisation heads of phrases"]), ConceptKind.ORGANISATION),

@@ -22,6 +22,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     HEADS,
     KNOWN,
     MAKERS,
+    NAMED_HEADS,
     NAMES_AND_WORDS,
     PHRASE_HEADS,
     RELATIVES,
@@ -216,7 +217,7 @@ def _stands_for_a_product(name: str, around: Surroundings) -> bool:
 def head_kind(words: Sequence[str]) -> ConceptKind | None:
     """Return the kind of a name or a compound by its head, which is its last word, or its first one."""
     if len(words) > 1:
-        if words[-1] in HEADS:
+        if words[-1] in HEADS and not (words[-1] in NAMED_HEADS and COMMON_WORDS.issuperset(words)):
             return HEADS[words[-1]]
         if words[-1].endswith(TRADES):
             return ConceptKind.ORGANISATION

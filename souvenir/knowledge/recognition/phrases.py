@@ -23,6 +23,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     RELATIVES,
     ROLES,
     UNNAMED,
+    VENUES,
 )
 from souvenir.knowledge.recognition.kinds import POSSESSIVES
 from souvenir.knowledge.recognition.names import Name
@@ -74,7 +75,7 @@ _WIDE_PLACES = frozenset(("city", "town", "village", "hall"))
 """Places of which "the" says little: the city."""
 _BEFORE_ONE = frozenset(("at", "from"))
 _INSIDE_OF = frozenset("at from in to".split())
-_CLASSES = (ANIMALS | ROLES | frozenset(PHRASE_HEADS)) - COMPOUND_HEADS
+_CLASSES = (ANIMALS | ROLES | frozenset(PHRASE_HEADS)) - COMPOUND_HEADS - VENUES
 """Nouns for what a person has to do with: a tutor, the gym, interviews."""
 _NEWCOMERS = frozenset("guy girl bloke lad lady woman man person hire starter intern kid".split())
 _NEW = frozenset("new other".split())

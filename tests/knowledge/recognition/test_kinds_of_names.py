@@ -20,6 +20,9 @@ def kinds(text: str) -> dict[str, ConceptKind]:
     [
         ("We booked the cottage through Zorblax.", "zorblax", ORGANISATION),
         ("I retired from Zorblax in May.", "zorblax", ORGANISATION),
+        ("The interview for the Senior Zorblax position is over.", "senior zorblax", NAME),
+        ("We meet in the Zorblax Building.", "zorblax building", PLACE),
+        ("They speak of Nation Building there.", "nation building", NAME),
         ("The vet at Zorblax said it heals.", "zorblax", ORGANISATION),
         ("The call with Zorblax moved to Thursday.", "zorblax", NAME),
         ("Can you email Zorblax about the refund?", "zorblax", ORGANISATION),
@@ -135,6 +138,8 @@ def test_nouns_for_a_particular_organisation_or_place_have_its_kind(text, key, k
     assert kinds(text)[key] is kind
 
 
-@pytest.mark.parametrize("text", ["Cars fill the city.", "The docking station broke.", "I pick from a group of five."])
+@pytest.mark.parametrize(
+    "text", ["Cars fill the city.", "The docking station broke.", "I pick from a group of five.", "We need a hotel."]
+)
 def test_nouns_for_no_particular_organisation_or_place_have_none(text):
     assert not {ORGANISATION, PLACE} & {*kinds(text).values()}
