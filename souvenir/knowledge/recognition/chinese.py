@@ -29,8 +29,16 @@ _KNOWN = kinds_of(
     (_LISTS["chinese products"], ConceptKind.PRODUCT),
     (_LISTS["chinese places"], ConceptKind.PLACE),
 )
+_WARES = tuple(_LISTS["chinese wares"])
+"""Nouns after the name of what they are: 微医 + App, 戴森 + 吹风机."""
+_MODEL = re.compile("[A-Za-z]{0,4}[0-9]{1,4}[A-Za-z]{0,5}")
+"""The model of a make: 小米 + 14."""
+_MAKES = (ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
+_COUNTERS = frozenset("台 一台 把 一把 辆 一辆 部 一部 双 一双 款 一款 架 一架".split())
 _MAX_KNOWN_WORDS = 3
 """Words of the segmenter in a well-known name: 大众 + 点评."""
+_LONG_NAMES = re.compile("|".join(sorted((name for name in _KNOWN if len(name) > 2), key=len, reverse=True)))
+"""Well-known names that are found however the segmenter cuts them: 在阿里云上."""
 _OWNERS = frozenset("我你他她咱")
 _SHORT_RELATIVES = frozenset("妈爸哥姐弟妹爷奶叔姨舅姑婆公")
 _SPANS = (
@@ -41,6 +49,7 @@ _SPANS = (
 """Forms that the segmenter cuts: titles, 小陈 before a verb, and numbered institutions (市二医院)."""
 IDIOM_CHARS = 4
 _TAGS_OF_NAMES = ("nr", "ns", "nz")
+_TAGS_BEFORE_WARES = ("n", "nr", "nz")
 _NICKNAMES = frozenset("小阿老")
 _KINDS_OF_TAGS = {
     "nr": ConceptKind.PERSON,
@@ -74,6 +83,7 @@ def is_chinese(text: str) -> bool:
 def chinese_mentions(text: str) -> Iterator[tuple[int, Mentioned]]:
     """Yield the offset and the mention of each concept of a Chinese text."""
     spans = [(match.start(1), match.end(1), match[1], kind) for form, kind in _SPANS for match in form.finditer(text)]
+    spans += [(match.start(), match.end(), match[0], _KNOWN[match[0]]) for match in _LONG_NAMES.finditer(text)]
     for start, _, form, of_form in spans:
         yield start, Mentioned(form.casefold(), form, of_form)
     words = _segmented(text)
@@ -102,12 +112,12 @@ def _concept(words: Sequence[_Word], place: int) -> tuple[int, ConceptKind | Non
     for last in range(min(len(words), place + _MAX_KNOWN_WORDS), place, -1):
         known = _KNOWN.get("".join(one.text for one in words[place:last]))
         if known is not None:
-            return last, known
+            return _known_name(words, place, last, known)
     ahead = words[end].text if end < len(words) else ""
-    if word.text in _SURNAMES and ahead in _ROLES:
-        return end + 1, ConceptKind.PERSON
-    if word.text in _NICKNAMES and ahead[:1] in _SURNAMES and len(ahead) == 1:
-        # 小 + 陈.
+    if word.tag in _TAGS_BEFORE_WARES and ahead.endswith(_WARES) and not (word.tag == "n" and _HAN.match(ahead)):
+        return end, ConceptKind.PRODUCT
+    if (word.text in _SURNAMES and ahead in _ROLES) or (word.text in _NICKNAMES and ahead in _SURNAMES):
+        # 陈 + 老师, 小 + 陈.
         return end + 1, ConceptKind.PERSON
     if len(word.text) == 2 and word.text[0] in _OWNERS and word.text[1] in _SHORT_RELATIVES:
         return end, ConceptKind.PERSON
@@ -117,7 +127,7 @@ def _concept(words: Sequence[_Word], place: int) -> tuple[int, ConceptKind | Non
         return end, None
     if word.text in _RELATIVES or (word.text[0] in _SURNAMES | _NICKNAMES and word.text[1:] in _ROLES):
         return end, ConceptKind.PERSON
-    beyond = words[end + 1].text if end + 1 < len(words) and words[end].tag == "n" else ""
+    beyond = words[end + 1].text if end + 1 < len(words) and words[end].tag in ("n", "vn") else ""
     if word.tag in _TAGS_OF_NAMES and _by_ending(beyond) is ConceptKind.ORGANISATION:
         # 青禾 + 艺术 + 学校: a name, a noun, and the noun that says what it is.
         return end + 2, ConceptKind.ORGANISATION
@@ -131,6 +141,16 @@ def _concept(words: Sequence[_Word], place: int) -> tuple[int, ConceptKind | Non
     is_unknown = word.tag == "i" and len(word.text) < IDIOM_CHARS
     ending = _by_ending(word.text) if is_unknown or word.tag.startswith(("n", "v", "j")) else None
     return end, ending or _KINDS_OF_TAGS.get(word.tag)
+
+
+def _known_name(words: Sequence[_Word], place: int, end: int, kind: ConceptKind) -> tuple[int, ConceptKind]:
+    """Return the end and the kind of a well-known name, which with a model, a ware or a counter is a product."""
+    ahead = words[end].text if end < len(words) else ""
+    if kind in _MAKES and _MODEL.fullmatch(ahead) is not None:
+        return end + 1, ConceptKind.PRODUCT
+    is_one = place > 0 and words[place - 1].text in _COUNTERS
+    is_made = kind is ConceptKind.ORGANISATION and (is_one or ahead.endswith(_WARES))
+    return end, ConceptKind.PRODUCT if is_made else kind
 
 
 def _by_ending(word: str) -> ConceptKind | None:

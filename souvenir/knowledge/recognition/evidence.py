@@ -5,12 +5,14 @@ All functions take the words of a sentence, with None for marks, or the folded w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 
 from souvenir.core.types import ConceptKind
 from souvenir.knowledge.recognition.exact import Token
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
+    CLASSES,
     COMMON_WORDS,
     KNOWN,
     KNOWN_COMPOUNDS,
@@ -40,6 +42,9 @@ _FRAMES = frozenset(
 ) | {"worked at", "working at", "job at", "works for", "worked for", "shift at", *_OTHER_FRAMES}
 """Two words before the name of a tool or of a workplace."""
 
+_UNUSUAL = (WordClass.NOUN, WordClass.GERUND)
+"""Classes of words in no list: aibling."""
+
 _ENDS = (WordClass.DETERMINER, WordClass.PREPOSITION, WordClass.TO, WordClass.FUNCTION)
 
 _AGENT_VERBS = frozenset(
@@ -51,27 +56,87 @@ _AGENT_VERBS = frozenset(
 _STATES = frozenset("is isn't was has had does doesn't did didn't can can't won't".split())
 """Verbs before which a noun in the singular needs an article, so one without is a name: "Confluence is read-only"."""
 
+_MODELS = frozenset("pro max mini plus ultra se air lite xl fe premium".split())
+_MODEL_NUMBER = re.compile("(?=[a-z-]*\\d)[a-z]{1,3}-?\\d{1,4}[a-z]{0,3}\\d{0,2}")
+_NO_ENDS = (WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS, WordClass.DETERMINER)
+_ON = frozenset("on via over".split())
+_BEFORE_TOOLS = _ON | frozenset("in my our his her their your with from".split())
+
+_TOOL_KINDS = (ConceptKind.PRODUCT, ConceptKind.ORGANISATION)
+_CLASS_FRAMES = frozenset("like called named".split())
+"""Words between the class of a tool and its name: a library like zorblax."""
+
 _NO_AGENTS = GENERIC | WEAK | RELATIVES | ROLES | ANIMALS | frozenset(PHRASE_HEADS)
-_COMPOUND_STARTS = frozenset(name.split()[0] for name in KNOWN_COMPOUNDS)
 
 
-def places_in_compounds(folded: Sequence[str]) -> Iterator[int]:
-    """Yield the places of the words of well-known names of several words."""
+def _is_telling(name: str) -> bool:
+    """Return True if a compound needs no capitals, since it has an unusual word or begins with a company."""
+    first, *_ = words = name.split()
+    is_usual = all(word in COMMON_WORDS or word.isdigit() or class_of(word) not in _UNUSUAL for word in words)
+    return not is_usual or KNOWN.get(first) is ConceptKind.ORGANISATION
+
+
+_LOWER_COMPOUNDS = frozenset(filter(_is_telling, KNOWN_COMPOUNDS))
+_LOWER_PLACES = frozenset(filter(_is_telling, (name for name in KNOWN if " " in name))) - _LOWER_COMPOUNDS
+_COMPOUND_STARTS = frozenset(name.split()[0] for name in KNOWN_COMPOUNDS | _LOWER_PLACES)
+
+
+def ends_of_compounds(words: Sequence[Token | None], folded: Sequence[str], *, lower: bool) -> dict[int, int]:
+    """Return the end of each well-known name of several words, by the place of its first word.
+
+    :param lower: True if names of places need no capitals either.
+    """
+    found = {}
     for place, word in enumerate(folded):
         if word in _COMPOUND_STARTS:
-            for end in range(place + 2, place + MAX_WORDS_OF_COMPOUND + 1):
-                if " ".join(folded[place:end]) in KNOWN_COMPOUNDS:
-                    yield from range(place, end)
+            for end in range(place + 2, min(len(folded), place + MAX_WORDS_OF_COMPOUND) + 1):
+                name = " ".join(folded[place:end])
+                is_place = lower and name in _LOWER_PLACES
+                if (
+                    is_place
+                    or name in _LOWER_COMPOUNDS
+                    or (name in KNOWN_COMPOUNDS and _is_written_large(words[place:end]))
+                ):
+                    found[place] = end
+    return found
+
+
+def _is_written_large(words: Sequence[Token | None]) -> bool:
+    """Return True if the first and the last word have a capital: Pets at Home."""
+    return all(word is not None and word.text[0].isupper() for word in (words[0], words[-1]))
+
+
+def is_model(name: Sequence[str], ahead: str) -> bool:
+    """Return True for a word that continues the name of a product, in small letters too: iphone 15 pro, galaxy s23."""
+    if KNOWN.get(name[0]) not in (ConceptKind.PRODUCT, ConceptKind.ORGANISATION) and " ".join(name) not in KNOWN:
+        return False
+    return (ahead in _MODELS and (len(name) > 1 or KNOWN.get(name[0]) is ConceptKind.PRODUCT)) or (
+        _MODEL_NUMBER.fullmatch(ahead) is not None
+    )
+
+
+def is_tool_of_common_word(words: Sequence[Token | None], folded: Sequence[str], place: int) -> bool:
+    """Return True for a well-known product in small letters whose name is a verb: "my kindle", "on zoom"."""
+    if place == 0 or KNOWN.get(folded[place]) is not ConceptKind.PRODUCT:
+        return False
+    ahead = words[place + 1] if place + 1 < len(words) else None
+    if ahead is not None and class_of(ahead.word) in _NO_ENDS:
+        return False
+    of, before = class_of(folded[place]), folded[place - 1]
+    return (of is WordClass.VERB and before in _BEFORE_TOOLS) or (of is WordClass.NOUN_OR_VERB and before in _ON)
 
 
 def is_in_frame(words: Sequence[Token | None], folded: Sequence[str], place: int) -> bool:
     """Return True for an unknown word in small letters where a tool or a workplace is named: "install zorblax"."""
-    if place == 0 or not (folded[place - 1] in USES or " ".join(folded[max(0, place - 2) : place]) in _FRAMES):
+    if place == 0:
+        return False
+    is_example = place > 1 and folded[place - 1] in _CLASS_FRAMES and CLASSES.get(folded[place - 2]) in _TOOL_KINDS
+    if not (is_example or folded[place - 1] in USES or " ".join(folded[max(0, place - 2) : place]) in _FRAMES):
         return False
     word = folded[place]
-    if len(word) < MIN_UNKNOWN_CHARS or not word.isalpha() or singular(word) != word:
+    if len(word) < MIN_UNKNOWN_CHARS or not word.isalpha() or (singular(word) != word and not is_example):
         return False
-    if class_of(word) is not WordClass.NOUN or _is_of_common_words(word):
+    if (class_of(word) is not WordClass.NOUN and not is_example) or _is_of_common_words(word):
         return False
     if place + 1 == len(words):
         return True

@@ -217,9 +217,9 @@ def _host(match: re.Match[str]) -> _Found:
 
 
 def _domain(match: re.Match[str]) -> _Found:
-    """Return a name if it begins with a capital: Booking.com."""
+    """Return a product if it begins with a capital: Render.com."""
     if match["domain"][0].isupper():
-        return _mention(match["domain"], match["domain"], ConceptKind.NAME)
+        return _mention(match["domain"], match["domain"], ConceptKind.PRODUCT)
     return _mention(match["domain"].removeprefix("www."), match["domain"], ConceptKind.CODE)
 
 
@@ -235,6 +235,12 @@ def _title(match: re.Match[str]) -> _Found:
 
 def _initials(match: re.Match[str]) -> _Found:
     return _mention(match[0].rstrip("."), match[0], ConceptKind.NAME) if match[0].isupper() else None
+
+
+def _camel(match: re.Match[str]) -> _Found:
+    """Return code, or a product whose only capital is the last letter: memoQ."""
+    is_brand = match["camel"][:-1].islower() and match["camel"][:-1].isalpha()
+    return _mention(match["camel"], match["camel"], ConceptKind.PRODUCT if is_brand else ConceptKind.CODE)
 
 
 def _hashtag(match: re.Match[str]) -> _Found:
@@ -259,7 +265,7 @@ _READ: dict[str, Callable[[re.Match[str]], _Found]] = {
     "domain": _known_or(_domain),
     "call": _code("called"),
     "snake": _code("snake"),
-    "camel": _known_or(_code("camel")),
+    "camel": _known_or(_camel),
     "sharp": _code("sharp"),
     "initials": _initials,
     "titled": _title,

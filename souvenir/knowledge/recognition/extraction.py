@@ -111,11 +111,17 @@ def _all_mentions(text: str) -> Iterator[tuple[int, Mentioned]]:
         for token in cut:
             if token.mention and not (is_code and token.mention.kind is not ConceptKind.CODE):
                 yield start + token.start, token.mention
-        if not is_code and is_chinese(piece):
-            for place, mention in chinese_mentions(piece):
-                yield start + place, mention
-        if not is_code:
-            for place, mention in _worded(cut):
+        if is_code:
+            continue
+        covered: set[int] = set()
+        in_chinese = is_chinese(piece)
+        for place, mention in chinese_mentions(piece) if in_chinese else ():
+            covered.update(range(place, place + len(mention.form)))
+            yield start + place, mention
+        for place, mention in _worded(cut):
+            # An English word in a Chinese text has a capital for no reason: 发个Offer.
+            is_loan = in_chinese and mention.key in COMMON_WORDS and mention.key not in KNOWN
+            if place not in covered and not is_loan:
                 yield start + place, mention
 
 
@@ -242,7 +248,7 @@ def _sentences(cut: Sequence[Token]) -> Iterator[_Sentence]:
                 yield _Sentence(words, marked or token.text[0] == ":", token.text[0] in _STOPS)
             marked = (marked and not ends_line) or number or token.text.strip() in _BULLETS
             words = []
-        elif words:
+        elif words or _is_han(token):
             # A number or an ampersand may be part of a name.
             words.append(token if token.text == "&" or token.text.isdigit() else None)
         else:
@@ -250,6 +256,11 @@ def _sentences(cut: Sequence[Token]) -> Iterator[_Sentence]:
         number = token.sort is Sort.VOID and not words
     if words:
         yield _Sentence(words, marked, ended=False)
+
+
+def _is_han(token: Token) -> bool:
+    """Return True for a letter after which a capital is not that of the start of a sentence: 在Excel里."""
+    return token.sort is Sort.VOID and "\u4e00" <= token.text[0] <= "\u9fff"
 
 
 def _is_initial(words: Sequence[Token | None]) -> bool:

@@ -10,7 +10,15 @@ from collections.abc import Iterator, Sequence
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.exact import Token
-from souvenir.knowledge.recognition.gazetteer import ANIMALS, HEADS, RELATIVES, ROLES, SMALL_WORDS
+from souvenir.knowledge.recognition.gazetteer import (
+    ANIMALS,
+    ENGLISH_HEADS,
+    FIRST_TRADES,
+    HEADS,
+    RELATIVES,
+    ROLES,
+    SMALL_WORDS,
+)
 from souvenir.knowledge.recognition.kinds import POSSESSIVES
 from souvenir.knowledge.recognition.spelling import key_of
 
@@ -20,9 +28,10 @@ MIN_HEAD_CHARS = 4
 _TYPED = (ConceptKind.ORGANISATION, ConceptKind.EVENT)
 _AMBIGUOUS_ENDS = frozenset("bank band team hall play".split())
 """Heads that end other compounds too: Datenbank, Armband."""
-_ENGLISH_HEADS = frozenset("service services trust office transport waste water travel motor cars health".split())
-"""Heads of English names that are other nouns elsewhere."""
+_NO_ENDS = _AMBIGUOUS_ENDS | ENGLISH_HEADS
 _OF = "de"
+_SPA = "bad"
+_GERMANIC = ("de", "nl")
 
 
 def typed_words(words: Sequence[Token | None], language: str) -> Iterator[tuple[int, Mentioned]]:
@@ -48,14 +57,14 @@ def _kind(word: str, before: str) -> ConceptKind | None:
         return ConceptKind.PERSON
     if word in ANIMALS and owned:
         return ConceptKind.ANIMAL
-    head = None if word in _ENGLISH_HEADS else HEADS.get(word) or compound_kind(word)
+    head = None if word in ENGLISH_HEADS else HEADS.get(word) or compound_kind(word)
     return head if head in _TYPED else None
 
 
 def compound_kind(word: str) -> ConceptKind | None:
     """Return the kind of a German or Dutch compound by its end."""
     ends = (word[start:] for start in range(3, len(word) - MIN_HEAD_CHARS + 1))
-    return next((HEADS[end] for end in ends if end in HEADS and end not in _AMBIGUOUS_ENDS), None)
+    return next((HEADS[end] for end in ends if end in HEADS and end not in _NO_ENDS), None)
 
 
 def _whole(words: Sequence[Token | None], place: int, kind: ConceptKind) -> list[Token]:
@@ -66,3 +75,19 @@ def _whole(words: Sequence[Token | None], place: int, kind: ConceptKind) -> list
         if of is not None and noun is not None and of.word == _OF and fold(noun.word) not in SMALL_WORDS["es"]:
             end = place + 3
     return [word for word in words[place:end] if word is not None]
+
+
+def goes_on(first: str) -> bool:
+    """Return True for a German noun that begins a name: Heizung Kramer, Waldkita Eichhörnchen, Bad Tölz."""
+    return first == _SPA or first in HEADS or first in FIRST_TRADES or compound_kind(first) is not None
+
+
+def kind_abroad(name: Sequence[str], before: Sequence[str], language: str) -> ConceptKind | None:
+    """Return the kind of a German or Dutch name by its first word, or by the head before it: basisschool De Linde."""
+    if language not in _GERMANIC:
+        return None
+    if len(name) > 1:
+        return ConceptKind.PLACE if name[0] == _SPA and language == "de" else compound_kind(name[0])
+    head = before[0] if before else ""
+    found = None if head in ENGLISH_HEADS else HEADS.get(head) or compound_kind(head)
+    return found if found in _TYPED and language == "nl" else None

@@ -36,6 +36,32 @@ TITLES = _KINDS["titles"]
 RELATIVES = _KINDS["relatives"]
 ROLES = _KINDS["roles"]
 ANIMALS = _KINDS["animals"]
+AFFILIATIONS = _KINDS["affiliations"]
+"""Words before the name of an organisation: "ordered from Norrbo", "Praktikum bei Fressko"."""
+
+AFFILIATIONS_AFTER = _KINDS["affiliations after a name"]
+"""The same where the verb follows: "bei Fressko bestellt"."""
+
+USES = _KINDS["uses"]
+"""Words before the name of a product: "switched to Tallybook"."""
+
+USES_AFTER = _KINDS["uses after a name"]
+
+RECORDS = _KINDS["records"]
+"""Verbs of what one does in a program, rather than in a town: "tracked in Tallybook"."""
+
+SOFTWARE_MATTERS = _KINDS["software matters"]
+"""Nouns before a preposition and the name of a product: "the release notes for Tallybook"."""
+
+JOURNEYS = _KINDS["journeys"]
+"""Words before the name of a place: "the hike to Edale"."""
+
+WARES = _KINDS["wares"]
+"""Nouns that follow the name of a brand or a product: "the Strava app", "an Omega wristwatch"."""
+
+MAKERS = _KINDS["makers"]
+"""Companies whose names stand for what they made: "the Dyson"."""
+
 WORK_WORDS = _KINDS["works"]
 """Words before the title of a work: novel, reading."""
 
@@ -55,7 +81,17 @@ SMALL_WORDS: Mapping[str, frozenset[str]] = {
 }
 """Words by which a language is recognised, and which begin no name in it."""
 
+_ENGLISH_PLACES = _entries(_KINDS["english place heads"])
+_ENGLISH_ORGANISATIONS = _entries(_KINDS["english organisation heads"])
+ENGLISH_HEADS = _ENGLISH_PLACES | _ENGLISH_ORGANISATIONS
+"""Heads of English names that are other nouns elsewhere."""
+
+NAMED_HEADS = ENGLISH_HEADS - _entries(_KINDS["organisation heads"])
+"""Those that are heads after an uncommon word only: Fraser Building, but not Nation Building."""
+
 HEADS = kinds_of(
+    (_ENGLISH_PLACES, ConceptKind.PLACE),
+    (_ENGLISH_ORGANISATIONS, ConceptKind.ORGANISATION),
     (_entries(_KINDS["work heads"]), ConceptKind.WORK),
     (_entries(_KINDS["product heads"]), ConceptKind.PRODUCT),
     (_entries(_KINDS["place heads"]), ConceptKind.PLACE),
@@ -67,7 +103,14 @@ HEADS = kinds_of(
 TRADES = tuple(_KINDS["trades"])
 """Ends of German, Dutch and Spanish names of firms: Kessler Elektrotechnik."""
 
+FIRST_TRADES = _KINDS["trades"] | _KINDS["trades of names"]
+"""First words of such names: Heizung Kramer, Construcciones Bermejo."""
+
+VENUES = _entries(_KINDS["venues"])
+"""Nouns for a place that are concepts only where a particular one is meant: the station."""
+
 PHRASE_HEADS = kinds_of(
+    (VENUES, ConceptKind.PLACE),
     (_entries(_KINDS["place heads of phrases"]), ConceptKind.PLACE),
     (_entries(_KINDS["event heads of phrases"]), ConceptKind.EVENT),
     (_entries(_KINDS["organisation heads of phrases"]), ConceptKind.ORGANISATION),
@@ -107,7 +150,10 @@ _MIN_MEDICINE_CHARS = 8
 _CACHED_WORDS = 16_384
 
 _MIN_CHARS_WITHOUT_CAPITAL = 4
-"""A shorter name of an organisation is something else without its capitals: ing, db."""
+_MIN_CONSONANTS_WITHOUT_CAPITAL = 3
+"""A shorter name of an organisation is something else without its capitals (ing, db), but not a string of consonants
+(dhl)."""
+_VOWELS = frozenset("aeiouy")
 
 
 def known_kind(name: str) -> ConceptKind | None:
@@ -124,17 +170,14 @@ def is_known_in_small_letters(word: str) -> bool:
     if word in COMMON_WORDS:
         return False
     kind = known_kind(word)
+    fewest = _MIN_CONSONANTS_WITHOUT_CAPITAL if _VOWELS.isdisjoint(word) else _MIN_CHARS_WITHOUT_CAPITAL
     return kind is ConceptKind.PRODUCT or (
-        kind is ConceptKind.ORGANISATION and len(word) >= _MIN_CHARS_WITHOUT_CAPITAL and word not in GIVEN_NAMES
+        kind is ConceptKind.ORGANISATION and len(word) >= fewest and word not in GIVEN_NAMES
     )
 
 
-KNOWN_COMPOUNDS = frozenset(
-    name
-    for name, kind in KNOWN.items()
-    if " " in name and kind is not ConceptKind.PLACE and not COMMON_WORDS.issuperset(name.split())
-)
-"""Well-known organisations and products of several words that are recognised without capitals too."""
+KNOWN_COMPOUNDS = frozenset(name for name, kind in KNOWN.items() if " " in name and kind is not ConceptKind.PLACE)
+"""Well-known organisations and products of several words."""
 
 
 def _pairs(section: str) -> dict[str, frozenset[str]]:

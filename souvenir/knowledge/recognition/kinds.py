@@ -7,6 +7,7 @@ at Medistar").
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,9 +16,13 @@ from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
     CLASSES,
     COMMON_WORDS,
+    ENGLISH_HEADS,
+    FIRST_TRADES,
     GIVEN_NAMES,
     HEADS,
     KNOWN,
+    MAKERS,
+    NAMED_HEADS,
     NAMES_AND_WORDS,
     PHRASE_HEADS,
     RELATIVES,
@@ -27,7 +32,6 @@ from souvenir.knowledge.recognition.gazetteer import (
     WORK_WORDS,
     known_kind,
 )
-from souvenir.knowledge.recognition.spelling import singular
 
 
 class Surroundings(NamedTuple):
@@ -38,12 +42,14 @@ class Surroundings(NamedTuple):
 
 
 POSSESSIVES = frozenset(
-    "my our your his her their the mein meine meinen meinem meiner unser unsere unseren unserem unserer sein "
-    "seine ihr ihre der die das mi mis nuestro nuestra su sus el la mijn onze ons zijn haar de het".split()
+    "my our your his her their the mein meine meinen meinem meiner unser unsere unseren unserem unserer "
+    "sein seine ihr ihre der die das mi mis nuestro nuestra su sus el la mijn mn m'n onze ons zijn zn "
+    "z'n haar de het".split()
 )
 _OWNERS = POSSESSIVES - {"the", "der", "die", "das", "el", "la", "de", "het"}
 _ARTICLES = frozenset("a an the ein eine un una een".split()) | POSSESSIVES
 _COPULAS = frozenset("is was are am ist war es era fue".split())
+_CONJUNCTIONS = frozenset("and but so or und aber oder y pero maar en dus".split())
 _CALLED = frozenset("called named namens llamado llamada llama genaamd heisst heet".split())
 _ACTS = frozenset(
     "says said told asks asked wants wanted thinks thought lives lived works worked called texted phoned "
@@ -54,62 +60,27 @@ _ACTS = frozenset(
     "kommt kam will mag geht dice dijo quiere vive trabaja tiene viene fue zegt zei wil woont werkt heeft "
     "komt houdt kwam".split()
 )
-_GREETED = frozenset(
+GREETED = frozenset(
     "hi hey hello thanks dear ask asked tell told meet met invite invited remind email text phone".split()
 )
-_WORK = frozenset(
+WORK = frozenset(
     "work works worked working job jobs joined join joining joins started starting hired interview "
     "interviewed offer employed freelance shift contract arbeite arbeitet arbeiten trabajo trabaja trabajar "
     "werk werkt werken".split()
 )
-_AFFILIATED = _WORK | frozenset(
-    "role roles position positions career internship apply applied applying application insured insurance policy "
-    "account bank banking mortgage ordered order booked contract invoice invoiced subscribed subscription flew client "
-    "clients study studied studying degree enrolled volunteer volunteered volunteering intern interned member members "
-    "membership donate donated refund delivery pitch".split()
-)
-_AT = frozenset("at for with by from bei en bij in como".split())
-_OF_AN_ORGANISATION = frozenset("at for with by from to of bei bij".split())
-_JOINED = frozenset("joined joining joins join left leaving".split())
-_USE = frozenset(
-    "using use uses used install installed installing run runs running via migrate migrated migrating switch "
-    "switched switching upgrade upgraded deploy deployed app bought nutze nutzen nutzt uso usa gebruik "
-    "gebruikt built stored hosted saved tracked imported exported backed edited configure configured subscribe "
-    "download downloaded uninstall uninstalled ".split()
-)
-_USED_WITH = frozenset("to from with on in via the a an my our auf mit zu von nach op met naar van into by up".split())
-_SUCH_AS = frozenset(("like", "as", "including"))
-"""Words between a class and its examples: a library like Helmet, companies such as Kestrel."""
-_WARES = frozenset(
-    "app apps software laptop phone smartphone tablet watch wristwatch smartwatch camera lens headphones earbuds "
-    "speaker speakers printer router charger keyboard monitor console account subscription plugin extension library "
-    "framework template templates dashboard database cluster api sdk server spreadsheet playlist tv bike bicycle "
-    "scooter pram stroller oven fridge dishwasher blender mixer drill mower vacuum guitar amp keyboard tent backpack "
-    "boots trainers sneakers jacket tablets capsules inhaler cream".split()
-)
-"""Nouns that follow the name of a brand or a product: "the Strava app", "an Omega wristwatch"."""
-_PLACE_PREPOSITIONS = frozenset(
+PLACE_PREPOSITIONS = frozenset(
     "in to near around across outside through nach aus in naar uit en desde hacia te bij".split()
-)
-_MOVES = frozenset(
-    "live lives lived living move moves moved moving based born grew stay stayed staying fly flew flying flight travel "
-    "travelled traveled trip drive drove train go goes going went visit wohne wohnt wohnen ziehe zieht gezogen fahre "
-    "vivo vive vivimos vivir mudamos voy vamos viaje woon woont wonen verhuisd reis".split()
 )
 _AFTER_CLASSES = frozenset(("", *"from in at of since who that which with and und y en von de van".split()))
 """Words after the noun that says what a name stands for: "Kestrel, an airline from Oslo"."""
-_NO_SUBJECT_AFTER = frozenset("at from with by for of bei von en van".split())
+NO_SUBJECT_AFTER = frozenset("at from with by for of bei von en van".split())
 """Prepositions after which a name is no subject: "Anne at Kimura is an intern"."""
-_MAKERS_ONE = frozenset(
-    "a an my our his her their ein eine einen mein meinen meine un una mi mijn een ons onze".split()
+POSSESSED = frozenset(
+    "a an my our his her their ein eine einen mein meinen meine un una mi mijn mn m'n een ons onze".split()
 )
-_ENDS_OF_PHRASES = frozenset(
+ENDS_OF_PHRASES = frozenset(
     ("", *"and or but with for from in on at to that which is was has und y en mit con".split())
 )
-_PLURAL_VERBS = frozenset("want expect pay accept require sell charge insist offer refuse supply deliver".split())
-_BEFORE_BASE_FORMS = frozenset("does did do will would can could should may might must let to and und y en or".split())
-_INDEFINITE = frozenset(("a", "an"))
-_NO_DESCRIPTIONS = frozenset(("", *"of for with from by to in on at like as and or than called named".split()))
 OWNED_BY_ORGANISATIONS = frozenset(
     "staff admins employees hr it procurement customers clients website support helpdesk terms contract invoice "
     "invoices headquarters ceo cto management shareholders warehouse pricing sales marketing policy api sso engineers "
@@ -123,14 +94,9 @@ LISTED_KINDS = (ConceptKind.ORGANISATION, ConceptKind.PRODUCT, ConceptKind.PLACE
 """Kinds of which all names of a list are if one is: "Oslo, Bodin and Narvik"."""
 SAYS = frozenset(
     "said says told asks asked wants wanted offers offered agreed promised phoned invited thinks accepted replied "
-    "wrote sagt sagte meint will dice dijo quiere zegt zei wil vindt vraagt".split()
+    "wrote sagt sagte meint dice dijo quiere zegt zei wil vindt vraagt".split()
 )
 """Verbs whose subject is a person or an organisation."""
-_MAKES = frozenset(
-    "charges sells supplies ships announced launched acquired released hired refunded invoiced sponsors employs "
-    "publishes manufactures delivers rejected approved offered declined cancelled accepts".split()
-)
-"""Verbs of which an organisation is the subject more often than a person."""
 _NO_PERSON = frozenset("of and for the".split())
 """Words that no person's name contains."""
 _ORIGINS = ("ian", "ean", "ese", "ish", "german", "rican", "french", "dutch")
@@ -138,8 +104,21 @@ _ORIGINS = ("ian", "ean", "ese", "ish", "german", "rican", "french", "dutch")
 HONORIFICS = ("-san", "-kun", "-chan", "-sensei", "-ji", "-bhai", "-ssi", "-nim")
 """Ends of names of people in Japanese, Hindi and Korean use: Tanaka-san."""
 _AT_WORK = frozenset(("at", "bei", "bij"))
-_FLIES = frozenset("flew fly flying flights flight".split())
+_ON_A_PLATFORM = frozenset("on off via".split())
+_DESCRIPTIONS = frozenset(
+    "new old second-hand secondhand hand used refurbished broken cheap neue neuen neuer alte alten alter gebrauchte "
+    "gebrauchten nuevo nueva viejo vieja nieuwe oude tweedehands".split()
+)
+"""Adjectives before a thing rather than before the company that made it: a used Volvo."""
+_SHOPS = frozenset("dealer dealership guy shop store factory engineer service handler handelaar".split())
+CAMEL = re.compile("(?!Mc|Mac|De|La|Le|Van|Fitz)(?!.*(?:Error|Exception)$)[A-Z][a-z]+[A-Z][A-Za-z0-9]+")
+"""A capital inside of a name, which brands have rather than people: GeoGebra, TinyMCE."""
+_AMPERSAND = re.compile("[A-Za-z]{2}&[A-Z]")
+_BY_A_BUSINESS = frozenset("at by bei bij".split())
 _IN = frozenset(("in", "near", "en", "nahe", "bei"))
+_HOMES = frozenset(
+    "flat house apartment cottage home lease villa cabin office branch depot warehouse land plot".split()
+)
 _LOCATED = (ConceptKind.ORGANISATION, ConceptKind.PLACE, ConceptKind.EVENT)
 _WINDOW = 6
 
@@ -167,7 +146,7 @@ def defined_kind(around: Surroundings) -> ConceptKind | None:
     if len(after) < 3 or after[1] not in _ARTICLES:
         return None
     is_apposition = after[0] == ""
-    if not is_apposition and (after[0] not in _COPULAS or (before[:1] and before[0] in _NO_SUBJECT_AFTER)):
+    if not is_apposition and (after[0] not in _COPULAS or (before[:1] and before[0] in NO_SUBJECT_AFTER)):
         return None
     for place in range(2, min(len(after), _WINDOW)):
         if after[place] in _AFTER_CLASSES:
@@ -176,7 +155,7 @@ def defined_kind(around: Surroundings) -> ConceptKind | None:
         found = CLASSES.get(after[place])
         if found is not None and ahead in _AFTER_CLASSES:
             # "In Berlin, my sister and I" and "in Berlin, our dog" say nothing of Berlin.
-            is_other = is_apposition and (ahead in _AND or (before[:1] and before[0] in _PLACE_PREPOSITIONS))
+            is_other = is_apposition and (ahead in _AND or (before[:1] and before[0] in PLACE_PREPOSITIONS))
             return None if is_other and found in (ConceptKind.PERSON, ConceptKind.ANIMAL) else found
     return None
 
@@ -193,7 +172,7 @@ def _by_itself(words: Sequence[str], around: Surroundings) -> ConceptKind | None
         return ConceptKind.ORGANISATION
     known = known_kind(joined)
     if known is not None and not _is_person_here(words, around):
-        is_made = known is ConceptKind.ORGANISATION and len(words) == 1 and _is_one_of_many(around)
+        is_made = known is ConceptKind.ORGANISATION and len(words) == 1 and _stands_for_a_product(joined, around)
         return ConceptKind.PRODUCT if is_made else known
     if len(words) > 1 and words[-1].isdigit():
         if words[0] in COMMON_WORDS and words[0] not in KNOWN:
@@ -220,21 +199,32 @@ def _is_model_number(word: str) -> bool:
     return word[:1].isalnum() and any(map(str.isdigit, word)) and not word.isdigit()
 
 
-def _is_one_of_many(around: Surroundings) -> bool:
-    """Return True if the name of a maker stands for a thing that it made: "I sold my Volvo"."""
+def _stands_for_a_product(name: str, around: Surroundings) -> bool:
+    """Return True if a company stands for what it made or runs: "I sold my Volvo", "the old Dyson", "on Ebay"."""
     before, after = around
-    return bool(before[:1]) and before[0] in _MAKERS_ONE and (not after or after[0] in _ENDS_OF_PHRASES)
+    if not before:
+        return False
+    is_one = not after or after[0] in ENDS_OF_PHRASES
+    if before[0] in _ON_A_PLATFORM:
+        return is_one or after[0] not in OWNED_BY_ORGANISATIONS
+    if before[0] in POSSESSED and is_one:
+        return True
+    if name not in MAKERS or (after[:1] and after[0] in OWNED_BY_ORGANISATIONS | ROLES | _SHOPS):
+        return False
+    return before[0] in _ARTICLES or (before[0] in _DESCRIPTIONS and not _ARTICLES.isdisjoint(before[1:3]))
 
 
 def head_kind(words: Sequence[str]) -> ConceptKind | None:
     """Return the kind of a name or a compound by its head, which is its last word, or its first one."""
     if len(words) > 1:
-        if words[-1] in HEADS:
+        if words[-1] in HEADS and not (words[-1] in NAMED_HEADS and COMMON_WORDS.issuperset(words)):
             return HEADS[words[-1]]
         if words[-1].endswith(TRADES):
             return ConceptKind.ORGANISATION
         if words[-1] in PHRASE_HEADS:
             return PHRASE_HEADS[words[-1]]
+        if words[0] in FIRST_TRADES and words[0] not in COMMON_WORDS:
+            return ConceptKind.ORGANISATION
         return HEADS.get(words[0]) if words[0] not in GIVEN_NAMES else None
     return None
 
@@ -246,8 +236,8 @@ def _is_person_here(words: Sequence[str], around: Surroundings) -> bool:
     before, after = around
     return (
         _by_relation(around) is not None
-        or (after[:1] and after[0] in _ACTS)
-        or bool(before[:1] and before[0] in _GREETED)
+        or (after[:1] and after[0] in _ACTS and not (before[:1] and before[0] in _ARTICLES))
+        or bool(before[:1] and before[0] in GREETED)
     )
 
 
@@ -263,14 +253,14 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
         return found
     if len(after) > 1 and (after[0] in _COPULAS or (after[0] == "" and (after[1] in _ARTICLES or len(after) > 2))):
         for word in after[1:_WINDOW]:
-            if word == "":
+            if word == "" or word in _CONJUNCTIONS:
                 break
             if found := _person_or_animal(word):
                 return found
         if after[0] == "":
             return None
         for word in after[1:_WINDOW]:
-            if HEADS.get(word) in (ConceptKind.ORGANISATION, ConceptKind.PLACE):
+            if HEADS.get(word) in (ConceptKind.ORGANISATION, ConceptKind.PLACE) and word not in ENGLISH_HEADS:
                 return HEADS[word]
     return None
 
@@ -288,7 +278,8 @@ def _by_place(around: Surroundings) -> ConceptKind | None:
     if len(around.before) < 2 or around.before[0] not in _IN:
         return None
     noun = around.before[1]
-    is_there = noun in RELATIVES or noun in ROLES or HEADS.get(noun) in _LOCATED or PHRASE_HEADS.get(noun) in _LOCATED
+    is_head = HEADS.get(noun) in _LOCATED and noun not in ENGLISH_HEADS
+    is_there = is_head or noun in _HOMES or noun in RELATIVES or noun in ROLES or PHRASE_HEADS.get(noun) in _LOCATED
     return ConceptKind.PLACE if is_there else None
 
 
@@ -298,7 +289,8 @@ def _by_apposition(before: Sequence[str]) -> ConceptKind | None:
     if before[:1] != [""] or len(class_and_owner) < 2 or class_and_owner[1] not in POSSESSIVES:
         return None
     described, owner = class_and_owner
-    return CLASSES.get(described) if owner in _OWNERS else _person_or_animal(described)
+    found = CLASSES.get(described)
+    return found if owner in _OWNERS or found is ConceptKind.PRODUCT else _person_or_animal(described)
 
 
 def is_relative_or_animal(after: Sequence[str]) -> bool:
@@ -323,60 +315,20 @@ def _person_or_animal(word: str) -> ConceptKind | None:
 
 
 def _by_given_name(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
-    if around.before[:1] and around.before[0] in _AT_WORK and not _WORK.isdisjoint(around.before[1:3]):
+    if len(words) == 2 and words[0] in ROLES and words[1] in GIVEN_NAMES:
+        return ConceptKind.PERSON
+    if around.before[:1] and around.before[0] in _AT_WORK and not WORK.isdisjoint(around.before[1:3]):
         return ConceptKind.ORGANISATION
     if _NO_PERSON.isdisjoint(words) and (words[0] in GIVEN_NAMES or (words[0] in NAMES_AND_WORDS and len(words) < 4)):
         return ConceptKind.PERSON
-    is_common = bool(around.before[:1]) and around.before[0] in _ARTICLES
+    is_common = bool(around.before[:1]) and (around.before[0] in _ARTICLES or around.before[0] in NO_SUBJECT_AFTER)
     if around.after[:1] and around.after[0] in _ACTS and len(words) < 3 and not is_common:
         return ConceptKind.PERSON
     return None
 
 
-def kind_by_preposition(around: Surroundings) -> ConceptKind | None:
-    """Return the kind of a name by the preposition or the greeting before it, which is weak evidence."""
-    before, after = around
-    nearest = before[0] if before else ""
-    if after[:1] and after[0] in _MAKES:
-        return ConceptKind.ORGANISATION
-    if nearest == "to" and len(before) > 2 and before[2] == "from" and KNOWN.get(before[1]) in LISTED_KINDS:
-        # From Mailchimp to Zorblax.
-        return KNOWN[before[1]]
-    if nearest == "to" and not _FLIES.isdisjoint(before[1:4]):
-        return ConceptKind.PLACE
-    if nearest in _JOINED or (
-        (nearest in _AT and not _WORK.isdisjoint(before[1:4]))
-        or (nearest in _OF_AN_ORGANISATION and not _AFFILIATED.isdisjoint(before[1:4]))
-    ):
-        return ConceptKind.ORGANISATION
-    if nearest in _USE or (nearest in _USED_WITH and not _USE.isdisjoint(before[1:3])):
-        return ConceptKind.PRODUCT
-    if nearest in _PLACE_PREPOSITIONS and not _MOVES.isdisjoint(before[1:4]):
-        return ConceptKind.PLACE
-    if nearest == "at":
-        return ConceptKind.ORGANISATION
-    if nearest in _GREETED:
-        return ConceptKind.PERSON
-    return None
-
-
-def kind_by_list(around: Surroundings) -> ConceptKind | None:
-    """Return the kind of a name by the words around it that a name of a person rarely has.
-
-    These are the ware after it, its class ("a library like Helmet"), the well-known name that a list has before it, a
-    verb in the plural ("Hafner expect"), and an indefinite article ("bought a second-hand Trek").
-    """
-    before, after = around
-    if after[:1] and after[0] in _WARES:
-        return ConceptKind.PRODUCT
-    if before[:1] and before[0] in _SUCH_AS:
-        named = [CLASSES[one] for one in map(singular, before[1:3]) if one in CLASSES]
-        return named[0] if named else None
-    listed = KNOWN.get(before[1]) if len(before) > 1 and before[0] in ALSO else None
-    if listed in (ConceptKind.ORGANISATION, ConceptKind.PRODUCT):
-        return listed
-    if after[:1] and after[0] in _PLURAL_VERBS and _BEFORE_BASE_FORMS.isdisjoint(before[:1]):
-        return ConceptKind.ORGANISATION
-    is_one = not _INDEFINITE.isdisjoint(before[:2]) and (before[0] in _INDEFINITE or before[0] not in _NO_DESCRIPTIONS)
-    is_one = is_one or (bool(before[:1]) and before[0] in _MAKERS_ONE)
-    return ConceptKind.PRODUCT if is_one and (not after or after[0] in _ENDS_OF_PHRASES) else None
+def kind_by_signs(form: str, before: Sequence[str]) -> ConceptKind | None:
+    """Return the kind of a brand with a capital or an ampersand inside: TinyMCE, made by HomeServe, Kids&Us."""
+    if CAMEL.fullmatch(form):
+        return ConceptKind.ORGANISATION if before and before[0] in _BY_A_BUSINESS else ConceptKind.PRODUCT
+    return ConceptKind.ORGANISATION if _AMPERSAND.search(form) else None

@@ -14,12 +14,22 @@ from dataclasses import dataclass, replace
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.capitals import has_capital, is_unlike_a_start
-from souvenir.knowledge.recognition.evidence import USES, is_in_frame, is_subject, is_third_person, places_in_compounds
+from souvenir.knowledge.recognition.clauses import kind_by_clause, kind_by_list, kind_by_strong_clause
+from souvenir.knowledge.recognition.evidence import (
+    USES,
+    ends_of_compounds,
+    is_in_frame,
+    is_model,
+    is_subject,
+    is_third_person,
+    is_tool_of_common_word,
+)
 from souvenir.knowledge.recognition.exact import Token
-from souvenir.knowledge.recognition.foreign import compound_kind
+from souvenir.knowledge.recognition.foreign import compound_kind, goes_on, kind_abroad
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
     COMMON_WORDS,
+    ENGLISH_HEADS,
     GIVEN_NAMES,
     HEADS,
     INTERJECTIONS,
@@ -37,6 +47,7 @@ from souvenir.knowledge.recognition.gazetteer import (
 )
 from souvenir.knowledge.recognition.kinds import (
     ALSO,
+    CAMEL,
     HONORIFICS,
     LISTED_KINDS,
     OWNED_BY_ORGANISATIONS,
@@ -44,8 +55,7 @@ from souvenir.knowledge.recognition.kinds import (
     Surroundings,
     defined_kind,
     is_relative_or_animal,
-    kind_by_list,
-    kind_by_preposition,
+    kind_by_signs,
     kind_of_name,
 )
 from souvenir.knowledge.recognition.spelling import key_of, singular
@@ -96,9 +106,6 @@ _FOREIGN_OWNERS = frozenset("mein meine meinen meinem meiner unser unsere unsere
 _ORIGINS = ("ian", "ean", "ese", "ish")
 """Endings of adjectives of origin: the Canadian market."""
 
-_CAMEL = re.compile("(?!Mc|Mac|De|La|Le|Van|Fitz)(?!.*(?:Error|Exception)$)[A-Z][a-z]+[A-Z][A-Za-z0-9]+")
-"""A capital inside of a name, which brands have rather than people: GeoGebra, TinyMCE."""
-
 _MIN_ACRONYM = 3
 _ARTICLES_IN_NAMES = {"la": (SPANISH,), "el": (SPANISH,), "los": (SPANISH,), "las": (SPANISH,), "den": (DUTCH,)}
 """Articles with a capital that are inside of a name, by language: Hospital La Paz."""
@@ -142,7 +149,8 @@ class NameReader:
         self._folded = ["" if word is None else fold(word.word.rstrip(".")) or word.text for word in words]
         self._seen = seen
         self._language = language
-        self._in_compounds = set(places_in_compounds(self._folded))
+        self._compounds = ends_of_compounds(words, self._folded, lower=lower)
+        self._in_compounds = {place for first, end in self._compounds.items() for place in range(first, end)}
         self._no_names = SMALL_WORDS.get(language, frozenset()) | (TIME_WORDS if language != ENGLISH else frozenset())
 
     def names(self) -> list[Name]:
@@ -193,10 +201,10 @@ class NameReader:
         around = Surroundings(before, self._folded[end : end + CONTEXT_WORDS])
         kind = self._kind(self._folded[first:end], around)
         if kind is ConceptKind.NAME and not _is_acronym(form):
-            kind = kind_by_list(around) or (ConceptKind.PRODUCT if _CAMEL.fullmatch(form) else kind)
+            kind = kind_by_list(around) or kind_by_signs(form, around.before) or kind
         if run[-1].text.endswith(("'s", "'")) and kind in (ConceptKind.PERSON, ConceptKind.NAME):
             kind = self._kind_of_owner(run, end) or kind
-        if kind is ConceptKind.PERSON and _CAMEL.fullmatch(form):
+        if kind is ConceptKind.PERSON and CAMEL.fullmatch(form):
             kind = ConceptKind.ORGANISATION
         if kind in (ConceptKind.PERSON, ConceptKind.NAME) and _is_acronym(form):
             # Most abbreviations stand for things, and none for a person.
@@ -222,14 +230,14 @@ class NameReader:
         kind = kind or kind_of_name(folded, around)
         if kind is None and self._language == GERMAN and len(folded) == 1:
             # Any noun.
-            return ConceptKind.PHRASE
-        return kind or kind_by_preposition(around) or ConceptKind.NAME
+            return kind_by_strong_clause(around) or ConceptKind.PHRASE
+        return kind or kind_abroad(folded, around.before, self._language) or kind_by_clause(around) or ConceptKind.NAME
 
     def _end_of_name(self, place: int) -> int:
         """Return the end of the name that begins here; `place` if there is none."""
-        if not self._may_begin(place):
+        if place not in self._compounds and not self._may_begin(place):
             return place
-        end = place + 1
+        end = self._compounds.get(place, place + 1)
         while end - place < MAX_WORDS and end < len(self._words):
             step = self._step(place, end)
             if not step:
@@ -255,7 +263,7 @@ class NameReader:
         if is_firm or (self._folded[end] in _FIRST_INSIDE and self._language != GERMAN):
             step = self._inside(end)
             return step if end + step - place <= MAX_WORDS else 0
-        return 0
+        return int(is_model(self._folded[place:end], self._folded[end]))
 
     def _is_amount_after_organisation(self, place: int) -> bool:
         """Return True for a number with a noun of its own: "owes the Lantern Guild 300 gold"."""
@@ -269,19 +277,23 @@ class NameReader:
             return first in TITLES and first in ("herr", "frau", "tante", "onkel")
         if HEADS.get(self._folded[end]) is ConceptKind.ORGANISATION or self._folded[end].endswith(TRADES):
             return first not in COMMON_WORDS
-        return first in TITLES or first in GIVEN_NAMES or first in HEADS or first in KNOWN
+        return goes_on(first) or first in TITLES or first in GIVEN_NAMES or first in KNOWN
 
     def _is_capital(self, place: int) -> bool:
         token, folded = self._words[place], self._folded[place]
         if token is None:
             return False
-        if has_capital(token) or place in self._in_compounds:
+        if has_capital(token) or place in self._in_compounds or self._is_saint(place) or self._is_saint(place - 1):
             return True
         if folded in COMMON_WORDS or singular(folded) in COMMON_WORDS:
-            return False
+            return is_tool_of_common_word(self._words, self._folded, place)
         if is_known_in_small_letters(folded) or (self._lower and (folded in GIVEN_NAMES or folded in KNOWN)):
             return True
         return self._language == ENGLISH and is_in_frame(self._words, self._folded, place)
+
+    def _is_saint(self, place: int) -> bool:
+        """Return True for "st" before a possessive, which needs no capital: st brigid's."""
+        return place >= 0 and self._folded[place] == _SAINT and self._text(place + 1).endswith("'s")
 
     def _goes_on(self, place: int) -> bool:
         after = place + 2 if self._folded[place + 1 : place + 2] == ["&"] else place + 1
@@ -310,7 +322,7 @@ class NameReader:
         if self._is_numbered(place) and class_of(word) is not WordClass.VERB:
             return True
         if word in GENERIC and (place == 0 or KNOWN.get(word) is not ConceptKind.PRODUCT):
-            return False
+            return goes_on and self._language == GERMAN
         if place > 0:
             is_verb = class_of(word) is WordClass.VERB and word in COMMON_WORDS and folded not in KNOWN
             return goes_on or not is_verb or self._is_object(place)
@@ -482,6 +494,6 @@ def _kind_alone(word: str, language: str) -> ConceptKind | None:
         return ConceptKind.ANIMAL
     if word in KNOWN or word in GIVEN_NAMES:
         return None
-    if HEADS.get(word) is ConceptKind.EVENT or (language != ENGLISH and word in HEADS):
+    if HEADS.get(word) is ConceptKind.EVENT or (language != ENGLISH and word in HEADS and word not in ENGLISH_HEADS):
         return HEADS[word]
     return compound_kind(word) if language in (GERMAN, DUTCH) else None

@@ -23,6 +23,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     RELATIVES,
     ROLES,
     UNNAMED,
+    VENUES,
 )
 from souvenir.knowledge.recognition.kinds import POSSESSIVES
 from souvenir.knowledge.recognition.names import Name
@@ -70,8 +71,11 @@ _WHERE = frozenset("local nearby former previous old current".split())
 _INDEFINITE = frozenset(("a", "an"))
 _BELONG = frozenset("joined join joining adopted left quit founded started joins".split())
 """Verbs whose object is one particular organisation: joined a gym."""
+_WIDE_PLACES = frozenset(("city", "town", "village", "hall"))
+"""Places of which "the" says little: the city."""
+_BEFORE_ONE = frozenset(("at", "from"))
 _INSIDE_OF = frozenset("at from in to".split())
-_CLASSES = (ANIMALS | ROLES | frozenset(PHRASE_HEADS)) - COMPOUND_HEADS
+_CLASSES = (ANIMALS | ROLES | frozenset(PHRASE_HEADS)) - COMPOUND_HEADS - VENUES
 """Nouns for what a person has to do with: a tutor, the gym, interviews."""
 _NEWCOMERS = frozenset("guy girl bloke lad lady woman man person hire starter intern kid".split())
 _NEW = frozenset("new other".split())
@@ -290,6 +294,7 @@ def _kind_of(words: Sequence[str], context: Sequence[str]) -> ConceptKind | None
     if last in RELATIVES and (last not in _GROUPS or before in _DEFINITE):
         return ConceptKind.PERSON
     owner = next((word for word in context if class_of(word) is not WordClass.ADJECTIVE), "")
+    holder = next((word for word in context if word != "own" and class_of(word) is not WordClass.ADJECTIVE), "")
     if (last in ROLES and (owner in POSSESSIVES or owner in RELATIVES)) or (
         last in _NEWCOMERS and before in _NEW and owner in _THE_ONE
     ):
@@ -302,9 +307,14 @@ def _kind_of(words: Sequence[str], context: Sequence[str]) -> ConceptKind | None
     if pair in NO_ORGANISATIONS:
         return None
     head = PHRASE_HEADS.get(pair) or PHRASE_HEADS.get(last)
-    if head is ConceptKind.ORGANISATION and last not in WEAK and before in _INDEFINITE and _BELONG & {*context[1:3]}:
+    if (
+        head is ConceptKind.ORGANISATION
+        and last not in WEAK
+        and before in _INDEFINITE
+        and _is_one_of_them(last, context)
+    ):
         return head
-    if head is not None and (len(words) > 1 or _is_particular(head, last, owner)):
+    if head is not None and (len(words) > 1 or _is_particular(head, last, holder)):
         return head
     is_one = last in _CLASSES or PHRASE_HEADS.get(singular(last)) is ConceptKind.EVENT
     if head in (ConceptKind.ORGANISATION, ConceptKind.EVENT) and before in _WHERE and last not in WEAK:
@@ -315,6 +325,12 @@ def _kind_of(words: Sequence[str], context: Sequence[str]) -> ConceptKind | None
     return None
 
 
+def _is_one_of_them(noun: str, context: Sequence[str]) -> bool:
+    """Return True for "joined a gym" and "adopted from a shelter", but not for "looking for a gym"."""
+    is_from = len(context) > 1 and context[1] in _BEFORE_ONE and noun not in COMPOUND_HEADS
+    return is_from or bool(_BELONG & {*context[1:3]})
+
+
 def _is_particular(head: ConceptKind, noun: str, before: str) -> bool:
     """Return True if the word before a single noun says that a particular one is meant: the choir, from church."""
     if head is ConceptKind.ORGANISATION:
@@ -323,9 +339,11 @@ def _is_particular(head: ConceptKind, noun: str, before: str) -> bool:
         return (
             before in _OWNERS
             or before in RELATIVES
-            or (noun not in WEAK and (before in _THE_ONE or before in _INSIDE_OF))
+            or (noun not in WEAK and (before in _THE_ONE or before in _INSIDE_OF or before == ""))
         )
-    return head is ConceptKind.EVENT and before in POSSESSIVES
+    if head is ConceptKind.PLACE:
+        return before in _OWNERS or (before in _THE_ONE and noun not in _WIDE_PLACES)
+    return before in POSSESSIVES
 
 
 def _mention(run: list[Token], kind: ConceptKind) -> Mentioned | None:

@@ -285,7 +285,7 @@ def test_organisations_with_and_without_a_name_are_found_by_their_nouns_and_fram
     [
         ("Renovate opens requests every week.", "renovate", NAME),
         ("The cut is in Resolve now.", "resolve", NAME),
-        ("We host it at Zorblax.com today.", "zorblax.com", NAME),
+        ("We host it at Zorblax.com today.", "zorblax.com", PRODUCT),
         ("I keep it in 1Password.", "1password", PRODUCT),
         ("we use black 23.3.0 there", "black", PRODUCT),
         ("Trying Zorblax.", "zorblax", NAME),

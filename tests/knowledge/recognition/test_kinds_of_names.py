@@ -1,0 +1,145 @@
+"""The kind that the clause around a name gives it, and names in small letters and in Chinese."""
+
+from __future__ import annotations
+
+import pytest
+
+from souvenir.core.types import ConceptKind
+from souvenir.knowledge.recognition.extraction import mentioned
+
+NAME, ORGANISATION, PERSON = ConceptKind.NAME, ConceptKind.ORGANISATION, ConceptKind.PERSON
+PHRASE, PLACE, PRODUCT = ConceptKind.PHRASE, ConceptKind.PLACE, ConceptKind.PRODUCT
+
+
+def kinds(text: str) -> dict[str, ConceptKind]:
+    return {mention.key: mention.kind for mention in mentioned(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("We booked the cottage through Zorblax.", "zorblax", ORGANISATION),
+        ("I retired from Zorblax in May.", "zorblax", ORGANISATION),
+        ("The interview for the Senior Zorblax position is over.", "senior zorblax", NAME),
+        ("We meet in the Zorblax Building.", "zorblax building", PLACE),
+        ("They speak of Nation Building there.", "nation building", NAME),
+        ("The vet at Zorblax said it heals.", "zorblax", ORGANISATION),
+        ("The call with Zorblax moved to Thursday.", "zorblax", NAME),
+        ("Can you email Zorblax about the refund?", "zorblax", ORGANISATION),
+        ("Zorblax Quibbix sent me a bill.", "zorblax quibbix", ORGANISATION),
+        ("The manuscript went to Zorblax.", "zorblax", ORGANISATION),
+        ("We beat Zorblax in the final.", "zorblax", ORGANISATION),
+        ("The Zorblax contract is signed.", "zorblax", ORGANISATION),
+        ("Marlow Tigers play on Sunday.", "marlow tigers", ORGANISATION),
+        ("Hab den Ranzen bei Zorblax bestellt.", "zorblax", ORGANISATION),
+        ("Ich war bei Heizung Kramer.", "heizung kramer", ORGANISATION),
+        ("De verzekering bij Zorblax loopt af.", "zorblax", ORGANISATION),
+        ("La silla la compré en Zorblax ayer.", "zorblax", ORGANISATION),
+        ("The hike from Zorblax to Quibbix is long.", "quibbix", PLACE),
+        ("She lives in a home near Zorblax.", "zorblax", PLACE),
+        ("Dinner at the Zorblax was lovely.", "zorblax", PLACE),
+        ("Wir fahren im August nach Zorblax.", "zorblax", PLACE),
+        ("I uploaded all drawings to Zorblax.", "zorblax", PRODUCT),
+        ("I read them in Zorblax.", "zorblax", PRODUCT),
+        ("The tickets are on Zorblax.", "zorblax", PRODUCT),
+        ("Ich habe es mit Zorblax erstellt.", "zorblax", PRODUCT),
+        ("I ordered it on Ebay.", "ebay", PRODUCT),
+        ("They referred me to the Zorblax Quibbix.", "zorblax quibbix", ORGANISATION),
+        ("Wir haben das Sofa bestellt und den Teppich bei Zorblax.", "zorblax", ORGANISATION),
+        ("We bought new tyres from Zorblax.", "zorblax", ORGANISATION),
+        ("The boiler was made by HomeZorb.", "homezorb", ORGANISATION),
+        ("We like Zorb&Us a lot.", "zorb&us", ORGANISATION),
+        ("Sie geht in die Waldkita Zorblax.", "waldkita zorblax", ORGANISATION),
+        ("Zij zit op basisschool Zorblax.", "zorblax", ORGANISATION),
+        ("Wir sind bei Oma in Bad Zorblax.", "bad zorblax", PLACE),
+        ("I set up authentication with Zorblax.", "zorblax", PRODUCT),
+        ("I have a pension through Zorblax.", "zorblax", ORGANISATION),
+        ("We got into the Zorblax accelerator.", "zorblax", ORGANISATION),
+        ("Ik ben verwezen naar het Zorblax.", "zorblax", ORGANISATION),
+        ("The tests for XSS will be important.", "xss", PHRASE),
+        ("De batterij van mn Gazelle is op.", "gazelle", PRODUCT),
+        ("The glossary is in zorblaQ.", "zorblaq", PRODUCT),
+        ("The monolith, Zorblax, stays.", "zorblax", PRODUCT),
+        ("She wrote the release notes for Zorblax.", "zorblax", PRODUCT),
+        ("They have a flat in Zorblax.", "zorblax", PLACE),
+        ("We stopped in Zorblax, Portugal, on the way.", "zorblax", PLACE),
+        ("We slept two nights in Zorblax.", "zorblax", PLACE),
+        ("We are evaluating Zorblax.", "zorblax", PRODUCT),
+        ("Ik lees de krant op Zorblax.", "zorblax", PRODUCT),
+        ("The Dyson makes a noise.", "dyson", PRODUCT),
+        ("Hij wil de oude Volvo verkopen.", "volvo", PRODUCT),
+        ("It came from Instructor Anna.", "instructor anna", PERSON),
+    ],
+)
+def test_the_clause_around_a_name_tells_its_kind(text, key, kind):
+    assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("my kindle died", "kindle", PRODUCT),
+        ("we met on zoom", "zoom", PRODUCT),
+        ("got an iphone 15 pro max", "iphone 15 pro max", PRODUCT),
+        ("The galaxy s23 ultra is mine.", "galaxy s23 ultra", PRODUCT),
+        ("Now dhl lost it.", "dhl", ORGANISATION),
+        ("the apple watch is mine", "apple watch", PRODUCT),
+        ("picked him up at st brigid's late again", "st brigid", ORGANISATION),
+        ("First Direct called me.", "first direct", ORGANISATION),
+        ("need a library like zorblax for it", "zorblax", PRODUCT),
+    ],
+)
+def test_names_in_small_letters_are_found_where_no_common_word_may_stand(text, key, kind):
+    assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize(
+    "text", ["I want to excel in it", "solve it step by step", "how about you", "the best buy yet"]
+)
+def test_words_that_are_also_names_are_none_elsewhere(text):
+    assert not {ORGANISATION, PRODUCT} & {*kinds(text).values()}
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("比Excel方便多了", "excel", PRODUCT),
+        ("我在阿里云上买了服务器", "阿里云", PRODUCT),
+        ("新买的小米14拍照不错", "小米14", PRODUCT),
+        ("戴森吹风机坏了", "戴森", PRODUCT),
+        ("我换了一台戴森", "戴森", PRODUCT),
+        ("我用微医App约了", "微医", PRODUCT),
+        ("孩子在朝阳实验小学读书", "朝阳实验小学", ORGANISATION),
+    ],
+)
+def test_names_in_chinese_texts_have_a_kind(text, key, kind):
+    assert kinds(text)[key] is kind
+
+
+def test_a_common_english_word_in_a_chinese_text_is_no_name():
+    assert "offer" not in kinds("给我发个Offer")
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "kind"),
+    [
+        ("He adopted her from a shelter.", "shelter", ORGANISATION),
+        ("I opened my own studio.", "studio", ORGANISATION),
+        ("Pharmacy changed my pills.", "pharmacy", ORGANISATION),
+        ("It is in the village hall.", "village hall", PLACE),
+        ("We walked to the beach.", "beach", PLACE),
+        ("It is by the station.", "station", PLACE),
+        ("They fixed our town.", "town", PLACE),
+        ("bei der kdv war heute zu", "kdv", ORGANISATION),
+        ("we slept well in bad aibling", "bad aibling", PLACE),
+    ],
+)
+def test_nouns_for_a_particular_organisation_or_place_have_its_kind(text, key, kind):
+    assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize(
+    "text", ["Cars fill the city.", "The docking station broke.", "I pick from a group of five.", "We need a hotel."]
+)
+def test_nouns_for_no_particular_organisation_or_place_have_none(text):
+    assert not {ORGANISATION, PLACE} & {*kinds(text).values()}
