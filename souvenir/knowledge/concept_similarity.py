@@ -1,4 +1,4 @@
-"""Decide which concepts are spellings of one thing, by the letters of their keys.
+"""Decide which concepts are spellings of one thing or short for it, by the letters of their keys.
 
 Vectors cannot: in small models a part is as similar to its whole, and a sister to a brother, as one spelling to
 another. Synonyms ("sofa", "couch") stay two concepts. The rule is linear in the length of the keys.
@@ -10,12 +10,18 @@ is the root; claims of a caller or a model take precedence. `concepts.same_as` s
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
-from itertools import chain
 
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES
-from souvenir.knowledge.recognition.short_names import is_short_for, longest, possible_keys
+from souvenir.knowledge.recognition.short_names import (
+    CACHED_KEYS,
+    handles,
+    is_short_for,
+    longest,
+    possible_keys,
+    sought_words,
+)
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.store.graph import concept_similarity, mentions
 from souvenir.store.rows import grouped
@@ -23,9 +29,6 @@ from souvenir.store.sql import Connection
 
 MIN_LETTERS = 4
 """Minimum length of keys that may differ in a joint or an ending; shorter ones match by accident."""
-
-CACHED_KEYS = 65_536
-"""Keys whose letters are remembered: every new concept is compared with all others of its agent."""
 
 _SIGNS = re.compile(r"[\W_]+")
 _DIGITS = re.compile(r"\d+")
@@ -73,17 +76,32 @@ def may_be_one(one: str, other: str) -> bool:
 
 
 def matching(connection: Connection, namespace_id: int, ids: Iterable[int]) -> Mapping[int, set[int]]:
-    """Return, for each of these concepts of the namespace, the others whose keys match its own."""
+    """Return, for each of these concepts, the others of the namespace that it is a spelling of or short for."""
     keys = concept_similarity.all_keys(connection, namespace_id)
     wanted = {id_: keys.get(id_, "") for id_ in ids}
-    letters = {form for key in wanted.values() for form in _letters(key)}
-    alike = grouped((form, id_) for id_, key in keys.items() for form in _letters(key) if form in letters)
-    found = {id_: {*chain.from_iterable(alike.get(form, ()) for form in _letters(key))} for id_, key in wanted.items()}
-    return {id_: {one for one in found[id_] - {id_} if may_match(key, keys[one])} for id_, key in wanted.items()}
+    alike = _by_part(keys, _letters, (part for key in wanted.values() for part in _letters(key)))
+    longer = _by_part(keys, handles, (word for key in wanted.values() for word in sought_words(key)))
+    found = {}
+    for id_, key in wanted.items():
+        spelled = {one for part in _letters(key) for one in alike.get(part, ()) if may_match(key, keys[one])}
+        long = {one for word in sought_words(key) for one in longer.get(word, ()) if is_short_for(key, keys[one])}
+        found[id_] = (spelled | long) - {id_}
+    return found
+
+
+def _by_part(
+    keys: Mapping[int, str], parts: Callable[[str], tuple[str, ...]], chosen: Iterable[str]
+) -> dict[str, list[int]]:
+    """Return the concepts by each of these parts of their keys."""
+    wanted = frozenset(chosen)
+    return grouped((part, id_) for id_, key in keys.items() for part in parts(key) if part in wanted)
 
 
 def store_matches(connection: Connection, namespace_id: int, found: Mapping[int, Collection[int]]) -> None:
-    """Store the concepts that match these or are short for them, and update the roots of these and of affected ones."""
+    """Store the concepts that match these, and those that are short for them; update the roots of all affected ones.
+
+    :param found: The result of `matching`.
+    """
     keys = concept_similarity.keys(connection, {*found, *(other for others in found.values() for other in others)})
     possible = {
         one: {*others} & keys.keys() | {*_related_names(connection, namespace_id, keys[one])}

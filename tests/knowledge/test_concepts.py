@@ -98,11 +98,14 @@ def test_a_topic_with_a_term_of_another_spelling_is_named_by_its_root(ann: Agent
         (["Frederike called", "I met Frederike van Dam"], "frederike", "frederike van dam"),
     ],
 )
+@pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_a_short_name_joins_the_only_long_one(
-    ann: Agent, texts: list[str], short: str, long: str, backwards: bool
+    ann: Agent, texts: list[str], short: str, long: str, backwards: bool, at_once: bool
 ) -> None:
-    tell(ann, *(reversed(texts) if backwards else texts))
+    told = [*reversed(texts)] if backwards else texts
+    for batch in [told] if at_once else [[text] for text in told]:
+        tell(ann, *batch)
     assert ann.concept(short).key == long
     assert list(ann.engine.check()) == []
 

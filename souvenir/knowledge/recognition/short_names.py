@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from souvenir.core.types import ConceptKind
 from souvenir.knowledge.recognition.gazetteer import (
@@ -21,6 +22,9 @@ from souvenir.knowledge.recognition.gazetteer import (
 
 MIN_REST_CHARS = 2
 """A short form lacks as many letters at least: Mel and Melanie, but not Ann and Anna."""
+
+CACHED_KEYS = 65_536
+"""Keys whose parts are remembered: every new concept is compared with all others of its agent."""
 
 MIN_INITIALS = 3
 """Two letters are the initials of too many names."""
@@ -74,6 +78,19 @@ def possible_keys(key: str) -> tuple[set[str], str]:
         found |= {first[:end] for end in range(2, len(first))} & SHORT_FORMS
         found |= {short for short, long in LONG_NAMES.items() if first in long}
     return found - {"", key}, key if len(words) == 1 else ""
+
+
+def sought_words(key: str) -> set[str]:
+    """Return the words and initials of which one is among the `handles` of a longer name that this one is short for."""
+    words, _ = _without_title(key.split())
+    return {words[0], *LONG_NAMES.get(words[0], ())} if len(words) == 1 else set()
+
+
+@lru_cache(CACHED_KEYS)
+def handles(key: str) -> tuple[str, ...]:
+    """Return the first and the last word of a name of several words, and its initials; its only word otherwise."""
+    words = key.split()
+    return (words[0], words[-1], "".join(word[0] for word in words)) if len(words) > 1 else tuple(words)
 
 
 def longest(names: Sequence[str]) -> str | None:
