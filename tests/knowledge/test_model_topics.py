@@ -219,7 +219,7 @@ def test_a_quote_and_numbers_must_be_in_messages_of_the_topic(
     sea = [f"{SAILED}, with Alice on the Albatross to Madeira"] * 3
     say(engine, *sea, *oven)
     graph.indexer.catch_up()
-    assert graph.topics.page(ANN)[1] == 2
+    assert [graph.topics.details(ANN, id_).named.topic.messages for id_ in (1, 2)] == [3, 3]
 
     def names(prompt: Prompt) -> JsonObject:
         listed = re.findall(r"^(T\d): (.*) \(turns (.*)\)$", prompt.user, re.MULTILINE)
@@ -228,7 +228,7 @@ def test_a_quote_and_numbers_must_be_in_messages_of_the_topic(
 
     told = result(open_model_claims(ScriptedModel({"describe": names})))
     assert dropped(told) == {"quote_not_found": 1, "other_figures": 1}
-    assert [one.named_by for one in graph.topics.page(ANN)[0]] == [None, None]
+    assert [graph.topics.details(ANN, id_).named.named_by for id_ in (1, 2)] == [None, None]
 
 
 def test_a_topic_whose_message_changed_meanwhile_keeps_its_name(

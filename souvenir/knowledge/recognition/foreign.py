@@ -1,6 +1,6 @@
 """Recognise words that stand for people, animals, organisations and events in Spanish, Dutch and German texts.
 
-Other phrases are recognised in English only.
+Other phrases are recognised in English only. `nouns` finds further nouns, by articles and capitals.
 """
 
 from __future__ import annotations
@@ -23,6 +23,17 @@ _AMBIGUOUS_ENDS = frozenset("bank band team hall play".split())
 _ENGLISH_HEADS = frozenset("service services trust office transport waste water travel motor cars health".split())
 """Heads of English names that are other nouns elsewhere."""
 _OF = "de"
+_GERMAN, _SPANISH = "de", "es"
+_ARTICLES = {
+    _SPANISH: frozenset("el la los las un una unos unas mi mis tu tus su sus nuestro nuestra del al".split()),
+    "nl": frozenset("de het een mijn zijn haar ons onze jouw hun".split()),
+}
+"""Articles, alone or with a preposition, and possessives: a noun follows, or its adjective."""
+_BEFORE_NOUNS = frozenset(
+    "nuevo nueva nuevos nuevas gran primer primera segundo segunda tercer tercera buen buena mal mala mejor peor "
+    "último última mismo misma otro otra otros otras próximo próxima único única viejo vieja propio propia".split()
+)
+"""Spanish adjectives that precede a noun; others follow it."""
 
 
 def typed_words(words: Sequence[Token | None], language: str) -> Iterator[tuple[int, Mentioned]]:
@@ -38,6 +49,31 @@ def typed_words(words: Sequence[Token | None], language: str) -> Iterator[tuple[
         if kind is not None:
             form = " ".join(one.text for one in _whole(words, place, kind))
             yield token.start, Mentioned(key_of(form), form, kind)
+
+
+def nouns(words: Sequence[Token | None], language: str) -> Iterator[Token]:
+    """Yield nouns of a sentence: German ones by their capital, others by the article before them.
+
+    The first word of a German sentence, whose capital says nothing, is left out.
+    """
+    for place, token in enumerate(words):
+        if token is not None and language == _GERMAN and place > 0 and token.text[0].isupper():
+            found: Token | None = token
+        elif token is not None and token.word in _ARTICLES.get(language, ()):
+            found = _noun_after(words[place + 1 : place + 3], language)
+        else:
+            continue
+        if found is not None and fold(found.word) not in SMALL_WORDS[language]:
+            yield found
+
+
+def _noun_after(words: Sequence[Token | None], language: str) -> Token | None:
+    """Return the first of two words, or the second one after an adjective: el nuevo horario, de oude keuken."""
+    first, second = [*words, None, None][:2]
+    if first is None or second is None or fold(second.word) in SMALL_WORDS[language]:
+        return first
+    is_adjective = first.word in _BEFORE_NOUNS if language == _SPANISH else first.word.endswith("e")
+    return second if is_adjective else first
 
 
 def _kind(word: str, before: str) -> ConceptKind | None:
