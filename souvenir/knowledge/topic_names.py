@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import log2, sqrt
 
 from souvenir.core.types import ConceptKind, MessageRole
@@ -35,7 +35,7 @@ PLACES = 2
 NEXT_PART = 0.4
 """Least value of a further part, relative to the first one."""
 
-LEAST_VALUE = 0.5
+LEAST_VALUE = 0.45
 """Least value of the first part; below it, a topic has no name."""
 
 CANDIDATES = 16
@@ -48,6 +48,8 @@ OF_SEVERAL_WORDS, OF_RELATIVE, OF_VAGUE = 1.2, 0.5, 0.6
 """Factors of phrases: several words say a subject better than one; people take part in subjects more often than they
 are one; "page", "problem" say little."""
 
+_VAGUE = GENERIC | WEAK
+_CACHED_PARTS = 16_384
 _MAX_CHARS = 60
 _MIN_CHARS = 3
 _VOWELS = frozenset("aeiouyäöü")
@@ -136,7 +138,7 @@ def shown_name(parts: Sequence[str]) -> str:
 
 def _share_word(one: str, other: str) -> bool:
     """Return whether a word of one phrase is a word of the other, or a form or part of one."""
-    if not {*_stems(one)}.isdisjoint(_stems(other)):
+    if not _stems_of_part(one).isdisjoint(_stems_of_part(other)):
         return True
     return any(word in known or known in word for word in _words(one) for known in _words(other))
 
@@ -159,11 +161,15 @@ def _heard(
 
 
 def _runs(words: Sequence[str], people: Collection[str]) -> list[str]:
-    """Return a noun phrase, and its last words alone; without the name of a person at its end."""
+    """Return a noun phrase, and its last words alone unless they are part of a longer name: not Bank of Harbour Bank.
+
+    The name of a person at its end is left out.
+    """
     end = len(words)
     while end and _is_name(words[end - 1], people):
         end -= 1
-    return [" ".join(words[begin:end]) for begin in range(end) if all(map(_is_word, words[begin:end]))]
+    begins = [begin for begin in range(end) if not begin or words[begin].islower() or words[begin - 1].islower()]
+    return [" ".join(words[begin:end]) for begin in begins if all(map(_is_word, words[begin:end]))]
 
 
 def _by_stems(forms: Iterable[str]) -> dict[tuple[str, ...], str]:
@@ -191,7 +197,7 @@ def _factor(words: Sequence[str]) -> float:
     factor = OF_SEVERAL_WORDS if len(words) > 1 else 1.0
     if forms & RELATIVES:
         return factor * OF_RELATIVE
-    return factor * OF_VAGUE if forms & (GENERIC | WEAK) else factor
+    return factor * OF_VAGUE if forms & _VAGUE else factor
 
 
 def _is_word(word: str) -> bool:
@@ -205,9 +211,9 @@ def _is_word(word: str) -> bool:
 def _is_person(one: Form) -> bool:
     """Return whether a concept is a person with a name, who is no subject alone: not "mum", "landlord"."""
     first, *_, last = [*_words(one.text)] * 2
-    return (one.kind is ConceptKind.PERSON and last not in RELATIVES | ROLES) or (
-        one.kind is ConceptKind.NAME and first in GIVEN_NAMES
-    )
+    if one.kind is ConceptKind.PERSON:
+        return last not in RELATIVES and last not in ROLES
+    return one.kind is ConceptKind.NAME and first in GIVEN_NAMES
 
 
 def _is_name(word: str, people: Collection[str]) -> bool:
@@ -218,6 +224,11 @@ def _is_name(word: str, people: Collection[str]) -> bool:
 
 def _words(text: str) -> list[str]:
     return text.casefold().split()
+
+
+@lru_cache(_CACHED_PARTS)
+def _stems_of_part(text: str) -> frozenset[str]:
+    return frozenset(_stems(text))
 
 
 def _stems(text: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from souvenir.core.errors import TopicNotFound
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
@@ -32,6 +33,8 @@ MESSAGES = 10
 
 MESSAGES_LOOKED_AT = 500
 """Number of latest messages of each term that are considered."""
+
+_CACHED_PARTS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,9 @@ def named_topics(
     terms = rows.terms(connection, [topic.id for topic in topics])
     by_model = topic_claims.current(connection, [topic.id for topic in topics], hidden)
     texts = rows.texts(connection, [topic.id for topic in topics], hidden)
-    unsaid = mentions.hidden_keys(connection, namespace_id, {key for one in texts.values() for key in _keys(one.name)})
+    unsaid = mentions.hidden_keys(
+        connection, namespace_id, {key for one in texts.values() for part in one.name for key in _keys(part)}
+    )
     shown = concepts.by_ids(connection, namespace_id, {one for of_topic in terms.values() for one, _ in of_topic})
     named = []
     for topic in topics:
@@ -164,7 +169,7 @@ def named_topics(
                 best.setdefault(shown[id_].id, WeightedTerm(shown[id_].id, shown[id_].name, weight))
         of_topic = list(best.values())
         claimed, said = by_model.get(topic.id, {}), texts.get(topic.id, Texts())
-        parts = [part for part in said.name if unsaid.isdisjoint(_keys([part]))]
+        parts = [part for part in said.name if unsaid.isdisjoint(_keys(part))]
         name = topic.name or claimed.get(TopicClaimKind.NAME) or shown_name(parts)
         summary = claimed.get(TopicClaimKind.SUMMARY, " ".join(said.summary) or None)
         summary = summary if topic.summary is None else topic.summary
@@ -173,6 +178,7 @@ def named_topics(
     return named
 
 
-def _keys(parts: Iterable[str]) -> set[str]:
-    """Return the keys of the concepts that parts of names may stand for, or contain as a word."""
-    return {key_of(form) for part in parts for word in (part, *part.split()) for form in (word, singular(word.lower()))}
+@lru_cache(_CACHED_PARTS)
+def _keys(part: str) -> frozenset[str]:
+    """Return the keys of the concepts that a part of a name may stand for, or contain as a word."""
+    return frozenset(key_of(form) for word in (part, *part.split()) for form in (word, singular(word.lower())))

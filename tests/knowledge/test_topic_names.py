@@ -96,6 +96,11 @@ def test_times_slips_and_given_names_are_no_phrases(word: str) -> None:
     assert list(phrases(f"I mean the boiler and the {word}")) == ["boiler"]
 
 
+def test_a_part_of_a_name_is_no_phrase() -> None:
+    weights = phrases("I mean Harbour Bank and the deposit account")
+    assert weights.keys() == {"Harbour Bank", "deposit account", "account"}
+
+
 def test_named_people_are_no_phrases_but_relatives_and_landlords_are() -> None:
     weights = phrases("My landlord Brugger met Brugger and my mum", people=["Brugger", "mum"])
     assert weights.keys() == {"landlord", "mum"}
