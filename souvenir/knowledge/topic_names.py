@@ -11,12 +11,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from math import log2, sqrt
+from math import log2
 
 from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.index.analyser import Analyser, fold
 from souvenir.knowledge.recognition.extraction import noun_phrases, said
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, RELATIVES, ROLES, TIME_WORDS
+from souvenir.knowledge.recognition.names import ENGLISH
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import AUXILIARIES, EMPTY, FOREIGN, GENERIC, MODALS, WEAK
 from souvenir.knowledge.segmentation import OF_OPENING, OF_USER, Floats
@@ -35,8 +36,12 @@ PLACES = 2
 NEXT_PART = 0.4
 """Least value of a further part, relative to the first one."""
 
-LEAST_VALUE = 0.45
+LEAST_VALUE = 0.4
 """Least value of the first part; below it, a topic has no name."""
+
+OF_CLOSENESS, OF_FOREIGN_CLOSENESS = 0.5, 0.25
+"""Exponents of the closeness of a phrase to its topic, in English and in other languages, which many models know less:
+words of one language are near to each other there, whatever they mean."""
 
 CANDIDATES = 16
 """Phrases of a topic whose vectors are compared with it."""
@@ -62,10 +67,12 @@ class Phrase:
     """A phrase that may be part of a name.
 
     :param text: The text of its first place. :param weight: How much it is said, times the factors of its words.
+    :param is_foreign: Whether it is said in another language than English.
     """
 
     text: str
     weight: float
+    is_foreign: bool
     places: tuple[Excerpt, ...]
 
 
@@ -78,6 +85,7 @@ class _Heard:
 
     message: TopicMessage
     weight: float
+    is_foreign: bool
     forms: Mapping[tuple[str, ...], str]
     stems: frozenset[str]
 
@@ -103,11 +111,12 @@ def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, S
         places = _places(stems, sayers)
         factor = _factor(_words(places[0][1])) if places else 0.0
         if factor:
-            # A phrase is said in part where only one of its words is.
+            # A phrase is said in part where its words are said apart.
             said_whole = sum(one.weight for one in sayers) if len(stems) > 1 else of_stem[stems[0]]
-            said_in_part = sum(of_stem[stem] for stem in stems) / len(stems)
+            said_in_part = min(of_stem[stem] for stem in stems)
             weight = factor * log2(1 + (said_whole + said_in_part) / 2 / OF_USER)
-            phrases.append(Phrase(places[0][1], weight, tuple(place for place, _ in places)))
+            found = tuple(place for place, _ in places)
+            phrases.append(Phrase(places[0][1], weight, any(one.is_foreign for one in sayers), found))
     return sorted(phrases, key=lambda one: (-one.weight, one.text))[:CANDIDATES]
 
 
@@ -117,7 +126,11 @@ def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tup
     :param vectors: Unit vectors of the phrases, of the length `UNIT`; empty if the topic has none.
     :param means: The mean of the topic, and its centred mean.
     """
-    values = {one: one.weight * sqrt(closeness(vectors.get(one.text), means)) for one in phrases}
+    values = {
+        one: one.weight
+        * closeness(vectors.get(one.text), means) ** (OF_FOREIGN_CLOSENESS if one.is_foreign else OF_CLOSENESS)
+        for one in phrases
+    }
     chosen: list[Phrase] = []
     for one in sorted(phrases, key=lambda one: -values[one]):
         if values[one] < (NEXT_PART * values[chosen[0]] if chosen else LEAST_VALUE) or len(chosen) == PARTS:
@@ -155,9 +168,11 @@ def _heard(
             weight = OF_USER + (OF_OPENING if is_opening else 0)
             is_opening = False
         text = said(message.content[:READ_CHARS], message.role)
-        found = [run for words in noun_phrases(text) for run in _runs(words, people)]
+        nouns = list(noun_phrases(text))
+        found = [run for words, _ in nouns for run in _runs(words, people)]
         found += [one.text for one in forms.get(message.id, ()) if not _is_name(one.text.split()[-1], people)]
-        yield _Heard(message, weight, _by_stems(found), frozenset(_stems(text)))
+        is_foreign = any(language != ENGLISH for _, language in nouns)
+        yield _Heard(message, weight, is_foreign, _by_stems(found), frozenset(_stems(text)))
 
 
 def _runs(words: Sequence[str], people: Collection[str]) -> list[str]:

@@ -74,7 +74,7 @@ def phrases(*said: str | tuple[MessageRole, str], people: Sequence[str] = ()) ->
     ],
 )
 def test_nouns_are_found_in_four_languages(text: str, nouns: list[str]) -> None:
-    assert [" ".join(words) for words in noun_phrases(text)] == nouns
+    assert [" ".join(words) for words, _ in noun_phrases(text)] == nouns
 
 
 def test_a_phrase_weighs_more_if_users_say_it_and_if_they_begin_with_it() -> None:
@@ -117,9 +117,13 @@ def test_the_number_of_compared_phrases_is_bounded() -> None:
     assert len(phrases("; ".join(f"the gadget{'abcdefghijklmnopqrstuvwxyz'[n]}o" for n in range(26)))) == CANDIDATES
 
 
-def parts(*weights: tuple[str, float], means: Floats | None = None, **cosines: float) -> list[str]:
+def parts(
+    *weights: tuple[str, float], means: Floats | None = None, is_foreign: bool = False, **cosines: float
+) -> list[str]:
     """Return the parts of a name of phrases with these weights and cosines to the topic."""
-    found = [Phrase(text, weight, (Excerpt(number, 0, 1),)) for number, (text, weight) in enumerate(weights)]
+    found = [
+        Phrase(text, weight, is_foreign, (Excerpt(number, 0, 1),)) for number, (text, weight) in enumerate(weights)
+    ]
     vectors = {text: UNIT * np.array([cosine, np.sqrt(1 - cosine**2)]) for text, cosine in cosines.items()}
     mean = UNIT * np.array([1.0, 0.0]) if means is None else means
     return [found[place.message_id].text for place in name_of(found, vectors, (mean, mean))]
@@ -132,7 +136,9 @@ def test_a_name_has_the_phrases_that_are_said_most_and_are_close_to_the_topic() 
         "stairs",
     ]
     assert parts(("knee", 2.0), ("run", 1.0), knee=0.9, run=0.7) == ["knee"]
-    assert parts(("knee", 1.0), ("run", 1.0), knee=0.4, run=0.4) == []
+    assert parts(("knee", 1.0), ("run", 1.0), knee=0.39, run=0.39) == []
+    assert parts(("knie", 2.0), ("trap", 1.2), is_foreign=True, knie=0.25, trap=1.0) == ["trap", "knie"]
+    assert parts(("knie", 2.0), ("trap", 0.9), is_foreign=True, knie=0.25, trap=1.0) == ["knie", "trap"]
     nothing = np.zeros(2)
     assert parts(("knee", 1.0), ("run", 0.3), means=nothing) == ["knee"]
 

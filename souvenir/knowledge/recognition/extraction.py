@@ -214,8 +214,8 @@ def _is_tool(word: str) -> bool:
     )
 
 
-def noun_phrases(text: str) -> Iterator[list[str]]:
-    """Yield the nouns of a text as it writes them, each with the nouns before it: names and common nouns too.
+def noun_phrases(text: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the nouns of a text as it writes them, names too, each with the nouns before it, and the language there.
 
     English, German, Spanish and Dutch; the last three one by one.
     """
@@ -228,7 +228,7 @@ def noun_phrases(text: str) -> Iterator[list[str]]:
                 found = noun_runs(words)
             else:
                 found = [[word] for word in nouns(words, language)] if language in SMALL_WORDS else []
-            yield from ([word.text for word in run] for run in found)
+            yield from (([word.text for word in run], language) for run in found)
 
 
 @dataclass(frozen=True, slots=True)
