@@ -68,6 +68,7 @@ def phrases(*said: str | tuple[MessageRole, str], people: Sequence[str] = ()) ->
     [
         ("My guitar lesson was about chords", ["guitar lesson", "chords"]),
         ("Ich habe eine neue Hüfte bekommen, und die Reha beginnt bald", ["Hüfte", "Reha"]),
+        ("Gegen Ende der Reha hatte ich eine Frage an Frau Ehlers", ["Reha", "Ehlers"]),
         ("Mañana viene el técnico por el horno grande y el nuevo horario", ["técnico", "horno", "horario"]),
         ("We willen de oude keuken en het dak laten doen", ["keuken", "dak"]),
         ("```\nthe guitar\n```", []),

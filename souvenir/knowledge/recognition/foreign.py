@@ -34,6 +34,13 @@ _BEFORE_NOUNS = frozenset(
     "último última mismo misma otro otra otros otras próximo próxima único única viejo vieja propio propia".split()
 )
 """Spanish adjectives that precede a noun; others follow it."""
+_VAGUE = frozenset(
+    "herr herrn frau anfang ende jahrhundert jahrzehnt mal stunde zeit art beispiel ding dinge frage grund idee "
+    "problem sache sachen stuck teil weise senor senora dia dias semana mes meses ano anos hora minuto tarde "
+    "tardes noche vez veces cosa cosas ejemplo idea manera parte problema tema heer mevrouw begin eind einde dag "
+    "dagen maand jaar uur avond middag ochtend tijd keer deel ding dingen manier probleem vraag voorbeeld".split()
+)
+"""Folded, as in the lists of empty nouns of English."""
 
 
 def typed_words(words: Sequence[Token | None], language: str) -> Iterator[tuple[int, Mentioned]]:
@@ -54,7 +61,8 @@ def typed_words(words: Sequence[Token | None], language: str) -> Iterator[tuple[
 def nouns(words: Sequence[Token | None], language: str) -> Iterator[Token]:
     """Yield nouns of a sentence: German ones by their capital, others by the article before them.
 
-    The first word of a German sentence, whose capital says nothing, is left out.
+    Left out are forms of address, times and nouns without meaning of their own, and the first word of a German
+    sentence, whose capital says nothing.
     """
     for place, token in enumerate(words):
         if token is not None and language == _GERMAN and place > 0 and token.text[0].isupper():
@@ -63,7 +71,7 @@ def nouns(words: Sequence[Token | None], language: str) -> Iterator[Token]:
             found = _noun_after(words[place + 1 : place + 3], language)
         else:
             continue
-        if found is not None and fold(found.word) not in SMALL_WORDS[language]:
+        if found is not None and fold(found.word) not in SMALL_WORDS[language] | _VAGUE:
             yield found
 
 
