@@ -6,6 +6,7 @@
 
 Each history is stored in an engine of its own with the real model; the topic of each message is compared with its
 subject. The peer is k-means of the vectors of the messages, which is given the number of subjects.
+A name agrees with a subject if they have a word stem in common.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -30,6 +31,7 @@ from benchmarks.topics.peer import k_means
 from souvenir.conversations.messages import Conversations
 from souvenir.core.settings import Settings
 from souvenir.core.types import Embedder, Scope
+from souvenir.index.analyser import Analyser
 from souvenir.knowledge.clustering import clusters_of
 from souvenir.knowledge.segmentation import Segment, Turn, segments_of
 from souvenir.knowledge.services import KnowledgeServices
@@ -49,6 +51,36 @@ SPEED_MESSAGES, SPEED_SESSION, SPEED_SUBJECTS, SPEED_DIM = 100_000, 24, 200, 384
 
 Described = tuple[str, str, str, str]
 """The subject of most of a topic's messages, its messages, its name, and its summary."""
+
+
+@dataclass(slots=True)
+class NameScores:
+    """How many topics have a name, and how many of these say a word of the subject of most of their messages.
+
+    :param subjects: The subjects of topics, by history; `named` those of which a topic has a name.
+    """
+
+    topics: int = 0
+    with_name: int = 0
+    agreeing: int = 0
+    subjects: set[tuple[str, str]] = field(default_factory=set)
+    named: set[tuple[str, str]] = field(default_factory=set)
+
+    def add(self, history: str, described: Sequence[Described]) -> None:
+        analyser = Analyser()
+        for subject, _, name, _ in described:
+            self.topics += 1
+            self.subjects.add((history, subject))
+            if name:
+                self.with_name += 1
+                self.named.add((history, subject))
+                self.agreeing += not {*analyser.terms(name)}.isdisjoint(analyser.terms(subject))
+
+    def line(self) -> str:
+        return (
+            f"{self.with_name} of {self.topics} topics and {len(self.named)} of {len(self.subjects)} subjects "
+            f"are named, {self.agreeing} topics with a word of the subject"
+        )
 
 
 def measured(history: History, embedder: Embedder) -> tuple[Agreement, Agreement, list[Described]]:
@@ -126,11 +158,13 @@ def run(data: Path | None, *, aside: bool) -> int:
     described: list[tuple[str, ...]] = []
     figures: dict[str, object] = {}
     by_kind: defaultdict[str, list[float]] = defaultdict(list)
+    by_name: defaultdict[str, NameScores] = defaultdict(NameScores)
     with closing(embedder_of(Settings(query_cache_size=0))) as embedder:
         for history in histories(data, aside=aside):
             ours, peer, names = measured(history, embedder)
             described += [(history.name, *one) for one in names]
             by_kind[history.kind].append(ours.ari)
+            by_name[history.kind].add(history.name, names)
             subjects = {one.subject for one in history.messages if one.subject}
             for method, found in (("topics", ours), ("k-means, k given", peer)):
                 shown = (f"{value:.3f}" for value in (found.ari, found.nmi, found.purity))
@@ -139,11 +173,12 @@ def run(data: Path | None, *, aside: bool) -> int:
     print(table(("history", "subject", "messages", "name", "summary"), described))
     print("\n" + table(("kind", "history", "subjects", "", "groups", "ARI", "NMI", "purity"), rows))
     for kind, values in by_kind.items():
-        print(f"{kind}: mean ARI {fmean(values):.3f}, least {min(values):.3f}")
+        print(f"{kind}: mean ARI {fmean(values):.3f}, least {min(values):.3f}; {by_name[kind].line()}")
     taken_s = pass_s()
     targets = [Target(f"mean ARI, {kind}", fmean(by_kind[kind]), ARI, at_least=True) for kind in TARGETED]
     targets.append(Target(f"CPU seconds for {SPEED_MESSAGES:,} messages", taken_s, SECONDS))
-    return conclude("topics", {"agreement": figures, "pass_s": taken_s}, targets)
+    found_names = {kind: one.line() for kind, one in by_name.items()}
+    return conclude("topics", {"agreement": figures, "names": found_names, "pass_s": taken_s}, targets)
 
 
 def main() -> int:

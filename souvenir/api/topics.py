@@ -32,7 +32,7 @@ class DescribeTopicRequest(BaseModel):
         Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=_MAX_NAME_CHARS), Clean] | None
     ) = Field(
         default=None,
-        description="The name of the topic; without one, it is named after its most characteristic concepts.",
+        description="The name of the topic; without one, it is named by phrases of its messages.",
     )
     summary: (
         Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=_MAX_SUMMARY_CHARS), Clean]
@@ -58,7 +58,8 @@ class TopicRecord(BaseModel):
 
     id: int
     name: str = Field(
-        description="The name that a caller set, else that of a model, else its most characteristic concepts.",
+        description="The name that a caller set, else that of a model, else up to three phrases of its messages; empty "
+        "if none says its subject.",
         examples=["Sailing"],
     )
     named_by: str | None = Field(
@@ -95,7 +96,7 @@ class TopicRecord(BaseModel):
 
 
 class TopicPage(BaseModel):
-    topics: list[TopicRecord] = Field(description="Topics with the most sessions first.")
+    topics: list[TopicRecord] = Field(description="Topics that have a name, those with the most sessions first.")
     total: int = Field(description="The total number of items on all pages.")
     offset: int
     limit: int

@@ -207,9 +207,9 @@ class _Graph:
     def _topics(self) -> Iterator[Node]:
         offset, total = 0, 1
         while offset < total:
-            page, total = topics.page(self._connection, self._namespace.id, offset=offset, limit=PAGE)
+            page, total = topics.page(self._connection, self._namespace.id, hidden=None, offset=offset, limit=PAGE)
             for one in named_topics(self._connection, self._namespace.id, page):
-                said = {"topic_id": str(one.topic.id), "name": one.name, "summary": one.summary}
+                said = {"topic_id": str(one.topic.id), "name": one.name or None, "summary": one.summary}
                 yield Node(NodeId(Label.TOPIC, one.topic.id), said)
             offset += PAGE
 

@@ -23,12 +23,13 @@ from souvenir.core.types import Scope
 from souvenir.index.analyser import Analyser
 from souvenir.knowledge.clustering import Clusters, clusters_of
 from souvenir.knowledge.recognition import vocabulary
-from souvenir.knowledge.segmentation import Segment, Turn, segments_of
+from souvenir.knowledge.segmentation import Floats, Segment, Turn, segments_of, unit_vectors
 from souvenir.knowledge.topic_description import sentences_of, terms_of
+from souvenir.knowledge.topic_names import Phrase, name_of, phrases_of
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import meta, namespaces
 from souvenir.store.graph import topics as rows
-from souvenir.store.graph.topics import Said, SegmentPlace, Sentence, TopicContents, TopicSegment
+from souvenir.store.graph.topics import Excerpt, Said, SegmentPlace, TopicContents, TopicSegment
 from souvenir.store.sql import Connection
 from souvenir.store.sqlite.generations import history_id
 from souvenir.store.vectors import MODEL
@@ -45,6 +46,12 @@ SEGMENTS_KEPT = 50_000
 MESSAGES_AT_ONCE = 2_000
 """Longer sessions are divided in parts, which bounds memory; a segment that is cut is joined again by clustering."""
 
+SEGMENTS_QUOTED = 6
+"""Names and summaries quote so many segments: those most similar to the topic, the latest of equal ones."""
+
+TEXTS_AT_ONCE = 256
+"""Phrases that are embedded at once."""
+
 _Segments = dict[int, list[Segment]]
 """The segments of sessions by id."""
 
@@ -52,14 +59,24 @@ _NOTHING = TopicContents({}, {})
 
 
 @dataclass(frozen=True, slots=True)
+class _Draft:
+    """What a topic may be called, its summary, and its mean vector as it is and centred."""
+
+    phrases: Sequence[Phrase]
+    summary: Sequence[Excerpt]
+    means: tuple[Floats, Floats]
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """The topics of an agent.
 
-    :param sentences: Those of topics whose messages changed, by index.
+    :param names: Those of topics whose messages changed, by index, as places of their parts; `summaries` likewise.
     """
 
     topics: Sequence[TopicContents]
-    sentences: Mapping[int, Sequence[Sentence]]
+    names: Mapping[int, Sequence[Excerpt]]
+    summaries: Mapping[int, Sequence[Excerpt]]
 
 
 class TopicAssignment:
@@ -92,10 +109,20 @@ class TopicAssignment:
             segments = self._segments(connection, namespace_id, taken)
             clusters, topics = clustered(connection, segments)
             changed = _changed(rows.stored(connection, namespace_id), topics, taken)
-            found = _Found(
-                topics, {index: sentences_of(connection, topics[index], clusters.means[index][1]) for index in changed}
-            )
+            drafts = {index: _draft(connection, topics[index], clusters.means[index]) for index in changed}
+        summaries = {index: one.summary for index, one in drafts.items()}
+        found = _Found(topics, self._names(drafts), summaries)
         self._engine.write_rows(lambda connection: _store(connection, namespace_id, list(taken.values()), found))
+
+    def _names(self, drafts: Mapping[int, _Draft]) -> dict[int, list[Excerpt]]:
+        """Return the names of topics; their phrases are embedded, outside of any transaction."""
+        texts = sorted({phrase.text for one in drafts.values() if one.means[0].any() for phrase in one.phrases})
+        vectors: dict[str, Floats] = {}
+        for begin in range(0, len(texts), TEXTS_AT_ONCE):
+            some = texts[begin : begin + TEXTS_AT_ONCE]
+            embedded = self._engine.models.serving.embedder.embed_documents(some)
+            vectors |= zip(some, unit_vectors(embedded.astype(np.float64)), strict=True)
+        return {index: name_of(one.phrases, vectors, one.means) for index, one in drafts.items()}
 
     def _segments(self, connection: Connection, namespace_id: int, changed: Mapping[int, int]) -> _Segments:
         """Return the segments of every session by id; only changed ones are read, unless the agent is not cached."""
@@ -161,6 +188,13 @@ def clustered(
     return clusters, [TopicContents(of_topic, terms) for of_topic, terms in topics]
 
 
+def _draft(connection: Connection, topic: TopicContents, means: tuple[Floats, Floats]) -> _Draft:
+    central = sorted(topic.segments, key=lambda one: (-topic.segments[one].relevance, -topic.segments[one].last_at_us))
+    segments = [rows.messages_of(connection, one, topic.segments[one].last) for one in central[:SEGMENTS_QUOTED]]
+    forms = rows.forms(connection, [message.id for segment in segments for message in segment])
+    return _Draft(phrases_of(segments, forms), sentences_of(segments, forms, topic.terms, means[1]), means)
+
+
 def _changed(
     before: Mapping[int, TopicContents], topics: Sequence[TopicContents], sessions: Collection[int]
 ) -> list[int]:
@@ -185,8 +219,8 @@ def _store(connection: Connection, namespace_id: int, places: Sequence[int], fou
     for index, topic in enumerate(found.topics):
         topic_id = kept[index] if index in kept else rows.insert(connection, namespace_id, now)
         rows.change(connection, topic_id, before.get(topic_id, _NOTHING), topic)
-        if index in found.sentences:
-            rows.put_sentences(connection, topic_id, found.sentences[index])
+        if index in found.names:
+            rows.put_texts(connection, topic_id, found.names[index], found.summaries[index])
     rows.remove_empty(connection, namespace_id)
 
 

@@ -1,13 +1,14 @@
-"""Describe topics: the concepts that characterise and name them, and the sentences that summarise them.
+"""Describe topics: the concepts that characterise them, and the sentences that summarise them.
 
 Both are chosen from the texts without a language model, and are stored as references to concepts and messages, so that
-nothing deleted remains in a name or a summary.
+nothing deleted remains in a description. `souvenir.knowledge.topic_names` names them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import log2, sqrt
 
 import numpy as np
@@ -19,7 +20,7 @@ from souvenir.knowledge.recognition.extraction import said
 from souvenir.knowledge.segmentation import OF_USER, UNIT, Floats, unit_vectors
 from souvenir.store.graph import concept_similarity
 from souvenir.store.graph import topics as rows
-from souvenir.store.graph.topics import Sentence, TopicContents, TopicMessage
+from souvenir.store.graph.topics import Excerpt, Form, TopicMessage
 from souvenir.store.sql import Connection
 
 TERMS_OF_TOPIC = 12
@@ -34,9 +35,6 @@ LEAST_CLOSENESS = 0.05
 """Cosine of a concept that is not close to its topic, or has no vector."""
 
 SENTENCES = 3
-
-SEGMENTS_QUOTED = 6
-"""Sentences are chosen from so many segments: those most similar to the topic, the latest of equal ones."""
 
 SENTENCE_CHARS = range(20, 241)
 """Lengths of sentences that are chosen."""
@@ -59,10 +57,10 @@ def terms_of(connection: Connection, clusters: Clusters) -> list[dict[int, float
     for begin in range(0, topics, TOPICS_AT_ONCE):
         some = [_candidates(clusters, topic, keys) for topic in range(begin, min(begin + TOPICS_AT_ONCE, topics))]
         stored = rows.concept_vectors(connection, {id_ for candidates in some for id_ in candidates})
-        vectors = {id_: _unit(one) for id_, one in stored.items()}
+        vectors = {id_: unit(one) for id_, one in stored.items()}
         for topic, candidates in enumerate(some, begin):
             weights = {
-                id_: weight * sqrt(_closeness(vectors.get(id_), clusters.means[topic]))
+                id_: weight * sqrt(closeness(vectors.get(id_), clusters.means[topic]))
                 for id_, weight in candidates.items()
             }
             best = sorted(weights, key=lambda id_: (-weights[id_], keys[id_]))[:TERMS_OF_TOPIC]
@@ -79,12 +77,13 @@ def _candidates(clusters: Clusters, topic: int, keys: Mapping[int, str]) -> dict
     return {id_: weights[id_] for id_ in sorted(weights, key=lambda id_: (-weights[id_], keys[id_]))[:CANDIDATES]}
 
 
-def _unit(stored: bytes) -> Floats:
+def unit(stored: bytes) -> Floats:
+    """Return a stored vector with integer components, of the length `UNIT`."""
     [vector] = unit_vectors(np.frombuffer(stored, np.float32).astype(np.float64)[None])
     return np.asarray(vector)
 
 
-def _closeness(vector: Floats | None, means: tuple[Floats, Floats]) -> float:
+def closeness(vector: Floats | None, means: tuple[Floats, Floats]) -> float:
     """Return the product of the cosines to the mean of the topic and to its centred mean; 1 if it has none."""
     if not any(mean.any() for mean in means):
         return 1.0
@@ -98,27 +97,32 @@ def _closeness(vector: Floats | None, means: tuple[Floats, Floats]) -> float:
 class _Candidate:
     """:param value: Of a sentence whose concepts are all new and weigh 1."""
 
-    sentence: Sentence
+    sentence: Excerpt
     value: float
     concepts: frozenset[int]
 
 
-def sentences_of(connection: Connection, topic: TopicContents, centred: Floats) -> list[Sentence]:
+def sentences_of(
+    segments: Iterable[Sequence[TopicMessage]],
+    forms: Mapping[int, Sequence[Form]],
+    terms: Mapping[int, float],
+    centred: Floats,
+) -> list[Excerpt]:
     """Return the sentences that cover the topic's concepts best, in order: at most one of a message.
 
-    :param centred: The centred mean of the topic.
+    :param segments: The messages of each. :param forms: The concepts that each message mentions.
+    :param terms: The weights of the topic's concepts. :param centred: Its centred mean.
     """
-    central = sorted(topic.segments, key=lambda one: (-topic.segments[one].relevance, -topic.segments[one].last_at_us))
-    messages = rows.messages_of(
-        connection, [(*place, topic.segments[place].last) for place in central[:SEGMENTS_QUOTED]]
-    )
-    forms = rows.forms(connection, [one.id for one in messages], topic.terms)
-    left = [candidate for one in messages for candidate in _quotable(one, forms.get(one.id, ()), centred)]
-    chosen: list[Sentence] = []
+    left = [
+        candidate
+        for one in chain.from_iterable(segments)
+        for candidate in _quotable(one, [form for form in forms.get(one.id, ()) if form.concept_id in terms], centred)
+    ]
+    chosen: list[Excerpt] = []
     covered: frozenset[int] = frozenset()
 
     def gain(one: _Candidate) -> float:
-        return one.value * (WITHOUT_NEWS + sum(topic.terms[id_] for id_ in one.concepts - covered))
+        return one.value * (WITHOUT_NEWS + sum(terms[id_] for id_ in one.concepts - covered))
 
     while left and len(chosen) < SENTENCES:
         best = max(left, key=gain)
@@ -128,19 +132,19 @@ def sentences_of(connection: Connection, topic: TopicContents, centred: Floats) 
     return sorted(chosen)
 
 
-def _quotable(message: TopicMessage, forms: Sequence[tuple[int, str]], centred: Floats) -> list[_Candidate]:
+def _quotable(message: TopicMessage, forms: Sequence[Form], centred: Floats) -> list[_Candidate]:
     """Return the sentences of a message, without what `said` removes."""
     if message.role is MessageRole.SYSTEM:
         return []
-    vector = None if message.vector is None else _unit(message.vector)
-    value = _closeness(vector, (centred, centred)) * (1.0 if message.role is MessageRole.USER else OF_ASSISTANT)
+    vector = None if message.vector is None else unit(message.vector)
+    value = closeness(vector, (centred, centred)) * (1.0 if message.role is MessageRole.USER else OF_ASSISTANT)
     text, found = said(message.content, message.role), []
     for begin, end in sentences(text):
         sentence = text[begin:end].strip()
         start = message.content.find(sentence)
         if start >= 0 and len(sentence) in SENTENCE_CHARS:
             folded = sentence.casefold()
-            concepts = frozenset(id_ for id_, form in forms if form.casefold() in folded)
+            concepts = frozenset(form.concept_id for form in forms if form.text.casefold() in folded)
             worth = value * (IS_QUESTION if sentence.endswith("?") else 1.0)
-            found.append(_Candidate(Sentence(message.id, start, len(sentence)), worth, concepts))
+            found.append(_Candidate(Excerpt(message.id, start, len(sentence)), worth, concepts))
     return found

@@ -1,33 +1,29 @@
 """Read and describe the topics of an agent, which is the scope's namespace.
 
-A topic has the name and the summary that a caller set, else those of a language model (`model_claims`), else its best
-terms and sentences of its messages. These are composed when they are read, so that they contain nothing deleted.
+A topic has the name and the summary that a caller set, else those of a language model (`model_claims`), else phrases
+and sentences of its messages. These are composed when they are read, so that they contain nothing deleted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from souvenir.core.errors import TopicNotFound
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
-from souvenir.core.types import ClaimedBy, ConceptKind, PassageKind, Scope, TopicClaimKind
+from souvenir.core.types import ClaimedBy, PassageKind, Scope, TopicClaimKind
+from souvenir.knowledge.recognition.spelling import key_of, singular
+from souvenir.knowledge.topic_names import shown_name
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.graph import concepts, topic_claims
+from souvenir.store.graph import concepts, mentions, topic_claims
 from souvenir.store.graph import topics as rows
-from souvenir.store.graph.topics import AssignedSession, Topic
+from souvenir.store.graph.topics import AssignedSession, Texts, Topic
 from souvenir.store.messages import agents, messages
 from souvenir.store.messages.messages import Message
 from souvenir.store.privacy import flagged
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
-
-OF_PHRASE, OF_PERSON = 1.2, 0.5
-"""Factors of the weights of terms in a name: several words say a subject better than one, and people take part in
-subjects more often than they are one."""
-
-SECOND_TERM = 0.4
-"""Least weight of the second term of a name, relative to the first."""
 
 SESSIONS = 100
 """Number of sessions that are returned with a topic."""
@@ -37,6 +33,8 @@ MESSAGES = 10
 
 MESSAGES_LOOKED_AT = 500
 """Number of latest messages of each term that are considered."""
+
+_CACHED_PARTS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,9 @@ class WeightedTerm:
 
 @dataclass(frozen=True, slots=True)
 class NamedTopic:
-    """:param name: That of a caller, else of a model, else its best terms. :param terms: Best first.
+    """:param name: That of a caller, else of a model, else phrases of its messages; empty if none says its subject.
 
+    :param terms: Best first.
     :param summary: That of a caller, else of a model, else sentences of its messages, if any.
     :param named_by: None if neither a caller nor a model gave it a name or summary; a caller precedes.
     """
@@ -89,11 +88,12 @@ class Topics:
         return self._engine.tracing
 
     def page(self, scope: Scope, *, offset: int = 0, limit: int = 100) -> tuple[Sequence[NamedTopic], int]:
-        """Return the topics with the most sessions first, and their total number."""
+        """Return the topics that have a name, those with the most sessions first, and their total number."""
         hidden = self._engine.screening.policy(scope).hidden_topics
         with self._engine.namespace(scope) as (connection, _):
             namespace_id = agents.require_agent(connection, scope).namespace_id
-            found, total = rows.page(connection, namespace_id, offset=offset, limit=limit)
+            unquoted = flagged(connection, PassageKind.MESSAGE, namespace_id, hidden)
+            found, total = rows.page(connection, namespace_id, hidden=unquoted, offset=offset, limit=limit)
             return named_topics(connection, namespace_id, found, hidden), total
 
     def details(self, scope: Scope, topic_id: int) -> TopicDetails:
@@ -155,42 +155,30 @@ def named_topics(
     topics, hidden = list(found), flagged(connection, PassageKind.MESSAGE, namespace_id, hidden_topics)
     terms = rows.terms(connection, [topic.id for topic in topics])
     by_model = topic_claims.current(connection, [topic.id for topic in topics], hidden)
-    summaries = rows.summaries(connection, [topic.id for topic in topics if topic.summary is None], hidden)
+    texts = rows.texts(connection, [topic.id for topic in topics], hidden)
+    unsaid = mentions.hidden_keys(
+        connection, namespace_id, {key for one in texts.values() for part in one.name for key in _keys(part)}
+    )
     shown = concepts.by_ids(connection, namespace_id, {one for of_topic in terms.values() for one, _ in of_topic})
     named = []
     for topic in topics:
         # Two spellings of one thing are one term.
         best: dict[int, WeightedTerm] = {}
-        kinds: dict[int, str] = {}
         for id_, weight in terms.get(topic.id, ()):
             if id_ in shown:
                 best.setdefault(shown[id_].id, WeightedTerm(shown[id_].id, shown[id_].name, weight))
-                kinds[shown[id_].id] = shown[id_].kind
         of_topic = list(best.values())
-        claimed = by_model.get(topic.id, {})
-        best_name = name_of([(term.name, term.weight, kinds[term.concept_id]) for term in of_topic])
-        name = topic.name or claimed.get(TopicClaimKind.NAME) or best_name
-        summary = claimed.get(TopicClaimKind.SUMMARY, summaries.get(topic.id))
+        claimed, said = by_model.get(topic.id, {}), texts.get(topic.id, Texts())
+        parts = [part for part in said.name if unsaid.isdisjoint(_keys(part))]
+        name = topic.name or claimed.get(TopicClaimKind.NAME) or shown_name(parts)
+        summary = claimed.get(TopicClaimKind.SUMMARY, " ".join(said.summary) or None)
         summary = summary if topic.summary is None else topic.summary
         named_by = ClaimedBy.CALLER if topic.named_by else ClaimedBy.MODEL if claimed else None
         named.append(NamedTopic(topic, name, summary, named_by, of_topic))
     return named
 
 
-def name_of(terms: Sequence[tuple[str, float, str]]) -> str:
-    """Return the best term, and the next best one if that is strong and shares no word with it.
-
-    :param terms: Their names, weights and kinds.
-    """
-    if not terms:
-        return ""
-    worth = {name: weight * (OF_PERSON if kind == ConceptKind.PERSON else 1.0) for name, weight, kind in terms}
-    first = max(worth, key=lambda name: worth[name] * (OF_PHRASE if " " in name else 1.0))
-    words = first.casefold().split()
-    others = [name for name in worth if worth[name] >= SECOND_TERM * worth[first] and not _shares(name, words)]
-    return ", ".join([first, *sorted(others, key=lambda name: -worth[name])[:1]])
-
-
-def _shares(name: str, words: Sequence[str]) -> bool:
-    """Return whether a word of the name is one of the words, or a form or part of one."""
-    return any(one in other or other in one for one in words for other in name.casefold().split())
+@lru_cache(_CACHED_PARTS)
+def _keys(part: str) -> frozenset[str]:
+    """Return the keys of the concepts that a part of a name may stand for, or contain as a word."""
+    return frozenset(key_of(form) for word in (part, *part.split()) for form in (word, singular(word.lower())))

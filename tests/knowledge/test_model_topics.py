@@ -176,7 +176,7 @@ def test_a_quote_and_numbers_must_be_in_messages_of_the_topic(ann: Agent):
     oven = [f"{BAKED}, with Greta and Boris in Milan, number {number}" for number in (77, 77, 77)]
     sea = [f"{SAILED}, with Alice on the Albatross to Madeira"] * 3
     ann.tell(*sea, *oven)
-    assert ann.graph.topics.page(ANN)[1] == 2
+    assert [ann.graph.topics.details(ANN, id_).named.topic.messages for id_ in (1, 2)] == [3, 3]
 
     def names(prompt: Prompt) -> JsonObject:
         listed = re.findall(r"^(T\d): (.*) \(turns (.*)\)$", prompt.user, re.MULTILINE)
@@ -185,7 +185,7 @@ def test_a_quote_and_numbers_must_be_in_messages_of_the_topic(ann: Agent):
 
     told = result(ann.model_claims(ScriptedModel({"describe": names})))
     assert dropped(told) == {"quote_not_found": 1, "other_figures": 1}
-    assert [one.named_by for one in ann.graph.topics.page(ANN)[0]] == [None, None]
+    assert [ann.graph.topics.details(ANN, id_).named.named_by for id_ in (1, 2)] == [None, None]
 
 
 def test_a_topic_whose_message_changed_meanwhile_keeps_its_name(ann: Agent):

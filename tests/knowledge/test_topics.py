@@ -39,7 +39,6 @@ from souvenir.knowledge.segmentation import (
 )
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.knowledge.topic_assignment import read_segments
-from souvenir.knowledge.topics import name_of
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.removals import Removals
 from souvenir.store.messages.messages import MessageDraft
@@ -100,7 +99,7 @@ def of_sessions(graph: KnowledgeServices) -> dict[frozenset[str], int]:
     return {frozenset(own_sessions(graph, one.topic.id)): one.topic.id for one in found}
 
 
-def test_similar_sessions_are_one_topic_named_by_its_best_terms(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_similar_sessions_are_one_topic_with_a_name_of_its_own(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     talk(engine)
     say(engine, "silent", "Hello")
     graph.indexer.catch_up()
@@ -108,7 +107,6 @@ def test_similar_sessions_are_one_topic_named_by_its_best_terms(engine: MemoryEn
     found, _ = graph.topics.page(ANN)
     for one in found:
         assert (one.topic.sessions, one.topic.messages, one.topic.named_by) == (2, 4, None)
-        assert set(one.name.split(", ")) <= {term.name for term in one.terms}
     assert len({one.name for one in found}) == 2
 
 
@@ -170,8 +168,8 @@ def test_messages_with_a_topic_that_the_policy_hides_are_not_quoted(
     assert topic.summary == f"{SAILING[1]}." == graph.topics.details(ANN, topic.topic.id).named.summary
     [_, message] = Conversations(engine).of_session(ANN, "sea", limit=2)[0]
     Conversations(engine).edit(ANN, message.uid, metadata={"sensitive_topics": ["health"]})
-    [topic], _ = graph.topics.page(ANN)
-    assert topic.summary is None
+    named = graph.topics.details(ANN, topic.topic.id).named
+    assert (named.name, named.summary) == ("", None)
 
 
 def test_messages_of_a_running_session_are_assigned_again_when_they_are_indexed(
@@ -189,26 +187,6 @@ def test_messages_of_a_running_session_are_assigned_again_when_they_are_indexed(
     found, _ = graph.topics.page(ANN)
     assert [one.topic.messages for one in found] == [5, 4]
     assert [one.topic.sessions for one in found] == [2, 1]
-
-
-@pytest.mark.parametrize(
-    ("terms", "name"),
-    [
-        ([("boiler", 1.0, "phrase"), ("gas", 0.8, "phrase"), ("boiler room", 0.5, "phrase")], "boiler, gas"),
-        ([("boiler", 1.0, "phrase"), ("gas", 0.3, "phrase")], "boiler"),
-        ([("gas", 1.0, "phrase"), ("gasket", 0.8, "phrase"), ("boiler", 0.7, "phrase")], "gas, boiler"),
-        ([("gas", 1.0, "phrase"), ("gas meter", 0.85, "phrase")], "gas meter"),
-        ([("gas meter", 1.0, "phrase"), ("landlord", 0.5, "phrase")], "gas meter, landlord"),
-        ([("Anna", 1.0, "person"), ("boiler", 0.6, "phrase")], "boiler, Anna"),
-        ([("Anna", 0.6, "person"), ("boiler", 0.8, "phrase")], "boiler"),
-        ([("Anna", 1.0, "person")], "Anna"),
-        ([], ""),
-    ],
-)
-def test_a_name_is_the_best_term_with_a_second_one_only_if_that_is_strong_and_different(
-    terms: list[tuple[str, float, str]], name: str
-) -> None:
-    assert name_of(terms) == name
 
 
 def test_messages_discuss_a_topic_in_proportion_to_its_terms(engine: MemoryEngine, graph: KnowledgeServices) -> None:

@@ -4564,7 +4564,7 @@ export interface components {
         };
         /** @description Omitted fields are kept; null removes the value. */
         DescribeTopicRequest: {
-            /** @description The name of the topic; without one, it is named after its most characteristic concepts. */
+            /** @description The name of the topic; without one, it is named by phrases of its messages. */
             name?: string | null;
             /** @description A summary of the topic. */
             summary?: string | null;
@@ -7790,7 +7790,7 @@ export interface components {
         /** @description A topic with its sessions and its most relevant messages. */
         TopicDetailsRecord: {
             id: number;
-            /** @description The name that a caller set, else that of a model, else its most characteristic concepts. */
+            /** @description The name that a caller set, else that of a model, else up to three phrases of its messages; empty if none says its subject. */
             name: string;
             /** @description `caller` or `model`, the first that gave it a name or summary; else null. */
             named_by: string | null;
@@ -7820,7 +7820,7 @@ export interface components {
             relevance: number;
         };
         TopicPage: {
-            /** @description Topics with the most sessions first. */
+            /** @description Topics that have a name, those with the most sessions first. */
             topics: components["schemas"]["TopicRecord"][];
             /** @description The total number of items on all pages. */
             total: number;
@@ -7830,7 +7830,7 @@ export interface components {
         /** @description A subject of one or more sessions. */
         TopicRecord: {
             id: number;
-            /** @description The name that a caller set, else that of a model, else its most characteristic concepts. */
+            /** @description The name that a caller set, else that of a model, else up to three phrases of its messages; empty if none says its subject. */
             name: string;
             /** @description `caller` or `model`, the first that gave it a name or summary; else null. */
             named_by: string | null;

@@ -23,10 +23,10 @@ from souvenir.index.analyser import fold, normalised
 from souvenir.knowledge.recognition.capitals import has_capital, is_heading
 from souvenir.knowledge.recognition.chinese import chinese_mentions, is_chinese
 from souvenir.knowledge.recognition.exact import Sort, Token, tokens
-from souvenir.knowledge.recognition.foreign import typed_words
+from souvenir.knowledge.recognition.foreign import nouns, typed_words
 from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, GIVEN_NAMES, HEADS, KNOWN, SMALL_WORDS, TITLES
 from souvenir.knowledge.recognition.names import ENGLISH, Name, names
-from souvenir.knowledge.recognition.phrases import phrases
+from souvenir.knowledge.recognition.phrases import noun_runs, phrases
 from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.recognition.vocabulary import (
     AUXILIARIES,
@@ -218,6 +218,23 @@ def _is_tool(word: str) -> bool:
         and word not in _NO_TOOLS
         and word not in GENERIC
     )
+
+
+def noun_phrases(text: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the nouns of a text as it writes them, names too, each with the nouns before it, and the language there.
+
+    English, German, Spanish and Dutch; the last three one by one.
+    """
+    for _, piece, is_code in _pieces(normalised(text[:MAX_CHARS_READ])):
+        cut = [] if is_code else list(tokens(piece))
+        language = _language_of(cut)
+        for sentence in _sentences(cut):
+            words = [word if word is not None and _is_latin(word.word[:1]) else None for word in sentence.words]
+            if language == ENGLISH:
+                found = noun_runs(words)
+            else:
+                found = [[word] for word in nouns(words, language)] if language in SMALL_WORDS else []
+            yield from (([word.text for word in run], language) for run in found)
 
 
 @dataclass(frozen=True, slots=True)

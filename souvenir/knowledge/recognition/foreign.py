@@ -1,6 +1,6 @@
 """Recognise words that stand for people, animals, organisations and events in Spanish, Dutch and German texts.
 
-Other phrases are recognised in English only.
+Other phrases are recognised in English only. `nouns` finds further nouns, by articles and capitals.
 """
 
 from __future__ import annotations
@@ -31,7 +31,24 @@ _AMBIGUOUS_ENDS = frozenset("bank band team hall play".split())
 _NO_ENDS = _AMBIGUOUS_ENDS | ENGLISH_HEADS
 _OF = "de"
 _SPA = "bad"
-_GERMANIC = ("de", "nl")
+_GERMAN, _SPANISH, _DUTCH = "de", "es", "nl"
+_ARTICLES = {
+    _SPANISH: frozenset("el la los las un una unos unas mi mis tu tus su sus nuestro nuestra del al".split()),
+    _DUTCH: frozenset("de het een mijn zijn haar ons onze jouw hun".split()),
+}
+"""Articles, alone or with a preposition, and possessives: a noun follows, or its adjective."""
+_BEFORE_NOUNS = frozenset(
+    "nuevo nueva nuevos nuevas gran primer primera segundo segunda tercer tercera buen buena mal mala mejor peor "
+    "último última mismo misma otro otra otros otras próximo próxima único única viejo vieja propio propia".split()
+)
+"""Spanish adjectives that precede a noun; others follow it."""
+_VAGUE = frozenset(
+    "herr herrn frau anfang ende jahrhundert jahrzehnt mal stunde zeit art beispiel ding dinge frage grund idee "
+    "problem sache sachen stuck teil weise senor senora dia dias semana mes meses ano anos hora minuto tarde "
+    "tardes noche vez veces cosa cosas ejemplo idea manera parte problema tema heer mevrouw begin eind einde dag "
+    "dagen maand jaar uur avond middag ochtend tijd keer deel ding dingen manier probleem vraag voorbeeld".split()
+)
+"""Folded, as in the lists of empty nouns of English."""
 
 
 def typed_words(words: Sequence[Token | None], language: str) -> Iterator[tuple[int, Mentioned]]:
@@ -47,6 +64,32 @@ def typed_words(words: Sequence[Token | None], language: str) -> Iterator[tuple[
         if kind is not None:
             form = " ".join(one.text for one in _whole(words, place, kind))
             yield token.start, Mentioned(key_of(form), form, kind)
+
+
+def nouns(words: Sequence[Token | None], language: str) -> Iterator[Token]:
+    """Yield nouns of a sentence: German ones by their capital, others by the article before them.
+
+    Left out are forms of address, times and nouns without meaning of their own, and the first word of a German
+    sentence, whose capital says nothing.
+    """
+    for place, token in enumerate(words):
+        if token is not None and language == _GERMAN and place > 0 and token.text[0].isupper():
+            found: Token | None = token
+        elif token is not None and token.word in _ARTICLES.get(language, ()):
+            found = _noun_after(words[place + 1 : place + 3], language)
+        else:
+            continue
+        if found is not None and fold(found.word) not in SMALL_WORDS[language] | _VAGUE:
+            yield found
+
+
+def _noun_after(words: Sequence[Token | None], language: str) -> Token | None:
+    """Return the first of two words, or the second one after an adjective: el nuevo horario, de oude keuken."""
+    first, second = [*words, None, None][:2]
+    if first is None or second is None or fold(second.word) in SMALL_WORDS[language]:
+        return first
+    is_adjective = first.word in _BEFORE_NOUNS if language == _SPANISH else first.word.endswith("e")
+    return second if is_adjective else first
 
 
 def _kind(word: str, before: str) -> ConceptKind | None:
@@ -84,10 +127,10 @@ def goes_on(first: str) -> bool:
 
 def kind_abroad(name: Sequence[str], before: Sequence[str], language: str) -> ConceptKind | None:
     """Return the kind of a German or Dutch name by its first word, or by the head before it: basisschool De Linde."""
-    if language not in _GERMANIC:
+    if language not in (_GERMAN, _DUTCH):
         return None
     if len(name) > 1:
-        return ConceptKind.PLACE if name[0] == _SPA and language == "de" else compound_kind(name[0])
+        return ConceptKind.PLACE if name[0] == _SPA and language == _GERMAN else compound_kind(name[0])
     head = before[0] if before else ""
     found = None if head in ENGLISH_HEADS else HEADS.get(head) or compound_kind(head)
     return found if found in _TYPED and language == "nl" else None

@@ -244,6 +244,11 @@ class _PhraseReader:
             self.phrases.append([token for token, _ in run][-kept:])
 
 
+def noun_runs(words: Sequence[Token | None]) -> list[list[Token]]:
+    """Return the nouns of a sentence with the nouns and classifying adjectives before them, specific or not."""
+    return _PhraseReader(words, alone=False).read()
+
+
 def phrases(
     words: Sequence[Token | None], *, alone: bool, named: Sequence[Name] = (), repeated: Collection[str] = ()
 ) -> Iterator[tuple[int, Mentioned]]:

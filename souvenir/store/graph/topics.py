@@ -1,20 +1,20 @@
-"""Topics: segments of sessions, their characteristic concepts and sentences, and the queue of sessions to assign again.
+"""Topics: segments of sessions, their characteristic concepts and excerpts, and the queue of sessions to assign again.
 
 A segment is a run of messages of a session, and belongs to one topic; a topic without a segment is deleted. The primary
-topic of a session is the one with most of its messages. Sentences are places in messages, not texts, so that a topic
-never holds what was deleted or edited. Each function takes a connection inside a transaction.
+topic of a session is the one with most of its messages. Names and summaries are places in messages, not texts, so that
+a topic never holds what was deleted or edited. Each function takes a connection inside a transaction.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
 from souvenir.core.timestamps import to_us
-from souvenir.core.types import MessageRole
+from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.store.graph import mentions
 from souvenir.store.rows import first, ids_parameter, only, readable, select
 from souvenir.store.sql import Connection
@@ -57,7 +57,7 @@ class TopicSegment(NamedTuple):
     relevance: float
 
 
-class Sentence(NamedTuple):
+class Excerpt(NamedTuple):
     """A part of a message's text, by characters."""
 
     message_id: int
@@ -116,12 +116,31 @@ class DiscussingMessage(NamedTuple):
 
 
 class TopicMessage(NamedTuple):
-    """A message of a topic that may be quoted in its summary."""
+    """A message of a topic that may be quoted in its name and summary."""
 
     id: int
     role: MessageRole
     content: str
     vector: bytes | None
+
+
+class Form(NamedTuple):
+    """A concept as a message mentions it."""
+
+    concept_id: int
+    text: str
+    kind: ConceptKind
+
+
+@dataclass(slots=True)
+class Texts:
+    """The excerpts of a topic.
+
+    :param name: Parts of its name, best first. :param summary: Sentences, in order.
+    """
+
+    name: list[str] = field(default_factory=list)
+    summary: list[str] = field(default_factory=list)
 
 
 # --- the queue of sessions to assign -------------------------------------------------------------------------------
@@ -204,35 +223,31 @@ def concept_vectors(connection: Connection, concept_ids: Iterable[int]) -> dict[
     )
 
 
-def messages_of(connection: Connection, places: Iterable[tuple[int, int, int]]) -> list[TopicMessage]:
-    """Return the messages between two positions of sessions."""
-    found: list[TopicMessage] = []
-    for place in places:
-        found += readable(
-            connection,
-            TopicMessage,
-            f"SELECT m.id, m.role, m.content, {_VECTOR} FROM messages m WHERE m.session_id = ? "
-            "AND m.position BETWEEN ? AND ? ORDER BY m.position",
-            place,
-            table="messages",
-        )
-    return found
+def messages_of(connection: Connection, place: SegmentPlace, last: int) -> list[TopicMessage]:
+    """Return the messages of a segment, given the position of the last one."""
+    rows = readable(
+        connection,
+        TopicMessage,
+        f"SELECT m.id, m.role, m.content, {_VECTOR} FROM messages m WHERE m.session_id = ? "
+        "AND m.position BETWEEN ? AND ? ORDER BY m.position",
+        (*place, last),
+        table="messages",
+    )
+    return list(rows)
 
 
-def forms(
-    connection: Connection, message_ids: Iterable[int], concept_ids: Iterable[int]
-) -> dict[int, list[tuple[int, str]]]:
-    """Return, by message, which of these concepts it mentions, and in which form."""
+def forms(connection: Connection, message_ids: Iterable[int]) -> dict[int, list[Form]]:
+    """Return the concepts that each message mentions."""
     rows = select(
         connection,
-        tuple[int, int, str],
-        "SELECT owner_id, concept_id, form FROM mentions "
-        f"WHERE kind = 'message' AND owner_id {_CHOSEN} AND concept_id {_CHOSEN} ORDER BY owner_id, concept_id",
-        (ids_parameter(message_ids), ids_parameter(concept_ids)),
+        tuple[int, Form],
+        "SELECT owner_id, concept_id, form, concept_kind FROM mentions "
+        f"WHERE kind = 'message' AND owner_id {_CHOSEN} ORDER BY owner_id, concept_id",
+        (ids_parameter(message_ids),),
     )
-    found: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
-    for message_id, concept_id, form in rows:
-        found[message_id].append((concept_id, form))
+    found: defaultdict[int, list[Form]] = defaultdict(list)
+    for message_id, form in rows:
+        found[message_id].append(form)
     return found
 
 
@@ -330,6 +345,12 @@ _SELECT = (
     "max(o.last_at) FROM topics t JOIN topic_segments o ON o.topic_id = t.id"
 )
 
+_HAS_NAME = (
+    "(t.name IS NOT NULL OR EXISTS (SELECT 1 FROM topic_claims c WHERE c.topic_id = t.id AND c.kind = 'topic_name') "
+    "OR EXISTS (SELECT 1 FROM topic_sentences e WHERE e.topic_id = t.id AND e.ordinal < 0 "
+    f"AND NOT e.message_id {_CHOSEN}))"
+)
+
 _OF_SESSIONS = (
     "SELECT session_id, topic_id, sum(messages) AS messages, max(relevance) AS relevance, CASE WHEN row_number() OVER "
     "(PARTITION BY session_id ORDER BY sum(messages) DESC, min(first_position)) = 1 THEN 1 ELSE 0 END AS is_primary "
@@ -338,16 +359,24 @@ _OF_SESSIONS = (
 """The topics of chosen sessions."""
 
 
-def page(connection: Connection, namespace_id: int, *, offset: int, limit: int) -> tuple[list[Topic], int]:
-    """Return topics of the most sessions first, ties by their last message; and the total."""
+def page(
+    connection: Connection, namespace_id: int, *, hidden: Iterable[int] | None, offset: int, limit: int
+) -> tuple[list[Topic], int]:
+    """Return topics of the most sessions first, ties by their last message; and the total.
+
+    :param hidden: Messages that are not quoted; topics without another name are left out. None: none is left out.
+    """
+    chosen, parameters = "t.namespace_id = ?", (namespace_id, *(() if hidden is None else (ids_parameter(hidden),)))
+    if hidden is not None:
+        chosen += f" AND {_HAS_NAME}"
     rows = readable(
         connection,
         Topic,
-        f"{_SELECT} WHERE t.namespace_id = ? GROUP BY t.id ORDER BY 5 DESC, 8 DESC, t.id LIMIT ? OFFSET ?",
-        (namespace_id, limit, offset),
+        f"{_SELECT} WHERE {chosen} GROUP BY t.id ORDER BY 5 DESC, 8 DESC, t.id LIMIT ? OFFSET ?",
+        (*parameters, limit, offset),
         table="topics",
     )
-    total = connection.execute("SELECT count(*) FROM topics WHERE namespace_id = ?", (namespace_id,)).get
+    total = connection.execute(f"SELECT count(*) FROM topics t WHERE {chosen}", parameters).get
     return list(rows), int(total)
 
 
@@ -372,32 +401,38 @@ def terms(connection: Connection, topic_ids: Iterable[int]) -> dict[int, list[tu
     return found
 
 
-def summaries(connection: Connection, topic_ids: Iterable[int], hidden: Iterable[int]) -> dict[int, str]:
-    """Return the sentences of each topic that has some, as one text.
+def texts(connection: Connection, topic_ids: Iterable[int], hidden: Iterable[int]) -> dict[int, Texts]:
+    """Return the excerpts of each topic that has some.
 
     :param hidden: Messages that are not quoted.
     """
     rows = select(
         connection,
-        tuple[int, str],
-        "SELECT s.topic_id, substr(m.content, CAST(s.start + 1 AS INTEGER), CAST(s.length AS INTEGER)) "
+        tuple[int, int, str],
+        "SELECT s.topic_id, s.ordinal, substr(m.content, CAST(s.start + 1 AS INTEGER), CAST(s.length AS INTEGER)) "
         "FROM topic_sentences s JOIN messages m ON m.id = s.message_id "
         f"WHERE s.topic_id {_CHOSEN} AND NOT s.message_id {_CHOSEN} ORDER BY s.topic_id, s.ordinal",
         (ids_parameter(topic_ids), ids_parameter(hidden)),
     )
-    found: defaultdict[int, list[str]] = defaultdict(list)
-    for topic, sentence in rows:
-        found[topic].append(" ".join(sentence.split()))
-    return {topic: " ".join(sentences) for topic, sentences in found.items()}
+    found: defaultdict[int, Texts] = defaultdict(Texts)
+    for topic, ordinal, text in rows:
+        (found[topic].name if ordinal < 0 else found[topic].summary).append(" ".join(text.split()))
+    return found
 
 
-def put_sentences(connection: Connection, topic_id: int, sentences: Sequence[Sentence]) -> None:
-    """Replace the sentences of a topic; messages that were deleted meanwhile are skipped."""
+def put_texts(connection: Connection, topic_id: int, name: Sequence[Excerpt], summary: Sequence[Excerpt]) -> None:
+    """Replace the excerpts of a topic; those of its name have negative ordinals.
+
+    Messages that were deleted meanwhile are skipped.
+    """
     connection.execute("DELETE FROM topic_sentences WHERE topic_id = ?", (topic_id,))
     connection.executemany(
         "INSERT INTO topic_sentences (topic_id, ordinal, message_id, start, length) "
         "SELECT ?, ?, id, ?, ? FROM messages WHERE id = ?",
-        [(topic_id, ordinal, one.start, one.length, one.message_id) for ordinal, one in enumerate(sentences)],
+        [
+            (topic_id, ordinal, one.start, one.length, one.message_id)
+            for ordinal, one in enumerate([*name, *summary], -len(name))
+        ],
     )
 
 
@@ -448,7 +483,7 @@ def discussing(connection: Connection, topic_id: int, *, looked_at: int, limit: 
 
 
 def describe(connection: Connection, topic_id: int, name: str | None, summary: str | None) -> None:
-    """Set the name and summary that a caller states; without either, the topic is named by its best terms again."""
+    """Set the name and summary that a caller states; without either, it is named by its messages again."""
     named_by = "caller" if name is not None or summary is not None else None
     connection.execute(
         "UPDATE topics SET name = ?, summary = ?, named_by = ? WHERE id = ?", (name, summary, named_by, topic_id)

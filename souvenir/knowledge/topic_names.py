@@ -1,0 +1,256 @@
+"""Name topics by nouns and short phrases of their messages, which users rather than answers say.
+
+Common nouns name a subject ("guitar lessons", "knee") that no concept stands for. A part of a name is stored as places
+in messages, so that a name contains nothing that is deleted; a person alone is no subject, and a topic of which nothing
+said is close to its meaning has no name.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from math import log2
+
+from souvenir.core.types import ConceptKind, MessageRole
+from souvenir.index.analyser import Analyser, fold
+from souvenir.knowledge.recognition.extraction import noun_phrases, said
+from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, RELATIVES, ROLES, TIME_WORDS
+from souvenir.knowledge.recognition.names import ENGLISH
+from souvenir.knowledge.recognition.spelling import singular
+from souvenir.knowledge.recognition.vocabulary import AUXILIARIES, EMPTY, FOREIGN, GENERIC, MODALS, WEAK
+from souvenir.knowledge.segmentation import OF_OPENING, OF_USER, Floats
+from souvenir.knowledge.topic_description import closeness
+from souvenir.store.graph.topics import READ_CHARS, Excerpt, Form, TopicMessage
+
+PARTS = 4
+"""Maximum parts of a name that are stored ..."""
+
+PARTS_SHOWN = 3
+"""... and shown; the others take the place of one that is deleted or hidden."""
+
+PLACES = 2
+"""Places of a part, in different messages."""
+
+NEXT_PART = 0.4
+"""Least value of a further part, relative to the first one."""
+
+LEAST_VALUE = 0.4
+"""Least value of the first part; below it, a topic has no name."""
+
+OF_CLOSENESS, OF_FOREIGN_CLOSENESS = 0.5, 0.25
+"""Exponents of the closeness of a phrase to its topic, in English and in other languages, which many models know less:
+words of one language are near to each other there, whatever they mean."""
+
+CANDIDATES = 16
+"""Phrases of a topic whose vectors are compared with it."""
+
+OF_ANSWER = 0.2
+"""How much an answer that says a phrase counts, next to `OF_USER` and `OF_OPENING`."""
+
+OF_SEVERAL_WORDS, OF_RELATIVE, OF_VAGUE = 1.2, 0.5, 0.6
+"""Factors of phrases: several words say a subject better than one; people take part in subjects more often than they
+are one; "page", "problem" say little."""
+
+_VAGUE = GENERIC | WEAK
+_CACHED_PARTS = 16_384
+_MAX_CHARS = 60
+_MIN_CHARS = 3
+_VOWELS = frozenset("aeiouyäöü")
+_NO_NOUNS = frozenset(word.replace("'", "") for word in AUXILIARIES | MODALS) | FOREIGN
+"""Words of other classes, with slips: dont, shes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A phrase that may be part of a name.
+
+    :param text: The text of its first place. :param weight: How much it is said, times the factors of its words.
+    :param is_foreign: Whether it is said in another language than English.
+    """
+
+    text: str
+    weight: float
+    is_foreign: bool
+    places: tuple[Excerpt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """What a message says.
+
+    :param weight: How much it counts. :param forms: Its phrases by their stems. :param stems: Those of all its words.
+    """
+
+    message: TopicMessage
+    weight: float
+    is_foreign: bool
+    forms: Mapping[tuple[str, ...], str]
+    stems: frozenset[str]
+
+
+def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, Sequence[Form]]) -> list[Phrase]:
+    """Return the phrases that a topic's messages say most, best first.
+
+    :param segments: The messages of each. :param forms: The concepts that each message mentions.
+    """
+    people = {
+        word for of_message in forms.values() for one in of_message if _is_person(one) for word in _words(one.text)
+    }
+    heard = [one for segment in segments for one in _heard(segment, forms, people)]
+    of_phrase: defaultdict[tuple[str, ...], list[_Heard]] = defaultdict(list)
+    of_stem: defaultdict[str, float] = defaultdict(float)
+    for one in heard:
+        for stems in one.forms:
+            of_phrase[stems].append(one)
+        for stem in one.stems:
+            of_stem[stem] += one.weight
+    phrases = []
+    for stems, sayers in of_phrase.items():
+        places = _places(stems, sayers)
+        factor = _factor(_words(places[0][1])) if places else 0.0
+        if factor:
+            # A phrase is said in part where its words are said apart.
+            said_whole = sum(one.weight for one in sayers) if len(stems) > 1 else of_stem[stems[0]]
+            said_in_part = min(of_stem[stem] for stem in stems)
+            weight = factor * log2(1 + (said_whole + said_in_part) / 2 / OF_USER)
+            found = tuple(place for place, _ in places)
+            phrases.append(Phrase(places[0][1], weight, any(one.is_foreign for one in sayers), found))
+    return sorted(phrases, key=lambda one: (-one.weight, one.text))[:CANDIDATES]
+
+
+def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tuple[Floats, Floats]) -> list[Excerpt]:
+    """Return the places of the parts of a name, best first; none if no phrase is close enough to the topic.
+
+    :param vectors: Unit vectors of the phrases, of the length `UNIT`; empty if the topic has none.
+    :param means: The mean of the topic, and its centred mean.
+    """
+    values = {
+        one: one.weight
+        * closeness(vectors.get(one.text), means) ** (OF_FOREIGN_CLOSENESS if one.is_foreign else OF_CLOSENESS)
+        for one in phrases
+    }
+    chosen: list[Phrase] = []
+    for one in sorted(phrases, key=lambda one: -values[one]):
+        if values[one] < (NEXT_PART * values[chosen[0]] if chosen else LEAST_VALUE) or len(chosen) == PARTS:
+            break
+        if not any(_share_word(one.text, other.text) for other in chosen):
+            chosen.append(one)
+    return [place for one in chosen for place in one.places]
+
+
+def shown_name(parts: Sequence[str]) -> str:
+    """Return the name of these parts, best first, of which several may be forms of one."""
+    chosen: list[str] = []
+    for part in parts:
+        if len(chosen) < PARTS_SHOWN and not any(_share_word(part, other) for other in chosen):
+            chosen.append(part)
+    return ", ".join(chosen)
+
+
+def _share_word(one: str, other: str) -> bool:
+    """Return whether a word of one phrase is a word of the other, or a form or part of one."""
+    if not _stems_of_part(one).isdisjoint(_stems_of_part(other)):
+        return True
+    return any(word in known or known in word for word in _words(one) for known in _words(other))
+
+
+def _heard(
+    segment: Sequence[TopicMessage], forms: Mapping[int, Sequence[Form]], people: Collection[str]
+) -> Iterator[_Heard]:
+    is_opening = True
+    for message in segment:
+        if message.role is MessageRole.SYSTEM:
+            continue
+        weight = OF_ANSWER
+        if message.role is MessageRole.USER:
+            weight = OF_USER + (OF_OPENING if is_opening else 0)
+            is_opening = False
+        text = said(message.content[:READ_CHARS], message.role)
+        nouns = list(noun_phrases(text))
+        found = [run for words, _ in nouns for run in _runs(words, people)]
+        found += [one.text for one in forms.get(message.id, ()) if not _is_name(one.text.split()[-1], people)]
+        is_foreign = any(language != ENGLISH for _, language in nouns)
+        yield _Heard(message, weight, is_foreign, _by_stems(found), frozenset(_stems(text)))
+
+
+def _runs(words: Sequence[str], people: Collection[str]) -> list[str]:
+    """Return a noun phrase, and its last words alone unless they are part of a longer name: not Bank of Harbour Bank.
+
+    The name of a person at its end is left out.
+    """
+    end = len(words)
+    while end and _is_name(words[end - 1], people):
+        end -= 1
+    begins = [begin for begin in range(end) if not begin or words[begin].islower() or words[begin - 1].islower()]
+    return [" ".join(words[begin:end]) for begin in begins if all(map(_is_word, words[begin:end]))]
+
+
+def _by_stems(forms: Iterable[str]) -> dict[tuple[str, ...], str]:
+    found: dict[tuple[str, ...], str] = {}
+    for form in forms:
+        text = form.removesuffix("'s").removesuffix("'")
+        stems = _stems(text)
+        if stems and len({*stems}) == len(stems) and len(text) <= _MAX_CHARS:
+            found.setdefault(stems, text)
+    return found
+
+
+def _places(stems: tuple[str, ...], sayers: Iterable[_Heard]) -> list[tuple[Excerpt, str]]:
+    """Return where a phrase is said, with its form there: in small letters, and by users, first."""
+    found = [(one, one.forms[stems], one.message.content.find(one.forms[stems])) for one in sayers]
+    best = sorted((one for one in found if one[2] >= 0), key=lambda place: (not place[1].islower(), -place[0].weight))
+    return [(Excerpt(one.message.id, start, len(form)), form) for one, form, start in best[:PLACES]]
+
+
+def _factor(words: Sequence[str]) -> float:
+    """Return how well these words, in small letters, say a subject: 0 if not at all."""
+    forms = {words[-1], singular(words[-1])}
+    if forms & EMPTY:
+        return 0.0
+    factor = OF_SEVERAL_WORDS if len(words) > 1 else 1.0
+    if forms & RELATIVES:
+        return factor * OF_RELATIVE
+    return factor * OF_VAGUE if forms & _VAGUE else factor
+
+
+def _is_word(word: str) -> bool:
+    """Return whether a word may be part of a name; slips and abbreviations may not."""
+    folded = fold(word.casefold())
+    if folded in _NO_NOUNS or folded in TIME_WORDS:
+        return False
+    return word.isupper() or (len(word) >= _MIN_CHARS and not _VOWELS.isdisjoint(folded))
+
+
+def _is_person(one: Form) -> bool:
+    """Return whether a concept is a person with a name, who is no subject alone: not "mum", "landlord"."""
+    first, *_, last = [*_words(one.text)] * 2
+    if one.kind is ConceptKind.PERSON:
+        return last not in RELATIVES and last not in ROLES
+    return one.kind is ConceptKind.NAME and first in GIVEN_NAMES
+
+
+def _is_name(word: str, people: Collection[str]) -> bool:
+    """Return whether a word names a person of the topic, or is a given name."""
+    folded = word.casefold().removesuffix("'s")
+    return folded in people or folded in GIVEN_NAMES
+
+
+def _words(text: str) -> list[str]:
+    return text.casefold().split()
+
+
+@lru_cache(_CACHED_PARTS)
+def _stems_of_part(text: str) -> frozenset[str]:
+    return frozenset(_stems(text))
+
+
+def _stems(text: str) -> tuple[str, ...]:
+    return tuple(_analyser().terms(text))
+
+
+@cache
+def _analyser() -> Analyser:
+    """English, whatever the setting: names are a function of the texts."""
+    return Analyser()

@@ -1,0 +1,199 @@
+"""A topic is named by what its messages say of its subject, as long as they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from souvenir.conversations.agents import Agents
+from souvenir.conversations.messages import Conversations
+from souvenir.core.settings import Settings
+from souvenir.core.types import ConceptKind, MessageRole, Scope
+from souvenir.knowledge.recognition.extraction import noun_phrases
+from souvenir.knowledge.segmentation import UNIT, Floats
+from souvenir.knowledge.services import KnowledgeServices
+from souvenir.knowledge.topic_names import CANDIDATES, Phrase, name_of, phrases_of, shown_name
+from souvenir.memories.engine import MemoryEngine
+from souvenir.memories.removals import Removals
+from souvenir.store.graph.topics import Excerpt, Form, TopicMessage
+from souvenir.store.messages.messages import Message, MessageDraft
+from souvenir.store.selection import Chooses
+from tests.fake_embedder import FakeEmbedder
+
+ANN = Scope("ann", "tester")
+
+LESSONS = ("The guitar, and Lisbon", "The guitar, and the metronome", "The metronome")
+
+
+@pytest.fixture
+def engine(settings: Settings) -> Iterator[MemoryEngine]:
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        yield engine
+
+
+@pytest.fixture
+def graph(engine: MemoryEngine) -> Iterator[KnowledgeServices]:
+    """What is derived agrees with what is stored at the end."""
+    graph = KnowledgeServices.open(engine)
+    yield graph
+    graph.indexer.catch_up()
+    assert list(engine.check()) == []
+
+
+def say(engine: MemoryEngine, graph: KnowledgeServices, *texts: str) -> list[Message]:
+    said = Conversations(engine).add(ANN, [MessageDraft(MessageRole.USER, text, session_id="one") for text in texts])
+    graph.indexer.catch_up()
+    return list(said)
+
+
+def name(graph: KnowledgeServices) -> str:
+    return graph.topics.details(ANN, 1).named.name
+
+
+def phrases(*said: str | tuple[MessageRole, str], people: Sequence[str] = ()) -> dict[str, float]:
+    """Return the phrases of one segment with their weights, best first."""
+    messages = [
+        TopicMessage(number, *((MessageRole.USER, one) if isinstance(one, str) else one), None)
+        for number, one in enumerate(said)
+    ]
+    forms = {0: [Form(number, person, ConceptKind.PERSON) for number, person in enumerate(people)]}
+    return {one.text: one.weight for one in phrases_of([messages], forms)}
+
+
+@pytest.mark.parametrize(
+    ("text", "nouns"),
+    [
+        ("My guitar lesson was about chords", ["guitar lesson", "chords"]),
+        ("Ich habe eine neue Hüfte bekommen, und die Reha beginnt bald", ["Hüfte", "Reha"]),
+        ("Gegen Ende der Reha hatte ich eine Frage an Frau Ehlers", ["Reha", "Ehlers"]),
+        ("Mañana viene el técnico por el horno grande y el nuevo horario", ["técnico", "horno", "horario"]),
+        ("We willen de oude keuken en het dak laten doen", ["keuken", "dak"]),
+        ("```\nthe guitar\n```", []),
+    ],
+)
+def test_nouns_are_found_in_four_languages(text: str, nouns: list[str]) -> None:
+    assert [" ".join(words) for words, _ in noun_phrases(text)] == nouns
+
+
+def test_a_phrase_weighs_more_if_users_say_it_and_if_they_begin_with_it() -> None:
+    weights = phrases(
+        "The boiler is off", (MessageRole.ASSISTANT, "Close the valve"), "The landlord knows", "The boiler!"
+    )
+    assert list(weights) == ["boiler", "landlord", "valve"]
+    opened = phrases("The boiler is off", "The landlord knows")
+    assert opened["boiler"] > opened["landlord"]
+
+
+def test_several_words_say_more_than_one_and_vague_words_less() -> None:
+    weights = phrases("We have a gas meter, a landlord and a problem")
+    assert weights["gas meter"] > weights["landlord"] > weights["problem"] > 0
+
+
+@pytest.mark.parametrize("word", ["Fridays", "shes", "tmrw", "Anna", "weeks"])
+def test_times_slips_and_given_names_are_no_phrases(word: str) -> None:
+    assert list(phrases(f"I mean the boiler and the {word}")) == ["boiler"]
+
+
+def test_a_part_of_a_name_is_no_phrase() -> None:
+    weights = phrases("I mean Harbour Bank and the deposit account")
+    assert weights.keys() == {"Harbour Bank", "deposit account", "account"}
+
+
+def test_named_people_are_no_phrases_but_relatives_and_landlords_are() -> None:
+    weights = phrases("My landlord Brugger met Brugger and my mum", people=["Brugger", "mum"])
+    assert weights.keys() == {"landlord", "mum"}
+
+
+def test_a_phrase_has_places_in_two_messages_those_in_small_letters_first() -> None:
+    texts = ["Boiler broken", "the boiler", "my boiler", "a boiler"]
+    messages = [TopicMessage(number, MessageRole.USER, text, None) for number, text in enumerate(texts)]
+    [phrase] = [one for one in phrases_of([messages], {}) if one.text.casefold() == "boiler"]
+    assert (phrase.text, phrase.places) == ("boiler", (Excerpt(1, 4, 6), Excerpt(2, 3, 6)))
+
+
+def test_the_number_of_compared_phrases_is_bounded() -> None:
+    assert len(phrases("; ".join(f"the gadget{'abcdefghijklmnopqrstuvwxyz'[n]}o" for n in range(26)))) == CANDIDATES
+
+
+def parts(
+    *weights: tuple[str, float], means: Floats | None = None, is_foreign: bool = False, **cosines: float
+) -> list[str]:
+    """Return the parts of a name of phrases with these weights and cosines to the topic."""
+    found = [
+        Phrase(text, weight, is_foreign, (Excerpt(number, 0, 1),)) for number, (text, weight) in enumerate(weights)
+    ]
+    vectors = {text: UNIT * np.array([cosine, np.sqrt(1 - cosine**2)]) for text, cosine in cosines.items()}
+    mean = UNIT * np.array([1.0, 0.0]) if means is None else means
+    return [found[place.message_id].text for place in name_of(found, vectors, (mean, mean))]
+
+
+def test_a_name_has_the_phrases_that_are_said_most_and_are_close_to_the_topic() -> None:
+    assert parts(("knee", 1.0), ("run", 1.5), ("stairs", 1.0), knee=0.9, run=0.5, stairs=0.7) == [
+        "knee",
+        "run",
+        "stairs",
+    ]
+    assert parts(("knee", 2.0), ("run", 1.0), knee=0.9, run=0.7) == ["knee"]
+    assert parts(("knee", 1.0), ("run", 1.0), knee=0.39, run=0.39) == []
+    assert parts(("knie", 2.0), ("trap", 1.2), is_foreign=True, knie=0.25, trap=1.0) == ["trap", "knie"]
+    assert parts(("knie", 2.0), ("trap", 0.9), is_foreign=True, knie=0.25, trap=1.0) == ["knie", "trap"]
+    nothing = np.zeros(2)
+    assert parts(("knee", 1.0), ("run", 0.3), means=nothing) == ["knee"]
+
+
+def test_parts_of_a_name_share_no_word() -> None:
+    weights = [
+        (text, 1 - number / 100) for number, text in enumerate(("gas meter", "meter", "gasket", "dance", "dancing"))
+    ]
+    assert parts(*weights, means=np.zeros(2)) == ["gas meter", "dance"]
+    assert shown_name(["gas", "gases", "boiler", "rent", "key"]) == "gas, boiler, rent"
+    assert shown_name([]) == ""
+
+
+def test_a_topic_is_named_by_common_nouns_of_its_messages(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, graph, *LESSONS)
+    [topic], _ = graph.topics.page(ANN)
+    assert (topic.name, topic.named_by) == ("guitar, metronome, Lisbon", None)
+
+
+def test_a_name_loses_what_is_deleted_or_edited_at_once(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    first, second, third = say(engine, graph, *LESSONS)
+    Conversations(engine).edit(ANN, second.uid, content="And so on")
+    assert "metronome" in name(graph), "the third message says it too"
+    Conversations(engine).edit(ANN, third.uid, content="And so on")
+    assert name(graph) == "guitar, Lisbon"
+    removals = Removals(engine, on_jobs_gone=lambda: None)
+    removals.start()
+    removals.remove(ANN, Chooses.MESSAGE, first.uid)
+    removals.close()
+    assert graph.topics.page(ANN) == ([], 0)
+
+
+def test_a_name_does_not_quote_messages_that_the_policy_hides(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    flagged = MessageDraft(MessageRole.USER, LESSONS[0], {"sensitive_topics": ["health"]}, session_id="one")
+    Conversations(engine).add(ANN, [flagged])
+    say(engine, graph, *LESSONS[1:])
+    assert name(graph) == "guitar, metronome, Lisbon"
+    Agents(engine).set_policy(ANN, {"hidden_topics": ["health"]})
+    assert name(graph) == "guitar, metronome"
+
+
+def test_a_deleted_concept_is_in_no_name(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, graph, *LESSONS, "Madeira")
+    [lisbon] = [one.concept_id for one in graph.topics.details(ANN, 1).named.terms if one.name == "Lisbon"]
+    graph.concepts.hide(ANN, lisbon)
+    assert name(graph) == "guitar, metronome, Madeira"
+    say(engine, graph, "Lisbon")
+    assert name(graph) == "guitar, metronome, Madeira"
+
+
+def test_a_topic_without_a_name_is_not_listed_until_it_gets_one(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, graph, "Anna, Anna")
+    assert graph.topics.page(ANN) == ([], 0)
+    assert name(graph) == ""
+    graph.topics.describe(ANN, 1, {"name": "Anna"})
+    [topic], total = graph.topics.page(ANN)
+    assert (topic.name, total) == ("Anna", 1)
