@@ -297,14 +297,43 @@ def test_common_nouns_of_which_nothing_is_said_introduce_no_agent(
         "My essay is late.",
         "My essay on the birthday paradox is done.",
         "The birthday paradox again!",
-        "The pharmacist said no.",
+        *["The pharmacist said no."] * 3,
+        "I saw Zorblax again.",
     ):
         tell(engine, graph, text)
     listed = {one.key for one in graph.concepts.page(ANN)[0]}
-    assert {"clara", "choir", "essay", "birthday paradox", "pharmacist"} <= listed
+    assert {"clara", "choir", "essay", "birthday paradox", "pharmacist", "zorblax"} <= listed
+    leading = [one.key for one in graph.concepts.leading(ANN, limit=20)]
+    assert leading == ["clara", "birthday paradox"]
+
+
+def test_what_only_the_assistant_mentions_introduces_no_agent(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, "I moved to Oslo with Clara.")
+    answer = MessageDraft(MessageRole.ASSISTANT, "Quebec is a city in Canada. Is Clara in Oslo?", session_id="s")
+    Conversations(engine).add(ANN, [answer])
+    graph.indexer.catch_up()
+    assert "quebec" in {one.key for one in graph.concepts.page(ANN)[0]}
+    assert {one.key for one in graph.concepts.leading(ANN, limit=20)} == {"oslo", "clara"}
+
+
+def test_the_shorter_of_two_names_introduces_no_agent_unless_only_it_is_described(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    tell(engine, graph, *["Hebden Bridge is near Leeds.", "We drove from Hebden Bridge to Hebden."] * 2)
+    tell(engine, graph, "Leeds is my home town.", "I run the Leeds Half Marathon.")
     leading = {one.key for one in graph.concepts.leading(ANN, limit=20)}
-    assert {"clara", "birthday paradox"} <= leading
-    assert leading.isdisjoint({"choir", "essay", "pharmacist"})
+    assert "leeds" in leading
+    assert leading.isdisjoint({"hebden", "leeds half marathon"})
+
+
+def test_names_of_one_mention_introduce_an_agent_only_if_there_are_few_others(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    people = ["Ann", "Boris", "Clara", "Dora", "Emil", "Fritz", "Greta", "Hanna", "Igor", "Julia"]
+    tell(engine, graph, *(f"I met {one} in Lisbon." for one in people[:9]), "I met Karl in Lisbon.", "I met Julia.")
+    assert len(graph.concepts.leading(ANN, limit=20)) == concept_ranking.ENOUGH_LINES
+    tell(engine, graph, *(f"I met {one} in Porto." for one in people))
+    assert "karl" not in {one.key for one in graph.concepts.leading(ANN, limit=20)}
 
 
 def test_concepts_that_co_occur_are_related(engine: MemoryEngine, graph: KnowledgeServices) -> None:

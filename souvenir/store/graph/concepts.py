@@ -336,6 +336,20 @@ def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int) -> li
     return sorted(found.values(), key=lambda one: (one.at, one.owner_id), reverse=True)[:limit]
 
 
+def mentioned_by_people(connection: Connection, root_ids: Iterable[int]) -> set[int]:
+    """Return the roots that a memory, a claim, or a message of someone other than the assistant mentions."""
+    root_of = spellings(connection, root_ids)
+    found = select(
+        connection,
+        int,
+        "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM claims c WHERE c.concept_id = value) "
+        "OR EXISTS (SELECT 1 FROM mentions n LEFT JOIN messages m ON n.kind = 'message' AND m.id = n.owner_id "
+        "WHERE n.concept_id = value AND coalesce(m.role, '') <> 'assistant')",
+        (ids_parameter(root_of),),
+    )
+    return {root_of[id_] for id_ in found}
+
+
 def described_by(connection: Connection, ids: Iterable[int]) -> str | None:
     """Return the author of the displayed description of these: `caller` or `model`."""
     return first(
