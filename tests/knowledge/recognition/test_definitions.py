@@ -9,8 +9,10 @@ from souvenir.core.types.statements import DESCRIBING_QUALITY, Definition
 from souvenir.knowledge.recognition.definitions import definitions_in, is_relation, may_be_new
 
 
-def defined(text: str, form: str, role: MessageRole = MessageRole.USER) -> Definition | None:
-    return definitions_in(text, role, [Mentioned(form.lower(), form, ConceptKind.NAME)]).get(form.lower())
+def defined(
+    text: str, form: str, role: MessageRole = MessageRole.USER, kind: ConceptKind = ConceptKind.NAME
+) -> Definition | None:
+    return definitions_in(text, role, [Mentioned(form.lower(), form, kind)]).get(form.lower())
 
 
 @pytest.mark.parametrize(
@@ -24,16 +26,46 @@ def defined(text: str, form: str, role: MessageRole = MessageRole.USER) -> Defin
         ("Dec's sister Gráinne, who is a nurse, says what?", "Gráinne", "Dec's sister"),
         ("It was me and a guy called Bashir.", "Bashir", "a guy"),
         ("We have a new head of science, Ms Lindqvist.", "Lindqvist", "a new head of science"),
-        ("The ship was the Hercules, imagine.", "Hercules", "The ship"),
-        ("I work three nights at Bubble Cup.", "Bubble Cup", None),
+        ("The ship was the Hercules, imagine.", "Hercules", "the ship"),
+        ("I work three nights at Bubble Cup.", "Bubble Cup", "where you work"),
         ("Trados stores every sentence that you translate.", "Trados", None),
         ("We went to Ann Arbor. Ann is the head of sales.", "Ann", "the head of sales"),
         ("Katharina, meine Frau, arbeitet dort.", "Katharina", "meine Frau"),
-        ("Das sage ich meinem Chef Bernd.", "Bernd", "meinem Chef"),
-        ("Mein Pate ist Herr Wagner.", "Wagner", "Mein Pate"),
+        ("Das sage ich meinem Chef Bernd.", "Bernd", "mein Chef"),
+        ("Mein Pate ist Herr Wagner.", "Wagner", "mein Pate"),
         ("kernel is our cat, obviously", "kernel", "your cat"),
         ("Ann, my old piano teacher from Cork, called.", "Ann", "your old piano teacher from Cork"),
         ("Ann, my friend who sings, called.", "Ann", "your friend who sings"),
+        ("oh we got a shop dog, Sprocket, hes a lurcher", "Sprocket", "a lurcher"),
+        ("i own Spoke & Chain, its a bike shop in bristol", "Spoke & Chain", "a bike shop in bristol"),
+        ("Turbo comes along, Turbo is my budgie hes 3", "Turbo", "your budgie"),
+        ("Nerys, that's Huw's sister, wants me to go.", "Nerys", "Huw's sister"),
+        ("Theo is the best mechanic i have but hes late every day", "Theo", "the best mechanic i have"),
+        ("my supplier Halden Parts is late", "Halden Parts", "your supplier"),
+        ("My kids Tom (4) and Ben (6) sing.", "Ben", "one of your kids"),
+        ("The landlord, Mr Parfitt.", "Parfitt", "the landlord"),
+        ("Call Dave the plumber.", "Dave", "the plumber"),
+        ("New manager is called Ravi.", "Ravi", "new manager"),
+        ("The tuner who comes on Mondays, Leopold, is late.", "Leopold", "the tuner who comes on Mondays"),
+        ("i coach the under 9s at Eastville Juniors", "Eastville Juniors", "where you coach"),
+        ("I live in Ulm.", "Ulm", "where you live"),
+        ("I'm from Cork.", "Cork", "where you are from"),
+        ("Ich wohne in Ulm und arbeite bei Bosch.", "Ulm", "wo du wohnst"),
+        ("Ich wohne in Ulm und arbeite bei Bosch.", "Bosch", "wo du arbeitest"),
+        ("Vivo en Zaragoza.", "Zaragoza", "donde vives"),
+        ("Ik werk bij Univé.", "Univé", "waar je werkt"),
+        ("Unser Hund heißt Fips.", "Fips", "unser Hund"),
+        ("Mi perro se llama Toby.", "Toby", "mi perro"),
+        ("Mijn vrouw Saskia wil een eiland.", "Saskia", "mijn vrouw"),
+        ("Ich sah unseren Bruder Horst.", "Horst", "unser Bruder"),
+        ("Starting my own firm on 1 August, Fjordstrøm.", "Fjordstrøm", "your own firm"),
+        ("We have a place at Little Acorns from 1 September.", "Little Acorns", None),
+        ("Hallo, ich habe eine Zusage von Badennetz.", "Badennetz", None),
+        ("Ferrum offered me a job.", "Ferrum", None),
+        ("I'm getting married to Diego in May.", "Diego", None),
+        ("Beryl, who runs the club, was there.", "Beryl", None),
+        ("Bought a Yamaha F70 outboard.", "Yamaha F70", None),
+        ("Tengo una panadería en Zaragoza.", "Zaragoza", None),
     ],
 )
 def test_a_copula_an_apposition_or_a_role_defines(text: str, form: str, role: str | None) -> None:
@@ -62,6 +94,10 @@ def test_a_copula_an_apposition_or_a_role_defines(text: str, form: str, role: st
         ("Ich traf Tobias, mein Bruder ist krank.", "Tobias"),
         ("Third floor, no lift, my knee says thanks.", "lift"),
         (f"Ann is my sister {'and so on ' * 40}.", "Ann"),
+        ("Valkey is the least work.", "Valkey"),
+        ("The party was a happy one.", "party"),
+        ("I talked to Bosch, its the third time.", "Bosch"),
+        ("I gave Ann the dog.", "Ann"),
     ],
 )
 def test_mentions_questions_greetings_and_judgements_define_nothing(text: str, form: str) -> None:
@@ -86,6 +122,36 @@ def test_a_role_in_passing_is_kept_and_describes_nothing(text: str, form: str, r
     assert one is not None
     assert one.role == role
     assert (one.quality >= DESCRIBING_QUALITY) is describes
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "kind"),
+    [
+        ("I'm making a quilt for Josie, a log cabin in blues.", "Josie", ConceptKind.PERSON),
+        ("In the gym Ann felt lost.", "Ann", ConceptKind.PERSON),
+        ("I run Docker.", "Docker", ConceptKind.PRODUCT),
+        ("car makes a grinding noise", "car", ConceptKind.PHRASE),
+        ("I drew her family tree.", "family tree", ConceptKind.PHRASE),
+    ],
+)
+def test_words_that_do_not_fit_the_kind_of_a_concept_define_nothing(text: str, form: str, kind: ConceptKind) -> None:
+    assert defined(text, form, kind=kind) is None
+
+
+def test_the_role_of_a_relative_is_part_of_a_name() -> None:
+    found = defined("Meine Frau Katharina arbeitet dort.", "Frau Katharina", kind=ConceptKind.PERSON)
+    assert found is not None
+    assert found.role == "meine Frau"
+
+
+def test_only_the_clause_of_a_long_sentence_is_quoted() -> None:
+    long = "I had to go there twice because they had lost all of the forms that I had sent them, "
+    text = f"{long}and my consultant, Mr Adeyemi, who is very young, drew it for me on the back of the form."
+    found = defined(text, "Mr Adeyemi")
+    assert found is not None
+    assert found.sentence == "my consultant, Mr Adeyemi, who is very young, drew it for me on the back of the form."
+    assert found.sentence in text
+    assert defined(text, "Mr Adeyemi", MessageRole.ASSISTANT) is None
 
 
 def test_a_copula_that_holds_for_one_day_defines_nothing() -> None:
@@ -116,6 +182,8 @@ def test_roles_of_people_are_relations_and_relatives_are_not_new() -> None:
     [
         ("My name is Alice and I work at Spotify.", MessageRole.USER, "you"),
         ("Hallo, ich heiße Alice, bin 41.", MessageRole.USER, "you"),
+        ("hey. Alice here, backend dev.", MessageRole.USER, "you"),
+        ("im Alice btw, 2nd year", MessageRole.USER, "you"),
         ("I'm Alice, hello.", MessageRole.USER, "you"),
         ("My name is Alice.", MessageRole.ASSISTANT, None),
         ("My name is not Alice.", MessageRole.USER, None),
