@@ -209,14 +209,16 @@ def test_only_an_alias_that_a_text_mentions_can_be_separated(engine: MemoryEngin
         graph.claims.separate(ANN, melanie.id, "Boris")
 
 
-def test_a_concept_has_its_most_supported_kind_with_its_probability(
+def test_a_concept_has_its_most_supported_kind_unless_a_text_defines_it(
     engine: MemoryEngine, graph: KnowledgeServices
 ) -> None:
     tell(engine, graph, "I flew to Florence", "I live in Florence", "Florence said hello")
     florence = graph.concepts.details(ANN, "florence").concept
     assert florence.kind == "place"
     assert 0.4 < florence.confidence < 0.6
-    graph.claims.update(ANN, florence.id, ConceptPatch(kind="person"))
+    tell(engine, graph, "Florence is my sister")
+    assert graph.concepts.details(ANN, "florence").concept.kind == "person"
+    graph.claims.update(ANN, florence.id, ConceptPatch(kind="place"))
     assert graph.concepts.details(ANN, "florence").concept.confidence == 1.0
 
 

@@ -34,6 +34,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     TITLES,
     TRADES,
     is_known_in_small_letters,
+    known_kind,
 )
 from souvenir.knowledge.recognition.kinds import (
     ALSO,
@@ -219,6 +220,9 @@ class NameReader:
 
     def _kind(self, folded: Sequence[str], around: Surroundings) -> ConceptKind:
         kind = _kind_alone(folded[0], self._language) if len(folded) == 1 else None
+        if self._language == GERMAN and len(folded) == 2 and folded[1].isdigit() and folded[0] not in KNOWN:
+            # A noun with a number: "Volk 2", "Gleis 7".
+            return known_kind(" ".join(folded)) or ConceptKind.PHRASE
         kind = kind or kind_of_name(folded, around)
         if kind is None and self._language == GERMAN and len(folded) == 1:
             # Any noun.

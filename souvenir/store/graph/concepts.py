@@ -199,10 +199,10 @@ class _Known:
             others.setdefault(alias.casefold(), alias)
         others.pop(name.casefold(), None)
         kinds = sum((self.kinds.get(one.id, Counter()) for one in of_root), Counter[ConceptKind]())
-        found, confidence = kind_of(kinds)
         times = [self.times[one.id] for one in of_root if one.id in self.times]
         defined = [self.defined[one.id] for one in of_root if one.id in self.defined]
         definition = max(defined, key=lambda one: (one.quality, one.at), default=None)
+        found, confidence = kind_of(kinds, definition.concept_kind if definition else None)
         describes = definition is not None and definition.quality >= DESCRIBING_QUALITY
         return Concept(
             id=root.id,
