@@ -51,9 +51,12 @@ CANDIDATES_READ = 6
 """How many times the wanted number of significant concepts are read to choose those that introduce an agent."""
 
 ENOUGH_LINES = 10
-"""Phrases, and names that were mentioned once, of which nothing is said introduce an agent only if there are fewer
-others.
-"""
+"""Slight concepts introduce an agent only if there are fewer others."""
+
+FEW_MENTIONS = 2
+"""What people mention less often, and of which nothing is said, is slight."""
+
+_TELLING = (ConceptKind.PERSON, ConceptKind.ANIMAL, ConceptKind.EVENT)
 
 MAX_COMPARED = 64
 """Maximum number of chosen concepts whose names are compared."""
@@ -132,21 +135,25 @@ def worth_reading(connection: Connection, namespace_id: int, *, limit: int) -> l
     """Return the concepts that introduce an agent: those of which something is said, then names.
 
     Left out are concepts that only the assistant mentions, and, unless a text says what they are, common nouns, names
-    of an unknown kind, phrases that were mentioned once, and the shorter of two names. A name counts as much as twice
-    the mentions, and so does a description or a role; of equal ones the latest comes first. Other phrases, and names
-    that were mentioned once, of which nothing is said, come last, up to `ENOUGH_LINES`.
+    of an unknown kind, and the shorter of two names. A name counts as much as twice the mentions, and so does a
+    description or a role; of equal ones the latest comes first. What is slight comes last, up to `ENOUGH_LINES`:
+    phrases, and people, animals, events and names of organisations and places that people mention once.
     """
     found = top(connection, namespace_id, limit=CANDIDATES_READ * limit)
-    known = rows.mentioned_by_people(connection, [one.id for one in found])
-    told = [one for one in found if one.id in known and not _says_nothing(one)]
+    uses = rows.uses_by_people(connection, [one.id for one in found], limit=FEW_MENTIONS)
+
+    def is_slight(one: rows.Concept) -> bool:
+        return not _is_described(one) and (uses[one.id] < FEW_MENTIONS or one.kind == ConceptKind.PHRASE)
 
     def value(one: rows.Concept) -> float:
         return log(1 + one.owners) + log(2) * ((one.kind in NAMED_KINDS) + _is_described(one))
 
+    told = [one for one in found if uses[one.id] and not _says_nothing(one)]
+    told = [one for one in told if not is_slight(one) or _tells_by_itself(one)]
     # Sorting is stable, so that the order of significance decides between equal values and times.
-    ordered = sorted(told, key=lambda one: (_is_slight(one), -value(one), -_time_of(one)))
+    ordered = sorted(told, key=lambda one: (is_slight(one), -value(one), -_time_of(one)))
     chosen = _without_shorter_names(ordered)
-    lasting = sum(not _is_slight(one) for one in chosen)
+    lasting = sum(not is_slight(one) for one in chosen)
     return chosen[: min(limit, max(lasting, ENOUGH_LINES))]
 
 
@@ -154,14 +161,17 @@ def _is_described(one: rows.Concept) -> bool:
     return one.description is not None or one.role is not None
 
 
-def _is_slight(one: rows.Concept) -> bool:
-    return not _is_described(one) and (one.owners == 1 or one.kind == ConceptKind.PHRASE)
-
-
 def _says_nothing(one: rows.Concept) -> bool:
-    """Return whether no text says what it is, and it is a common noun, one phrase or a name of an unknown kind."""
-    is_one_phrase = one.kind == ConceptKind.PHRASE and one.owners == 1
-    return not _is_described(one) and (one.kind == ConceptKind.NAME or is_one_phrase or _is_common_noun(one))
+    """Return whether no text says what it is, and it is a common noun or a name of an unknown kind."""
+    return not _is_described(one) and (one.kind == ConceptKind.NAME or _is_common_noun(one))
+
+
+def _tells_by_itself(one: rows.Concept) -> bool:
+    """Return whether a concept that was hardly mentioned tells something: who or what was met, and where."""
+    if one.kind == ConceptKind.PHRASE:
+        return one.owners >= FEW_MENTIONS
+    is_name = one.name[:1].isupper()
+    return one.kind in _TELLING or (is_name and one.kind in (ConceptKind.ORGANISATION, ConceptKind.PLACE))
 
 
 def _is_common_noun(one: rows.Concept) -> bool:

@@ -132,6 +132,7 @@ _FORMS = (
     (5, rf"\b(?P<titled>{OWNERS}) {_NAME}"),
     (5, rf"\b(?P<role>(?:an? (?:new |old |good |dear )?|new ){PERSON}),? (?:called |named )?{_NAME}"),
     (5, rf"\b(?P<role>{_OWN}),? {_NAME}"),
+    (5, rf"\b(?P<role>(?:an?|eine?n?|una?|een) (?P<person>[\w-]+)), {_NAME}(?=[,.]|$)"),
     (5, rf"\b(?P<role>(?:the|das|der|die|dem|den|la|el|het|de) {_HEAD}),? {_NAME}"),
     (5, rf"{_CLAUSE}(?P<role>{_HEAD}) {_NAME}"),
     (5, rf"^(?P<role>(?:the|der|die|la|el|de) (?:[\w-]+ )?(?P<noun>[\w-]+)), {_NAME}(?=,)"),
@@ -157,7 +158,8 @@ _FORMS = (
         rf"{_NAME}(?=\.|$)",
     ),
     (4, rf"\b(?P<owned>{_I}) (?:own|run|manage|lead|founded|opened|started|chair|edit) (?:(?:the|our|my) )?{_NAME}"),
-    (3, rf"{_NAME} (?:works|worked) (?:as|at|for|in)\b"),
+    (3, rf"{_NAME} (?P<works>works|worked) (?:as|at|for|in)\b"),
+    (3, rf"(?:\b{_I} |^)(?:start|started|starting) (?:work |a job |my job )?at {_NAME}|\b{_I} joined {_NAME}"),
     (
         3,
         rf"{_NAME},? who (?:is|was|runs|owns|works|teaches|plays|lives|makes|manages|leads|keeps|coaches|rents"
@@ -204,6 +206,7 @@ _FORMS = (
         rf"|me llamo|mi nombre es|mijn naam is|ik heet|ik ben) {_NAME}(?=[,.!]|$| and\b| und\b| y\b| en\b| btw\b)",
     ),
     (3, rf"^(?:(?:hi|hello|hey|hallo|hola|hoi)[,.!]? )?(?P<here>){_NAME} here\b"),
+    (2, rf"\b(?:offer|quote|invoice|offerte|factuur|angebot|rechnung|presupuesto|factura) (?:from|van|von|de) {_NAME}"),
     (2, rf"\b(?:{_I}|^)(?: just)? ?(?:moved|moving|emigrated) to {_NAME}"),
     (2, rf"(?:\b{_I} (?:just )?|^)(?:bought|own|drive|ride|adopted) (?:an?|our|my|the) {_NAME}"),
     (

@@ -254,6 +254,8 @@ def _is_title_of(_: str, mention: Mentioned) -> bool:
 _FITS: Mapping[str, Callable[[str, Mentioned], bool]] = {
     "head": _is_of_list,
     "noun": lambda noun, one: one.kind is ConceptKind.PERSON and _may_be(noun, one.kind),
+    "person": lambda noun, one: one.kind is ConceptKind.PERSON and _is_person(noun),
+    "works": lambda _, one: not _kinds(one.form),
     "titled": _is_title_of,
     "owned": lambda _, one: one.kind not in _NOT_OWNED,
     "where": lambda _, one: one.kind is not ConceptKind.PERSON,
@@ -282,9 +284,13 @@ def _may_be(noun: str, kind: ConceptKind) -> bool:
 def _may_be_called(role: str, kind: ConceptKind) -> bool:
     """Return False if a noun in apposition stands for another kind, or "a" or "the" one for no person if it should."""
     head = _head_of(role)
-    if kind is ConceptKind.PERSON and role.lower().startswith(("a ", "an ", "the ")) and not _kinds(head):
-        return head.endswith(_PEOPLE)
+    if kind is ConceptKind.PERSON and role.lower().startswith(("a ", "an ", "the ")):
+        return _is_person(head)
     return _may_be(head, kind)
+
+
+def _is_person(noun: str) -> bool:
+    return not _kinds(noun).isdisjoint(_LIVING) if _kinds(noun) else noun.endswith(_PEOPLE)
 
 
 def _head_of(role: str) -> str:

@@ -120,6 +120,7 @@ _ENDS_OF_PHRASES = frozenset(
 _PLURAL_VERBS = frozenset("want expect pay accept require sell charge insist offer refuse supply deliver".split())
 _BEFORE_BASE_FORMS = frozenset("does did do will would can could should may might must let to and und y en or".split())
 _INDEFINITE = frozenset(("a", "an"))
+_MONTHS = frozenset("january february march april may june july august september october november december jan".split())
 _NO_DESCRIPTIONS = frozenset(("", *"of for with from by to in on at like as and or than called named".split()))
 OWNED_BY_ORGANISATIONS = frozenset(
     "staff admins employees hr it procurement customers clients website support helpdesk terms contract invoice "
@@ -329,6 +330,8 @@ def is_relative_or_animal(after: Sequence[str]) -> bool:
 
     By an apposition or a copula: "Pickle, our one-eyed tabby", "Biscuit is our terrier".
     """
+    if len(after) > 2 and after[1] in _INDEFINITE:
+        return defined_kind(Surroundings((), after)) is ConceptKind.ANIMAL
     if len(after) < 3 or after[1] not in _OWNERS:
         return False
     if after[0] in _COPULAS:
@@ -348,6 +351,8 @@ def _person_or_animal(word: str) -> ConceptKind | None:
 def _by_given_name(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
     if around.before[:1] and around.before[0] in _AT_WORK and not _WORK.isdisjoint(around.before[1:3]):
         return ConceptKind.ORGANISATION
+    if len(words) == 1 and words[0] in _MONTHS and (not around.after or around.after[0] not in _ACTS):
+        return None
     if _NO_PERSON.isdisjoint(words) and (words[0] in GIVEN_NAMES or (words[0] in NAMES_AND_WORDS and len(words) < 4)):
         return ConceptKind.PERSON
     is_common = bool(around.before[:1]) and around.before[0] in _ARTICLES

@@ -283,7 +283,11 @@ class NameReader:
             return True
         if folded in COMMON_WORDS or singular(folded) in COMMON_WORDS:
             return False
-        if is_known_in_small_letters(folded) or (self._lower and (folded in GIVEN_NAMES or folded in KNOWN)):
+        # "böse" is no Bose.
+        is_plain = folded == token.word
+        if (is_plain and is_known_in_small_letters(folded)) or (
+            self._lower and (folded in GIVEN_NAMES or folded in KNOWN)
+        ):
             return True
         return self._language == ENGLISH and is_in_frame(self._words, self._folded, place)
 

@@ -336,18 +336,24 @@ def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int) -> li
     return sorted(found.values(), key=lambda one: (one.at, one.owner_id), reverse=True)[:limit]
 
 
-def mentioned_by_people(connection: Connection, root_ids: Iterable[int]) -> set[int]:
-    """Return the roots that a memory, a claim, or a message of someone other than the assistant mentions."""
+def uses_by_people(connection: Connection, root_ids: Iterable[int], *, limit: int) -> Counter[int]:
+    """Count the claims, memories and messages, other than those of the assistant, that mention each root.
+
+    :param limit: Counts up to this for each spelling.
+    """
     root_of = spellings(connection, root_ids)
-    found = select(
+    rows = select(
         connection,
-        int,
-        "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM claims c WHERE c.concept_id = value) "
-        "OR EXISTS (SELECT 1 FROM mentions n LEFT JOIN messages m ON n.kind = 'message' AND m.id = n.owner_id "
-        "WHERE n.concept_id = value AND coalesce(m.role, '') <> 'assistant')",
-        (ids_parameter(root_of),),
+        tuple[int, int, int],
+        "SELECT value, (SELECT count(*) FROM claims WHERE concept_id = value), (SELECT count(*) FROM (SELECT 1 FROM "
+        "mentions n LEFT JOIN messages m ON n.kind = 'message' AND m.id = n.owner_id WHERE n.concept_id = value "
+        "AND coalesce(m.role, '') <> 'assistant' LIMIT ?) u) FROM json_each(?)",
+        (limit, ids_parameter(root_of)),
     )
-    return {root_of[id_] for id_ in found}
+    found = Counter[int]()
+    for id_, claims, mentions in rows:
+        found[root_of[id_]] += claims + mentions
+    return found
 
 
 def described_by(connection: Connection, ids: Iterable[int]) -> str | None:

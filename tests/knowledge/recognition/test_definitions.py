@@ -65,6 +65,8 @@ def defined(
         ("I'm getting married to Diego in May.", "Diego", None),
         ("Beryl, who runs the club, was there.", "Beryl", None),
         ("Bought a Yamaha F70 outboard.", "Yamaha F70", None),
+        ("Started at Monzo on the 6th.", "Monzo", None),
+        ("Offerte van Van Dalen is 14.200 euro.", "Van Dalen", None),
         ("Tengo una panadería en Zaragoza.", "Zaragoza", None),
     ],
 )
@@ -131,11 +133,19 @@ def test_a_role_in_passing_is_kept_and_describes_nothing(text: str, form: str, r
         ("In the gym Ann felt lost.", "Ann", ConceptKind.PERSON),
         ("I run Docker.", "Docker", ConceptKind.PRODUCT),
         ("car makes a grinding noise", "car", ConceptKind.PHRASE),
+        ("her boyfriend works at the infirmary", "boyfriend", ConceptKind.PERSON),
+        ("I have a question, Ann.", "Ann", ConceptKind.PERSON),
         ("I drew her family tree.", "family tree", ConceptKind.PHRASE),
     ],
 )
 def test_words_that_do_not_fit_the_kind_of_a_concept_define_nothing(text: str, form: str, kind: ConceptKind) -> None:
     assert defined(text, form, kind=kind) is None
+
+
+def test_an_indefinite_noun_for_a_person_is_an_apposition() -> None:
+    found = defined("Mijn vader kent een aannemer, Henk Wolters.", "Henk Wolters", kind=ConceptKind.PERSON)
+    assert found is not None
+    assert found.role == "een aannemer"
 
 
 def test_the_role_of_a_relative_is_part_of_a_name() -> None:

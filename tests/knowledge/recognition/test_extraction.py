@@ -186,6 +186,9 @@ def test_a_phrase_is_a_concept_only_if_it_is_specific(text, found):
         ("Newton is our tortoise.", "newton", ANIMAL),
         ("Fips ist unser fauler Dackelmischling.", "fips", ANIMAL),
         ("Balder is a Norwegian elkhound, six years.", "balder", ANIMAL),
+        ("Biscuit, a terrier, from the shelter.", "biscuit", ANIMAL),
+        ("I buy the tickets for August, she said.", "august", ConceptKind.NAME),
+        ("My friend August called.", "august", PERSON),
         ("im in Wet Cement, its a punk band w my cousin", "wet cement", ORGANISATION),
         ("I run Mavi, the little café on Mill Road.", "mavi", ORGANISATION),
         ("A lady named Constance Heath claims to be my cousin.", "constance heath", PERSON),
@@ -345,6 +348,7 @@ def test_products_are_found_by_their_frames_and_have_a_kind(text, key, kind):
         ("A starling sang.", []),
         ("we run version 2.1.0 there", ["2.1.0"]),
         ("Mein Vermieter will Geduld.", ["vermieter", "geduld"]),
+        ("Das ist gut, wenn er böse ist.", []),
     ],
 )
 def test_nouns_that_look_like_organisations_and_products_are_none(text, found):
