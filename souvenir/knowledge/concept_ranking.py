@@ -56,7 +56,8 @@ ENOUGH_LINES = 10
 FEW_MENTIONS = 2
 """What people mention less often, and of which nothing is said, is slight."""
 
-_TELLING = (ConceptKind.PERSON, ConceptKind.ANIMAL, ConceptKind.EVENT)
+_TELLING = (ConceptKind.PERSON, ConceptKind.ANIMAL, ConceptKind.ORGANISATION, ConceptKind.PLACE)
+"""Kinds of names that tell something by themselves."""
 
 MAX_COMPARED = 64
 """Maximum number of chosen concepts whose names are compared."""
@@ -137,7 +138,7 @@ def worth_reading(connection: Connection, namespace_id: int, *, limit: int) -> l
     Left out are concepts that only the assistant mentions, and, unless a text says what they are, common nouns, names
     of an unknown kind, and the shorter of two names. A name counts as much as twice the mentions, and so does a
     description or a role; of equal ones the latest comes first. What is slight comes last, up to `ENOUGH_LINES`:
-    phrases, and people, animals, events and names of organisations and places that people mention once.
+    phrases, and events and names of people, animals, organisations and places that people mention once.
     """
     found = top(connection, namespace_id, limit=CANDIDATES_READ * limit)
     uses = rows.uses_by_people(connection, [one.id for one in found], limit=FEW_MENTIONS)
@@ -170,8 +171,8 @@ def _tells_by_itself(one: rows.Concept) -> bool:
     """Return whether a concept that was hardly mentioned tells something: who or what was met, and where."""
     if one.kind == ConceptKind.PHRASE:
         return one.owners >= FEW_MENTIONS
-    is_name = one.name[:1].isupper()
-    return one.kind in _TELLING or (is_name and one.kind in (ConceptKind.ORGANISATION, ConceptKind.PLACE))
+    is_name = one.name[:1].isupper() or (one.kind == ConceptKind.PERSON and one.key in GIVEN_NAMES)
+    return one.kind == ConceptKind.EVENT or (is_name and one.kind in _TELLING)
 
 
 def _is_common_noun(one: rows.Concept) -> bool:

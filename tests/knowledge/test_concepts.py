@@ -216,8 +216,8 @@ def test_a_concept_has_its_most_supported_kind_unless_a_text_defines_it(
     florence = graph.concepts.details(ANN, "florence").concept
     assert florence.kind == "place"
     assert 0.4 < florence.confidence < 0.6
-    tell(engine, graph, "Florence is my sister")
-    assert graph.concepts.details(ANN, "florence").concept.kind == "person"
+    tell(engine, graph, "Florence is my sister", "kernel is our cat, obviously")
+    assert [graph.concepts.details(ANN, one).concept.kind for one in ("florence", "kernel")] == ["person", "animal"]
     graph.claims.update(ANN, florence.id, ConceptPatch(kind="place"))
     assert graph.concepts.details(ANN, "florence").concept.confidence == 1.0
 

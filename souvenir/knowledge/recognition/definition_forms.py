@@ -88,7 +88,7 @@ _THINGS_HELD = (
 )
 _HOMES = (
     r"(?:house|home|flat|apartment|cottage|cabin|room|office|shop|bakery|café|cafe|restaurant|salon|studio|farm|practice"
-    r"|haus|wohnung|laden|praxis|büro|casa|piso|tienda|panadería|bar|huis|appartement|woning|winkel|zaak)"
+    r"|haus|wohnung|laden|praxis|büro|(?<!se )casa|piso|tienda|panadería|bar|huis|appartement|woning|winkel|zaak)"
 )
 _HOLDS = (
     rf"(?:\b{_I} (?:got|have|took|signed|start|started|accepted)|^(?:got|have|signed|starting|started|accepted)"
@@ -144,8 +144,13 @@ _FORMS = (
     ),
     (
         4,
-        rf"\b(?P<role>(?:an?|the|eine?|una?|een|{POSSESSIVE}) (?:[\w-]+ ){{0,2}}[\w-]+) (?:called|named|namens"
-        rf"|llamad[oa]|genaamd) {_NAME}",
+        rf"\b(?P<role>(?:an?|the|eine?n?|una?|een|{POSSESSIVE}) (?:[\w-]+ ){{0,2}}[\w-]+),? (?:called|named|namens"
+        rf"|llamad[oa]|genaamd|(?:que )?se llama|it['’]?s called) {_NAME}",
+    ),
+    (
+        4,
+        rf"\b(?P<role>(?:an?|eine?n?|una?|een|{OWNERS}) (?:[\w-]+ )?[\w-]+), (?P<named>the|der|die|das|el|la|de|het) "
+        rf"{_NAME}(?=[.,;!]|$)",
     ),
     (
         4,
@@ -168,13 +173,13 @@ _FORMS = (
     (3, rf"\b(?:i['’]?m|i am) (?:an?|the) (?:[\w-]+ ){{0,3}}[\w-]+ (?:at|in|of|for) (?:the )?{_NAME}"),
     (
         3,
-        rf"\b(?:i|we)(?: also| still| now| mostly)? (?P<where>{_WHERE_ENGLISH}){_WORDS} (?:at|in|for) "
+        rf"\b(?:i|we)(?: also| still| now| mostly)? (?P<where>{_WHERE_ENGLISH}){_WORDS} (?P<prep>at|in|for) "
         rf"(?:the )?{_NAME}",
     ),
     (3, rf"\b(?:i['’]?m|i am|i come|ich komme|ik kom|soy) (?:originally )?(?P<origin>{'|'.join(FROM)}) {_NAME}"),
     (
         3,
-        rf"\b(?P<where>{_WHERE_OTHER}){_WORDS} (?:in|im|bei|beim|an|en|para|bij|op|voor) "
+        rf"\b(?P<where>{_WHERE_OTHER}){_WORDS} (?P<prep>in|im|bei|beim|an|en|para|bij|op|voor) "
         rf"(?:(?:der|dem|den|la|el|het|de) )?{_NAME}",
     ),
     (

@@ -34,7 +34,7 @@ from souvenir.knowledge.recognition.definition_forms import (
     N,
 )
 from souvenir.knowledge.recognition.foreign import compound_kind
-from souvenir.knowledge.recognition.gazetteer import CLASSES, HEADS, PHRASE_HEADS, RELATIVES, ROLES
+from souvenir.knowledge.recognition.gazetteer import CLASSES, HEADS, PHRASE_HEADS, RELATIVES, ROLES, SMALL_WORDS
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import FOREIGN, WordClass, class_of
 
@@ -56,6 +56,8 @@ _END_OF_ROLE = frozenset("who that which and or not since now here aus von vom b
 
 _OF_PURPOSE = 2
 """The weight of the weakest forms, which define names only: "car makes a noise" says nothing of the car."""
+
+_FOREIGN_WORDS = frozenset().union(*SMALL_WORDS.values())
 
 _IN_PASSING = 1
 """Weight of a sentence that names a role and tells something else."""
@@ -96,6 +98,8 @@ _PRAISE = re.compile(
 )
 """A role that says what something is only if its noun does: "the best mechanic", but not "the least work"."""
 
+_AT_WORK = frozenset("at for bei beim para bij voor".split())
+
 _PEOPLE = ("er", "or", "ist", "ian", "ant", "ent", "man", "woman", "ess")
 """Ends of nouns for people."""
 
@@ -110,6 +114,7 @@ _INFLECTED = re.compile(r"^(mein|unser|sein|ihr)(em|en|er)( \w+)$", re.IGNORECAS
 _DETERMINED = re.compile(rf"(?:{OWNERS}|the|new|an?|der|die|das|eine?|el|la|una?|de|het|een) ", re.IGNORECASE)
 """Roles whose first word has a capital at the start of a sentence only, unless it is a name."""
 
+_OWNED = re.compile(rf"{OWNERS} ", re.IGNORECASE)
 _BETWEEN_CLAUSES = re.compile(
     r"(?<=[;–—]) |(?<=,) (?:and|but|so|und|aber|y|pero|en|maar) |(?<=,) (?=(?:because|since|which|while|weil|porque)\b)"
 )
@@ -213,7 +218,7 @@ def _definition(sentence: str, mention: Mentioned, author: MessageRole | None) -
         # A person defines what is theirs better than the assistant does.
         weighed = form.weight if _describes(form, marked) else _IN_PASSING
         quality = 2 * weighed - (author is MessageRole.ASSISTANT)
-        return Definition(sentence, quality, _role(match, mention, author))
+        return Definition(sentence, quality, _role(match, mention, author), _kind_by(match))
     return None
 
 
@@ -223,13 +228,32 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned) -> bool:
     role = groups.get("role")
     if role is not None and _judges(role):
         return False
-    if form.is_apposition and role and not (is_name and _is_apposition(role) and _may_be_called(role, mention.kind)):
+    if form.is_apposition and role is not None and not _may_follow(role, mention):
         return False
     if form.weight in (4, 6) and _ONE_DAY.search(_clause(match)):
         return False
     if form.weight <= _OF_PURPOSE and not is_name and mention.kind is ConceptKind.PHRASE:
         return False
     return all(_FITS[name](words, mention) for name, words in groups.items() if name in _FITS)
+
+
+def _may_follow(role: str, mention: Mentioned) -> bool:
+    """Return whether a role after a comma is an apposition: in small letters, only a noun of the lists is."""
+    is_clear = mention.form[:1].isupper() or (_OWNED.match(role) is not None and _kinds(_head_of(role)))
+    return bool(is_clear) and _is_apposition(role) and _may_be_called(role, mention.kind)
+
+
+def _kind_by(match: re.Match[str]) -> ConceptKind | None:
+    """Return the kind of what is so defined, if the words tell one: by what it is called, or by what is done there."""
+    groups = _groups(match)
+    if "self" in groups or "here" in groups:
+        return ConceptKind.PERSON
+    if "origin" in groups or "home" in groups:
+        return ConceptKind.PLACE
+    if "where" in groups:
+        return ConceptKind.ORGANISATION if groups["prep"].lower() in _AT_WORK else None
+    kinds = _kinds(_head_of(groups["role"])) if "role" in groups else set()
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def _groups(match: re.Match[str]) -> dict[str, str]:
@@ -255,6 +279,7 @@ _FITS: Mapping[str, Callable[[str, Mentioned], bool]] = {
     "head": _is_of_list,
     "noun": lambda noun, one: one.kind is ConceptKind.PERSON and _may_be(noun, one.kind),
     "person": lambda noun, one: one.kind is ConceptKind.PERSON and _is_person(noun),
+    "named": lambda _, one: one.kind is not ConceptKind.PERSON and one.form[:1].isupper(),
     "works": lambda _, one: not _kinds(one.form),
     "titled": _is_title_of,
     "owned": lambda _, one: one.kind not in _NOT_OWNED,
@@ -313,7 +338,7 @@ def _is_apposition(role: str) -> bool:
         of = class_of(word)
         if before in _NOUNS and _ends_role(word):
             return True
-        if of in _PART_OF_CLAUSE or word in FOREIGN:
+        if of in _PART_OF_CLAUSE or word in FOREIGN or (before in _NOUNS and word in _FOREIGN_WORDS):
             return False
         if before in _NOUNS and of in (WordClass.NOUNS_OR_VERBS, WordClass.ADJECTIVE):
             return False

@@ -66,6 +66,9 @@ def defined(
         ("Beryl, who runs the club, was there.", "Beryl", None),
         ("Bought a Yamaha F70 outboard.", "Yamaha F70", None),
         ("Started at Monzo on the 6th.", "Monzo", None),
+        ("Jorge tiene un taller de motos, se llama Motos Rubio.", "Motos Rubio", "un taller de motos"),
+        ("We hebben een zeilboot, de Albatros.", "Albatros", "een zeilboot"),
+        ("ordered from halden parts, my supplier, again", "halden parts", "your supplier"),
         ("Offerte van Van Dalen is 14.200 euro.", "Van Dalen", None),
         ("Tengo una panadería en Zaragoza.", "Zaragoza", None),
     ],
@@ -94,6 +97,8 @@ def test_a_copula_an_apposition_or_a_role_defines(text: str, form: str, role: st
         ("I met Tobias, my husband left.", "Tobias"),
         ("I met Tobias, my brother works hard.", "Tobias"),
         ("Ich traf Tobias, mein Bruder ist krank.", "Tobias"),
+        ("Es war für den Hofladen Müller, mein Chef hat davon genommen.", "Müller"),
+        ("Mi amiga se casa en Granada.", "Granada"),
         ("Third floor, no lift, my knee says thanks.", "lift"),
         (f"Ann is my sister {'and so on ' * 40}.", "Ann"),
         ("Valkey is the least work.", "Valkey"),
@@ -162,6 +167,25 @@ def test_only_the_clause_of_a_long_sentence_is_quoted() -> None:
     assert found.sentence == "my consultant, Mr Adeyemi, who is very young, drew it for me on the back of the form."
     assert found.sentence in text
     assert defined(text, "Mr Adeyemi", MessageRole.ASSISTANT) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "kind"),
+    [
+        ("kernel is our cat, obviously", "kernel", ConceptKind.ANIMAL),
+        ("im Alice btw, 2nd year", "Alice", ConceptKind.PERSON),
+        ("I live in Zorb.", "Zorb", None),
+        ("I'm from Zorb.", "Zorb", ConceptKind.PLACE),
+        ("I work at Zorb.", "Zorb", ConceptKind.ORGANISATION),
+        ("Zorb is our pride and joy.", "Zorb", None),
+    ],
+)
+def test_a_definition_gives_the_kind_of_its_noun_or_of_what_is_done_there(
+    text: str, form: str, kind: ConceptKind | None
+) -> None:
+    found = defined(text, form)
+    assert found is not None
+    assert found.kind is kind
 
 
 def test_a_copula_that_holds_for_one_day_defines_nothing() -> None:
