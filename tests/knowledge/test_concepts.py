@@ -332,7 +332,7 @@ def test_what_is_slight_introduces_an_agent_only_if_there_is_little_else(
     engine: MemoryEngine, graph: KnowledgeServices
 ) -> None:
     people = ["Ann", "Boris", "Clara", "Dora", "Emil", "Fritz", "Greta", "Hanna", "Igor", "Julia"]
-    tell(engine, graph, *(f"I met {one} in Lisbon." for one in people), "I met Karl in Lisbon.", "We use Redis.")
+    tell(engine, graph, *(f"I met {one} in Lisbon." for one in people), "I met Karl in Lisbon.", "Redis is down.")
     answer = MessageDraft(MessageRole.ASSISTANT, "And where does Redis run?", session_id="s")
     Conversations(engine).add(ANN, [answer])
     graph.indexer.catch_up()

@@ -90,6 +90,7 @@ _HOMES = (
     r"(?:house|home|flat|apartment|cottage|cabin|room|office|shop|bakery|café|cafe|restaurant|salon|studio|farm|practice"
     r"|haus|wohnung|laden|praxis|büro|(?<!se )casa|piso|tienda|panadería|bar|huis|appartement|woning|winkel|zaak)"
 )
+_THING = r"[\w ]{1,20}?"
 _HOLDS = (
     rf"(?:\b{_I} (?:got|have|took|signed|start|started|accepted)|^(?:got|have|signed|starting|started|accepted)"
     r"|\b(?:ich habe|habe ich|wir haben|tengo|tenemos|ik heb|heb ik|we hebben))"
@@ -163,6 +164,7 @@ _FORMS = (
         rf"{_NAME}(?=\.|$)",
     ),
     (4, rf"\b(?P<owned>{_I}) (?:own|run|manage|lead|founded|opened|started|chair|edit) (?:(?:the|our|my) )?{_NAME}"),
+    (3, rf"\b{_I} (?:bank|insured)(?: [\w-]+){{0,3}} with {_NAME}"),
     (3, rf"{_NAME} (?P<works>works|worked) (?:as|at|for|in)\b"),
     (3, rf"(?:\b{_I} |^)(?:start|started|starting) (?:work |a job |my job )?at {_NAME}|\b{_I} joined {_NAME}"),
     (
@@ -189,8 +191,8 @@ _FORMS = (
     (3, rf"\b(?:developer|dev|engineer|nurse|teacher|student|manager) (?:at|in|for) (?:the )?{_NAME}"),
     (
         3,
-        rf"(?:{_HOLDS}|\b{OWNERS}){_WORDS} {_THINGS_HELD}{_WORDS} (?:at|from|with|for|bei|von|con|en|de|bij|van) "
-        rf"(?:the )?{_NAME}",
+        rf"(?:{_HOLDS}|\b{OWNERS}){_WORDS} (?P<held>{_THINGS_HELD}){_WORDS} "
+        rf"(?:at|from|with|for|bei|von|con|en|de|bij|van) (?:the )?{_NAME}",
     ),
     (3, rf"(?:{_HOLDS}|\b{OWNERS}){_WORDS} {_HOMES}(?: \w+)? (?P<home>in|en) {_NAME}"),
     (
@@ -212,8 +214,23 @@ _FORMS = (
     ),
     (3, rf"^(?:(?:hi|hello|hey|hallo|hola|hoi)[,.!]? )?(?P<here>){_NAME} here\b"),
     (2, rf"\b(?:offer|quote|invoice|offerte|factuur|angebot|rechnung|presupuesto|factura) (?:from|van|von|de) {_NAME}"),
+    (
+        2,
+        rf"(?:\b{_I} (?:use|take|on)|(?:\b{_I} |^|[,;] )(?:using|(?:switched|switching|migrated)(?: from {_THING})? to)"
+        rf"|\bich (?:nehme|nutze|benutze|fahre)|\b(?:uso|usamos|tomo|ik gebruik|ik neem|ik slik)) (?P<used>{_NAME})",
+    ),
+    (
+        2,
+        rf"{_CLAUSE}(?:(?:my|our) )?(?:couple|kids|children|parents|neighbou?rs|colleagues|friends|employees|flatmates"
+        rf"|housemates) (?:is|are) (?:[^\W\d_]+(?:, | and |, and ))*(?P<one>{_NAME})",
+    ),
     (2, rf"\b(?:{_I}|^)(?: just)? ?(?:moved|moving|emigrated) to {_NAME}"),
     (2, rf"(?:\b{_I} (?:just )?|^)(?:bought|own|drive|ride|adopted) (?:an?|our|my|the) {_NAME}"),
+    (
+        1,
+        rf"{_NAME},? (?P<role>from (?:(?:my|our|the) [\w-]+(?: [\w-]+)?|downstairs|upstairs|next door|work|school|uni"
+        rf"|church))(?P<one>,| (?:has|is|was|wants|said|says|came|comes|called|did|offered|will)\b)",
+    ),
     (
         2,
         rf"{_LEAD}{_NAME} (?:stores|runs|makes|lets|helps|provides|offers|tracks|manages|means|stands for"

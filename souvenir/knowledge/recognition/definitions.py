@@ -98,6 +98,9 @@ _PRAISE = re.compile(
 )
 """A role that says what something is only if its noun does: "the best mechanic", but not "the least work"."""
 
+_MEETINGS = frozenset("appointment interview termin cita afspraak".split())
+"""What one has with a person as often as with an organisation."""
+
 _AT_WORK = frozenset("at for bei beim para bij voor".split())
 
 _PEOPLE = ("er", "or", "ist", "ian", "ant", "ent", "man", "woman", "ess")
@@ -122,6 +125,8 @@ _BETWEEN_CLAUSES = re.compile(
 
 _NOT_OWNED = frozenset((ConceptKind.PRODUCT, ConceptKind.PLACE, ConceptKind.EVENT))
 """Kinds of what someone runs without owning it: "I run Docker", "I run the Leeds Half Marathon"."""
+
+_USED = frozenset((ConceptKind.PRODUCT, ConceptKind.NAME, ConceptKind.ORGANISATION))
 
 _LIVING = frozenset((ConceptKind.PERSON, ConceptKind.ANIMAL))
 
@@ -171,8 +176,16 @@ def definitions_in(text: str, role: MessageRole | None, mentions: Iterable[Menti
 def _clauses(sentence: str, author: MessageRole | None) -> list[str]:
     """Return a sentence, or the clauses of a person's sentence that is too long, without those that are too short."""
     is_whole = _is_short(sentence) or author is MessageRole.ASSISTANT
-    parts = [sentence] if is_whole else [one.rstrip(" ,;–—") for one in _BETWEEN_CLAUSES.split(sentence)]
+    parts = [sentence] if is_whole else [_beginning(one) for one in _BETWEEN_CLAUSES.split(sentence)]
     return [one for one in parts if _is_short(one) and len(one.split()) >= MIN_WORDS]
+
+
+def _beginning(clause: str) -> str:
+    """Return a clause up to the last comma at which it is short enough."""
+    clause = clause.rstrip(" ,;–—")
+    while not _is_short(clause) and "," in clause:
+        clause = clause.rpartition(",")[0]
+    return clause
 
 
 def _is_short(text: str) -> bool:
@@ -250,6 +263,8 @@ def _kind_by(match: re.Match[str]) -> ConceptKind | None:
         return ConceptKind.PERSON
     if "origin" in groups or "home" in groups:
         return ConceptKind.PLACE
+    if "held" in groups:
+        return None if groups["held"].lower() in _MEETINGS else ConceptKind.ORGANISATION
     if "where" in groups:
         return ConceptKind.ORGANISATION if groups["prep"].lower() in _AT_WORK else None
     kinds = _kinds(_head_of(groups["role"])) if "role" in groups else set()
@@ -266,6 +281,9 @@ def _judges(role: str) -> bool:
 
 
 def _is_of_list(noun: str, mention: Mentioned) -> bool:
+    if noun.isupper() and mention.kind is ConceptKind.PERSON:
+        # "Marion our PM"
+        return len(noun) > 1
     is_phrase = mention.kind is ConceptKind.PHRASE and not mention.form[:1].isupper()
     return bool(_kinds(noun)) and not is_phrase and _may_be(noun, mention.kind)
 
@@ -279,6 +297,8 @@ _FITS: Mapping[str, Callable[[str, Mentioned], bool]] = {
     "head": _is_of_list,
     "noun": lambda noun, one: one.kind is ConceptKind.PERSON and _may_be(noun, one.kind),
     "person": lambda noun, one: one.kind is ConceptKind.PERSON and _is_person(noun),
+    "used": lambda _, one: one.kind in _USED,
+    "one": lambda _, one: one.kind is ConceptKind.PERSON,
     "named": lambda _, one: one.kind is not ConceptKind.PERSON and one.form[:1].isupper(),
     "works": lambda _, one: not _kinds(one.form),
     "titled": _is_title_of,
