@@ -135,7 +135,7 @@ _FORMS = (
     (5, rf"\b(?P<role>{_OWN}),? {_NAME}"),
     (5, rf"\b(?P<role>(?:an?|eine?n?|una?|een) (?P<person>[\w-]+)), {_NAME}(?=[,.]|$)"),
     (5, rf"\b(?P<role>(?:the|das|der|die|dem|den|la|el|het|de) {_HEAD}),? {_NAME}"),
-    (5, rf"{_CLAUSE}(?P<role>{_HEAD}) {_NAME}"),
+    (5, rf"{_CLAUSE}(?P<role>(?P<calling>[\w-]+)) {_NAME}"),
     (5, rf"^(?P<role>(?:the|der|die|la|el|de) (?:[\w-]+ )?(?P<noun>[\w-]+)), {_NAME}(?=,)"),
     (5, rf"\b(?P<role>(?:the|{POSSESSIVE}) (?:[\w-]+ ){{1,3}}who [^,.;:]{{3,40}}), {_NAME}(?=[,.]|$)"),
     (5, rf"(?:{_CLAUSE}|\b{_ASKED} ){_NAME} (?P<role>(?:the|my|our) {_HEAD})(?=[ ,.!?]|$)"),
@@ -156,7 +156,7 @@ _FORMS = (
     (
         4,
         rf"{_CLAUSE}(?P<role>(?:(?:the|{POSSESSIVE}|der|die|das|el|la|de|het) (?:new )?|new )(?!name\b)(?:[\w-]+ )"
-        rf"{{0,2}}[\w-]+) (?:is|was|are|ist|war|es|heißt|heet|se llama)(?: the| called)? {_NAME}",
+        rf"{{0,2}}[\w-]+) (?:(?P<equal>is|was|are|ist|war|es)(?: the)?|is called|heißt|heet|se llama) {_NAME}",
     ),
     (
         4,
@@ -205,7 +205,7 @@ _FORMS = (
         rf"{_NAME} (?:has |have )?(?:offered|hired|employs|pays|insures|accepted) (?:me|us)\b|\b(?:i|we) hired {_NAME}",
     ),
     (3, rf"\b(?:married|engaged|marrying) (?:to )?{_NAME}"),
-    (3, rf"{_NAME} \([^)\d]{{4,60}}\)"),
+    (3, rf"{_NAME} (?P<note>\([^)\d]{{4,60}}\))"),
     (
         3,
         rf"^(?:(?:hi|hello|hey|good morning|hallo|hola|hoi)\b.{{0,15}}[,!.] *)?"
@@ -216,8 +216,8 @@ _FORMS = (
     (2, rf"\b(?:offer|quote|invoice|offerte|factuur|angebot|rechnung|presupuesto|factura) (?:from|van|von|de) {_NAME}"),
     (
         2,
-        rf"(?:\b{_I} (?:use|take|on)|(?:\b{_I} |^|[,;] )(?:using|(?:switched|switching|migrated)(?: from {_THING})? to)"
-        rf"|\bich (?:nehme|nutze|benutze|fahre)|\b(?:uso|usamos|tomo|ik gebruik|ik neem|ik slik)) (?P<used>{_NAME})",
+        rf"(?:\b{_I} (?:use|take|on)|(?:\b{_I} |^|[,;] )(?:(?-i:using)|(?:switched|switching|migrated)"
+        rf"(?: from {_THING})? to)|\bich (?:nehme|nutze|benutze|fahre)|\b(?:uso|usamos|tomo|ik gebruik|ik neem|ik slik)) (?P<used>{_NAME})",
     ),
     (
         2,
