@@ -217,7 +217,8 @@ _FORMS = (
     (
         2,
         rf"(?:\b{_I} (?:use|take|on)|(?:\b{_I} |^|[,;] )(?:(?-i:using)|(?:switched|switching|migrated)"
-        rf"(?: from {_THING})? to)|\bich (?:nehme|nutze|benutze|fahre)|\b(?:uso|usamos|tomo|ik gebruik|ik neem|ik slik)) (?P<used>{_NAME})",
+        rf"(?: from {_THING})? to)|\bich (?:nehme|nutze|benutze|fahre)"
+        rf"|\b(?:uso|usamos|tomo|ik gebruik|ik neem|ik slik)) (?P<used>{_NAME})",
     ),
     (
         2,
