@@ -56,7 +56,7 @@ ENOUGH_LINES = 10
 FEW_MENTIONS = 2
 """What people mention less often, and of which nothing is said, is slight."""
 
-_TELLING = (ConceptKind.PERSON, ConceptKind.ANIMAL, ConceptKind.ORGANISATION, ConceptKind.PLACE)
+_TELLING = (ConceptKind.PERSON, ConceptKind.ANIMAL, ConceptKind.ORGANISATION)
 """Kinds of names that tell something by themselves."""
 
 MAX_COMPARED = 64
@@ -138,7 +138,7 @@ def worth_reading(connection: Connection, namespace_id: int, *, limit: int) -> l
     Left out are concepts that only the assistant mentions, and, unless a text says what they are, common nouns, names
     of an unknown kind, and the shorter of two names. A name counts as much as twice the mentions, and so does a
     description or a role; of equal ones the latest comes first. What is slight comes last, up to `ENOUGH_LINES`:
-    phrases, and events and names of people, animals, organisations and places that people mention once.
+    phrases, and events and names of people, animals and organisations that people mention once.
     """
     found = top(connection, namespace_id, limit=CANDIDATES_READ * limit)
     uses = rows.uses_by_people(connection, [one.id for one in found], limit=FEW_MENTIONS)
@@ -150,7 +150,7 @@ def worth_reading(connection: Connection, namespace_id: int, *, limit: int) -> l
         return log(1 + one.owners) + log(2) * ((one.kind in NAMED_KINDS) + _is_described(one))
 
     told = [one for one in found if uses[one.id] and not _says_nothing(one)]
-    told = [one for one in told if not is_slight(one) or _tells_by_itself(one)]
+    told = [one for one in told if not is_slight(one) or _tells_by_itself(one, uses[one.id])]
     # Sorting is stable, so that the order of significance decides between equal values and times.
     ordered = sorted(told, key=lambda one: (is_slight(one), -value(one), -_time_of(one)))
     chosen = _without_shorter_names(ordered)
@@ -167,10 +167,10 @@ def _says_nothing(one: rows.Concept) -> bool:
     return not _is_described(one) and (one.kind == ConceptKind.NAME or _is_common_noun(one))
 
 
-def _tells_by_itself(one: rows.Concept) -> bool:
-    """Return whether a concept that was hardly mentioned tells something: who or what was met, and where."""
+def _tells_by_itself(one: rows.Concept, uses: int) -> bool:
+    """Return whether a concept that was hardly mentioned tells something: who was met, and what takes place."""
     if one.kind == ConceptKind.PHRASE:
-        return one.owners >= FEW_MENTIONS
+        return uses >= FEW_MENTIONS
     is_name = one.name[:1].isupper() or (one.kind == ConceptKind.PERSON and one.key in GIVEN_NAMES)
     return one.kind == ConceptKind.EVENT or (is_name and one.kind in _TELLING)
 

@@ -1,7 +1,8 @@
 """The forms of definitions, as patterns of a sentence in which `N` stands for the concept.
 
-English, and German, Spanish and Dutch where the form exists there. A group `role` is what the concept is said to be,
-`head` a noun that must stand for a kind of person or thing, and `where` a verb that says what the speaker does there.
+English, and German, Spanish and Dutch where the form exists there. The group `role` is what the concept is said to be,
+and `where`, `origin`, `self`, `here`, `group` and `titled` are words from which its role is made. The other groups have
+conditions, which `definitions` tests: `head` must be a noun for someone or something, `person` one for a person.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ N = "\x00"
 
 _NAME = rf"{N}(?!['’]s)"
 OWNERS = (
-    r"(?:my|our|your|his|her|their|(?:mein|unser|sein|ihr|dein)(?:e|em|en|er)?|mis?|nuestr[oa]s?|sus?|mijn|onze?|zijn"
+    r"(?:my|our|your|his|her|their|(?:mein|unser|sein|ihr|dein)(?:e|em|en|er)?|mis?|nuestr[oa]s?|sus?|mijn|onze?|ons|zijn"
     r"|haar)"
 )
 POSSESSIVE = rf"(?:{OWNERS}|(?!(?:it|that|he|she|what|there|here|let|who)['’])[^\W\d_]+['’]s)"
@@ -93,7 +94,7 @@ _HOMES = (
 _THING = r"[\w ]{1,20}?"
 _HOLDS = (
     rf"(?:\b{_I} (?:got|have|took|signed|start|started|accepted)|^(?:got|have|signed|starting|started|accepted)"
-    r"|\b(?:ich habe|habe ich|wir haben|tengo|tenemos|ik heb|heb ik|we hebben))"
+    r"|\b(?:ich habe|habe ich|wir haben|tengo|tenemos|ik heb|heb ik|wij? hebben))"
 )
 
 
@@ -178,7 +179,11 @@ _FORMS = (
         rf"\b(?:i|we)(?: also| still| now| mostly)? (?P<where>{_WHERE_ENGLISH}){_WORDS} (?P<prep>at|in|for) "
         rf"(?:the )?{_NAME}",
     ),
-    (3, rf"\b(?:i['’]?m|i am|i come|ich komme|ik kom|soy) (?:originally )?(?P<origin>{'|'.join(FROM)}) {_NAME}"),
+    (
+        3,
+        rf"\b(?:i['’]?m|i am|i come|ich komme|ik kom|soy) (?:originally |[^.;]{{1,60}}, )?"
+        rf"(?P<origin>{'|'.join(FROM)}) {_NAME}",
+    ),
     (
         3,
         rf"\b(?P<where>{_WHERE_OTHER}){_WORDS} (?P<prep>in|im|bei|beim|an|en|para|bij|op|voor) "
@@ -186,7 +191,8 @@ _FORMS = (
     ),
     (
         3,
-        rf"\b(?:i|we) (?:work|live|worked|taught|studied|nursed)(?: [\w-]+){{0,3}} (?:at|in|for|with) (?:the )?{_NAME}",
+        rf"\b(?:i|we) (?:work|live|worked|taught|studied|nursed)(?: [\w-]+){{0,3}} (?:(?P<workplace>at)|in|for|with) "
+        rf"(?:the )?{_NAME}",
     ),
     (3, rf"\b(?:developer|dev|engineer|nurse|teacher|student|manager) (?:at|in|for) (?:the )?{_NAME}"),
     (

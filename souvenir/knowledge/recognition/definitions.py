@@ -263,6 +263,8 @@ def _kind_by(match: re.Match[str]) -> ConceptKind | None:
         return ConceptKind.PERSON
     if "origin" in groups or "home" in groups:
         return ConceptKind.PLACE
+    if "workplace" in groups:
+        return ConceptKind.ORGANISATION
     if "held" in groups:
         return None if groups["held"].lower() in _MEETINGS else ConceptKind.ORGANISATION
     if "where" in groups:

@@ -106,7 +106,7 @@ _MOVES = frozenset(
     "vivo vive vivimos vivir mudamos voy vamos viaje woon woont wonen verhuisd reis".split()
 )
 _AFTER_CLASSES = frozenset(
-    ("", *"from in at of on since who that which with w and und y en von de van aus bei".split())
+    ("", *"for from in at of on since who that which with w and und y en von de van aus bei".split())
 )
 """Words after the noun that says what a name stands for: "Kestrel, an airline from Oslo"."""
 _NO_SUBJECT_AFTER = frozenset("at from with by for of bei von en van".split())

@@ -186,6 +186,7 @@ def test_a_phrase_is_a_concept_only_if_it_is_specific(text, found):
         ("Newton is our tortoise.", "newton", ANIMAL),
         ("Fips ist unser fauler Dackelmischling.", "fips", ANIMAL),
         ("Balder is a Norwegian elkhound, six years.", "balder", ANIMAL),
+        ("The Anna Ghost is a neutral shoe for a beginner.", "anna ghost", PRODUCT),
         ("Biscuit, a terrier, from the shelter.", "biscuit", ANIMAL),
         ("I buy the tickets for August, she said.", "august", ConceptKind.NAME),
         ("My friend August called.", "august", PERSON),
