@@ -32,13 +32,15 @@ EVIDENCE: Mapping[ConceptKind, int] = {ConceptKind.ANIMAL: 5}
 our tortoise"), whereas lists of names and places give the other kinds to any mention."""
 
 
-def kind_of(mentions: Mapping[ConceptKind, int]) -> tuple[ConceptKind, float]:
+def kind_of(mentions: Mapping[ConceptKind, int], defined: ConceptKind | None = None) -> tuple[ConceptKind, float]:
     """Return the kind of a concept, and the probability that it is a concept of that kind.
 
     :param mentions: The number of its mentions by kind. Those without evidence count only if there are no others.
+    :param defined: The kind of the mention that defines it, which precedes the others if there is evidence for it.
     """
     telling = {kind: count for kind, count in mentions.items() if kind not in UNTYPED} or mentions
     weighed = {kind: count * EVIDENCE.get(kind, 1) for kind, count in telling.items()}
-    kind = min(weighed, key=lambda one: (-weighed[one], -CONFIDENCE.get(one, 1.0), one), default=ConceptKind.PHRASE)
+    most = min(weighed, key=lambda one: (-weighed[one], -CONFIDENCE.get(one, 1.0), one), default=ConceptKind.PHRASE)
+    kind = most if defined is None or defined in UNTYPED else defined
     share = weighed.get(kind, 0) / max(1, sum(weighed.values()))
     return kind, share * CONFIDENCE.get(kind, 1.0)

@@ -7,15 +7,28 @@ and read a bounded number of rows, except for one pass over the neighbours of th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from heapq import nlargest
+from itertools import permutations
 from math import exp, log
 from typing import NamedTuple
 
 from souvenir.core.concept_kinds import NAMED_KINDS
 from souvenir.core.types import ConceptKind
-from souvenir.knowledge.recognition.gazetteer import PHRASE_HEADS, ROLES
+from souvenir.knowledge.recognition.foreign import compound_kind
+from souvenir.knowledge.recognition.gazetteer import (
+    ANIMALS,
+    CLASSES,
+    COMMON_WORDS,
+    GIVEN_NAMES,
+    HEADS,
+    KNOWN,
+    NAMES_AND_WORDS,
+    PHRASE_HEADS,
+    RELATIVES,
+    ROLES,
+)
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.mentions import month_of
 from souvenir.store.sql import Connection
@@ -34,14 +47,23 @@ MAY_BE_COMMON = 64
 most 43. Below that share, more mentions always mean a higher rank (x log(1/x) rises up to 1/e).
 """
 
-CANDIDATES_READ = 3
+CANDIDATES_READ = 6
 """How many times the wanted number of significant concepts are read to choose those that introduce an agent."""
 
-FEW_MENTIONS = 2
-"""A common noun introduces an agent only if more texts mention it, and a compound only if as many do."""
+ENOUGH_LINES = 10
+"""Slight concepts introduce an agent only if there are fewer others."""
 
-COMMON_NOUNS = ROLES | PHRASE_HEADS.keys()
-"""Nouns that stand for someone or something of a kind: "manager", "shop"."""
+FEW_MENTIONS = 2
+"""What people mention less often, and of which nothing is said, is slight."""
+
+_TELLING = (ConceptKind.PERSON, ConceptKind.ANIMAL, ConceptKind.ORGANISATION)
+"""Kinds of names that tell something by themselves."""
+
+MAX_COMPARED = 64
+"""Maximum number of chosen concepts whose names are compared."""
+
+COMMON_NOUNS = COMMON_WORDS | RELATIVES | ROLES | ANIMALS | HEADS.keys() | PHRASE_HEADS.keys() | CLASSES.keys()
+"""Words that stand for someone or something of a kind: "manager", "shop", "Krankenhaus"."""
 
 MAX_OFFSET = 2**40
 """More than the possible number of concepts."""
@@ -111,28 +133,69 @@ def top(connection: Connection, namespace_id: int, *, limit: int, offset: int = 
 
 
 def worth_reading(connection: Connection, namespace_id: int, *, limit: int) -> list[rows.Concept]:
-    """Return the concepts that introduce an agent: significant ones, those first that have a name or a definition.
+    """Return the concepts that introduce an agent: those of which something is said, then names.
 
-    A name counts as much as twice the mentions, and so does a definition; of equal ones the latest comes first. Those
-    that say little are left out.
+    Left out are concepts that only the assistant mentions, and, unless a text says what they are, common nouns, names
+    of an unknown kind, and the shorter of two names. A name counts as much as twice the mentions, and so does a
+    description or a role; of equal ones the latest comes first. What is slight comes last, up to `ENOUGH_LINES`:
+    phrases, and events and names of people, animals and organisations that people mention once.
     """
-    found = [one for one in top(connection, namespace_id, limit=CANDIDATES_READ * limit) if not _says_little(one)]
+    found = top(connection, namespace_id, limit=CANDIDATES_READ * limit)
+    uses = rows.uses_by_people(connection, [one.id for one in found], limit=FEW_MENTIONS)
+
+    def is_slight(one: rows.Concept) -> bool:
+        return not _is_described(one) and (uses[one.id] < FEW_MENTIONS or one.kind == ConceptKind.PHRASE)
 
     def value(one: rows.Concept) -> float:
-        return log(1 + one.owners) + log(2) * ((one.kind in NAMED_KINDS) + (one.description is not None))
+        return log(1 + one.owners) + log(2) * ((one.kind in NAMED_KINDS) + _is_described(one))
 
+    told = [one for one in found if uses[one.id] and not _says_nothing(one)]
+    told = [one for one in told if not is_slight(one) or _tells_by_itself(one, uses[one.id])]
     # Sorting is stable, so that the order of significance decides between equal values and times.
-    return sorted(found, key=lambda one: (-value(one), -_time_of(one)))[:limit]
+    ordered = sorted(told, key=lambda one: (is_slight(one), -value(one), -_time_of(one)))
+    chosen = _without_shorter_names(ordered)
+    lasting = sum(not is_slight(one) for one in chosen)
+    return chosen[: min(limit, max(lasting, ENOUGH_LINES))]
 
 
-def _says_little(one: rows.Concept) -> bool:
-    """Return whether it is a phrase or a common noun ("the manager") about which no text says anything."""
-    if one.description is not None or one.role is not None:
-        return False
-    is_compound = " " in one.key
+def _is_described(one: rows.Concept) -> bool:
+    return one.description is not None or one.role is not None
+
+
+def _says_nothing(one: rows.Concept) -> bool:
+    """Return whether no text says what it is, and it is a common noun or a name of an unknown kind."""
+    return not _is_described(one) and (one.kind == ConceptKind.NAME or _is_common_noun(one))
+
+
+def _tells_by_itself(one: rows.Concept, uses: int) -> bool:
+    """Return whether a concept that was hardly mentioned tells something: who was met, and what takes place."""
     if one.kind == ConceptKind.PHRASE:
-        return not is_compound or one.owners < FEW_MENTIONS
-    return not is_compound and one.owners <= FEW_MENTIONS and one.key in COMMON_NOUNS
+        return uses >= FEW_MENTIONS
+    is_name = one.name[:1].isupper() or (one.kind == ConceptKind.PERSON and one.key in GIVEN_NAMES)
+    return one.kind == ConceptKind.EVENT or (is_name and one.kind in _TELLING)
+
+
+def _is_common_noun(one: rows.Concept) -> bool:
+    if " " in one.key or one.key in GIVEN_NAMES or one.key in NAMES_AND_WORDS:
+        return False
+    in_kind = KNOWN.get(one.key) == one.kind and one.key not in COMMON_NOUNS
+    is_noun = one.kind == ConceptKind.PHRASE or one.key in COMMON_NOUNS or compound_kind(one.key) is not None
+    return is_noun and not in_kind
+
+
+def _without_shorter_names(ordered: Sequence[rows.Concept]) -> list[rows.Concept]:
+    """Leave out one of two concepts if its name is part of the other's: the one that is not described, or the shorter.
+
+    If both are described, and are of different kinds, both stay: "Leeds" and "Leeds Infirmary".
+    """
+    kept = list(ordered[:MAX_COMPARED])
+    for short, long in permutations(ordered[:MAX_COMPARED], 2):
+        if len(short.key) < len(long.key) and f" {short.key} " in f" {long.key} ":
+            if _is_described(short) and _is_described(long) and short.kind != long.kind:
+                continue
+            left_out = long if _is_described(short) and not _is_described(long) else short
+            kept = [one for one in kept if one is not left_out]
+    return kept
 
 
 def _time_of(concept: rows.Concept) -> float:

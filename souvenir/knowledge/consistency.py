@@ -12,12 +12,12 @@ from typing import Any
 
 from souvenir.core.types import Mentioned
 from souvenir.knowledge.concept_similarity import matching, may_be_one, root_of
-from souvenir.knowledge.entity_concepts import content_of, mentions_of, stated_claims, text_of
-from souvenir.knowledge.recognition.statements import definitions_and_statements
+from souvenir.knowledge.entity_concepts import content_of, reading_of, stated_claims
 from souvenir.knowledge.topic_assignment import clustered, read_segments
 from souvenir.store import meta
 from souvenir.store.graph import claims, concept_similarity, mention_queue, mentions, topics
 from souvenir.store.graph.mention_queue import Unread, every_read
+from souvenir.store.graph.mentions import Reading
 from souvenir.store.graph.relations import named_memories
 from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
@@ -46,7 +46,8 @@ def disagreements(connection: Connection) -> Sequence[str]:
 def _mentions(connection: Connection, namespace_id: int) -> Iterator[str]:
     entities = named_memories(connection, namespace_id)
     for one in every_read(connection, namespace_id):
-        said = _visible(connection, namespace_id, mentions_of(one, entities))
+        reading = reading_of(one, entities)
+        said = _visible(connection, namespace_id, reading.mentions)
         rows: Any = connection.execute(
             "SELECT c.key, m.form, m.concept_kind FROM mentions m JOIN concepts c ON c.id = m.concept_id "
             "WHERE m.kind = ? AND m.owner_id = ?",
@@ -54,15 +55,14 @@ def _mentions(connection: Connection, namespace_id: int) -> Iterator[str]:
         ).fetchall()
         if sorted(rows) != sorted((mention.key, mention.form, mention.kind.value) for mention in said):
             yield f"{one.kind} {one.owner_id} mentions something else than what is stored of it"
-        elif _stored_statements(connection, one) != _statements(one, text_of(one, entities), said):
+        elif _stored_statements(connection, one) != _statements(reading, said):
             yield f"{one.kind} {one.owner_id} states or defines something else than what is stored of it"
 
 
-def _statements(one: Unread, text: str, said: Sequence[Mentioned]) -> list[tuple[str, str]]:
-    """Return the statements of a text by kind, and its definitions by concept."""
-    definitions, statements = definitions_and_statements(text, one.role, said, one.at)
-    defined = [(key, definition.sentence) for key, definition in definitions.items()]
-    return sorted([*defined, *((statement.kind.value, statement.sentence) for statement in statements)])
+def _statements(reading: Reading, said: Sequence[Mentioned]) -> list[tuple[str, str]]:
+    """Return the statements of a text by kind, and its definitions of visible concepts."""
+    defined = [(one.key, reading.definitions[one.key].sentence) for one in said if one.key in reading.definitions]
+    return sorted([*defined, *((statement.kind.value, statement.sentence) for statement in reading.statements)])
 
 
 def _stored_statements(connection: Connection, one: Unread) -> list[tuple[str, str]]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
+from souvenir.core.concept_kinds import UNTYPED
 from souvenir.core.timestamps import from_us
 from souvenir.core.types import ClaimedBy, ClaimKind, ConceptKind, Mentioned, RecordKind
 from souvenir.knowledge.claim_types import type_name
@@ -29,16 +31,18 @@ _PREDICATE = re.compile(r"(?:is|are|was|were|works|lives) ", re.IGNORECASE)
 
 
 def reading_of(item: Unread, entities: Mapping[int, NamedMemory]) -> Reading:
-    """Analyse a message or a memory.
+    """Analyse a message or a memory; a mention of an unknown kind has that of its definition.
 
     :param entities: The memories that are entities.
     """
-    found = mentions_of(item, entities)
-    definitions, statements = definitions_and_statements(text_of(item, entities), item.role, found, item.at)
-    return Reading(item.id, item.kind, item.owner_id, item.at, found, definitions, statements)
+    found = _mentions_of(item, entities)
+    definitions, statements = definitions_and_statements(_text_of(item, entities), item.role, found, item.at)
+    defined = {key: one.kind for key, one in definitions.items() if one.kind is not None}
+    typed = [replace(one, kind=defined.get(one.key, one.kind)) if one.kind in UNTYPED else one for one in found]
+    return Reading(item.id, item.kind, item.owner_id, item.at, typed, definitions, statements)
 
 
-def mentions_of(item: Unread, entities: Mapping[int, NamedMemory]) -> Sequence[Mentioned]:
+def _mentions_of(item: Unread, entities: Mapping[int, NamedMemory]) -> Sequence[Mentioned]:
     """Return the mentions of a message or a memory; those of an entity begin with its own concept.
 
     :param entities: The memories that are entities.
@@ -51,7 +55,7 @@ def mentions_of(item: Unread, entities: Mapping[int, NamedMemory]) -> Sequence[M
     return [*([own] if own.key else []), *(one for one in found if one.key != own.key)]
 
 
-def text_of(item: Unread, entities: Mapping[int, NamedMemory]) -> str:
+def _text_of(item: Unread, entities: Mapping[int, NamedMemory]) -> str:
     """Return the text of a message or a memory; observations of an entity that begin with a verb get its name."""
     named = entities.get(item.owner_id) if item.kind is RecordKind.MEMORY else None
     if named is None:

@@ -16,8 +16,8 @@ from math import log2
 from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.index.analyser import Analyser, fold
 from souvenir.knowledge.recognition.extraction import noun_phrases, said
+from souvenir.knowledge.recognition.foreign import ENGLISH
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, RELATIVES, ROLES, TIME_WORDS
-from souvenir.knowledge.recognition.names import ENGLISH
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import AUXILIARIES, EMPTY, FOREIGN, GENERIC, MODALS, WEAK
 from souvenir.knowledge.segmentation import OF_OPENING, OF_USER, Floats

@@ -181,12 +181,14 @@ def test_only_an_alias_that_a_text_mentions_can_be_separated(ann: Agent) -> None
         ann.graph.claims.separate(ANN, melanie.id, "Boris")
 
 
-def test_a_concept_has_its_most_supported_kind_with_its_probability(ann: Agent) -> None:
+def test_a_concept_has_its_most_supported_kind_unless_a_text_defines_it(ann: Agent) -> None:
     tell(ann, "I flew to Florence", "I live in Florence", "Florence said hello")
     florence = ann.concept("florence")
     assert florence.kind == "place"
     assert 0.4 < florence.confidence < 0.6
-    ann.graph.claims.update(ANN, florence.id, ConceptPatch(kind="person"))
+    tell(ann, "Florence is my sister", "kernel is our cat, obviously")
+    assert [ann.concept(one).kind for one in ("florence", "kernel")] == ["person", "animal"]
+    ann.graph.claims.update(ANN, florence.id, ConceptPatch(kind="place"))
     assert ann.concept("florence").confidence == 1.0
 
 
@@ -260,14 +262,38 @@ def test_common_nouns_of_which_nothing_is_said_introduce_no_agent(ann: Agent) ->
         "My essay is late.",
         "My essay on the birthday paradox is done.",
         "The birthday paradox again!",
-        "The pharmacist said no.",
+        *["The pharmacist said no."] * 3,
+        "I saw Zorblax again.",
     ):
         tell(ann, text)
     listed = {one.key for one in ann.graph.concepts.page(ANN)[0]}
-    assert {"clara", "choir", "essay", "birthday paradox", "pharmacist"} <= listed
+    assert {"clara", "choir", "essay", "birthday paradox", "pharmacist", "zorblax"} <= listed
+    leading = [one.key for one in ann.graph.concepts.leading(ANN, limit=20)]
+    assert leading == ["clara", "birthday paradox"]
+
+
+def test_what_only_the_assistant_mentions_introduces_no_agent(ann: Agent) -> None:
+    tell(ann, "I moved to Oslo with Clara.")
+    ann.tell("Quebec is a city in Canada. Is Clara in Oslo?", role=MessageRole.ASSISTANT)
+    assert "quebec" in {one.key for one in ann.graph.concepts.page(ANN)[0]}
+    assert {one.key for one in ann.graph.concepts.leading(ANN, limit=20)} == {"oslo", "clara"}
+
+
+def test_the_shorter_of_two_names_introduces_no_agent_unless_only_it_is_described(ann: Agent) -> None:
+    tell(ann, *["Hebden Bridge is near Leeds.", "We drove from Hebden Bridge to Hebden."] * 2)
+    tell(ann, "Leeds is my home town.", "I run the Leeds Half Marathon.")
     leading = {one.key for one in ann.graph.concepts.leading(ANN, limit=20)}
-    assert {"clara", "birthday paradox"} <= leading
-    assert leading.isdisjoint({"choir", "essay", "pharmacist"})
+    assert "leeds" in leading
+    assert leading.isdisjoint({"hebden", "leeds half marathon"})
+
+
+def test_what_is_slight_introduces_an_agent_only_if_there_is_little_else(ann: Agent) -> None:
+    people = ["Ann", "Boris", "Clara", "Dora", "Emil", "Fritz", "Greta", "Hanna", "Igor", "Julia"]
+    tell(ann, *(f"I met {one} in Lisbon." for one in people), "I met Karl in Lisbon.", "Redis is down.")
+    ann.tell("And where does Redis run?", role=MessageRole.ASSISTANT)
+    assert len(ann.graph.concepts.leading(ANN, limit=20)) == concept_ranking.ENOUGH_LINES
+    tell(ann, *(f"I met {one} in Porto." for one in people))
+    assert {"karl", "redis"}.isdisjoint(one.key for one in ann.graph.concepts.leading(ANN, limit=20))
 
 
 def test_concepts_that_co_occur_are_related(ann: Agent) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
+from souvenir.core.types.agents import ConceptKind
+
 
 class StatementKind(StrEnum):
     """The kinds of statements, as stored.
@@ -63,8 +65,10 @@ class Definition:
 
     :param quality: Higher is better; see `DESCRIBING_QUALITY`.
     :param role: What it says that the concept is, such as "my boss"; None if it has no such phrase.
+    :param kind: The kind that it gives a concept of unknown kind, which is stored with the mention; None if none.
     """
 
     sentence: str
     quality: int
     role: str | None = None
+    kind: ConceptKind | None = None

@@ -40,3 +40,7 @@ def is_unlike_a_start(text: str) -> bool:
     """Return True for capitals after the first letter: LGBTQ, YouTube."""
     stem = text.removesuffix("'s")
     return len(stem) > 1 and any(letter.isupper() for letter in stem[1:]) and "-" not in stem
+
+
+def is_acronym(text: str) -> bool:
+    return len(text) > 1 and text.isupper()

@@ -2,25 +2,40 @@
 
 A definition has one of these forms, from the best to the weakest:
 
-- a copula: "Pico is our beagle", "Gladys has been my friend since school"
+- a copula: "Pico is our beagle", "Gladys has been my friend since school", "Sprocket, hes a lurcher"
 - an apposition: "Rui, my husband, ...", "our conductor, Dr Falcão, ...", "my sister Ines", "a guy called Bashir"
-- a copula with the concept at the end, or the person in relation to it: "the ship was the Hercules", "I work at Acme"
-- a verb that states a purpose: "Trados stores every sentence"
+- a copula with the concept at the end, or what the speaker is to it: "the ship was the Hercules", "I work at Acme"
+- a verb that states a purpose, and what the speaker did with it: "Trados stores every sentence", "I bought a Yamaha"
 
 A greeting, a bare negation, a judgement ("Pico is a pain") and a copula that holds for one day only ("Pico is the boss
 today") define nothing, and a question only by an apposition. A sentence that tells something else and names a role in
-passing ("My sister Ines phoned") is kept for the role, with a quality that says that it describes nothing. The
-result is a function of the text and its mentions.
+passing ("My sister Ines phoned") is kept for the role, with a quality that says that it describes nothing. Of a
+sentence that is too long only a clause is read, and kept. The result is a function of the text and its mentions.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from souvenir.core.text import sentences
-from souvenir.core.types import Mentioned, MessageRole
+from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.core.types.statements import Definition
+from souvenir.index.analyser import fold
+from souvenir.knowledge.recognition.definition_forms import (
+    FORMS,
+    FROM,
+    OF_RELATION,
+    OWNERS,
+    PERSON,
+    RELATIONS,
+    WHERE,
+    Form,
+    N,
+)
+from souvenir.knowledge.recognition.foreign import compound_kind
+from souvenir.knowledge.recognition.gazetteer import CLASSES, HEADS, PHRASE_HEADS, RELATIVES, ROLES, SMALL_WORDS
+from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import FOREIGN, WordClass, class_of
 
 MIN_WORDS, MAX_WORDS, MAX_SENTENCE_CHARS = 3, 30, 300
@@ -29,99 +44,20 @@ MIN_WORDS, MAX_WORDS, MAX_SENTENCE_CHARS = 3, 30, 300
 MAX_CHARS_READ = 8_000
 """Only the beginning of a longer text is read, which bounds the time."""
 
-MARK = "\x00"
-"""Stands for the concept in a sentence."""
-
-_N = MARK
-
 _TITLE_BEFORE = re.compile(r"(?<!\w)(?:dr|mr|mrs|ms|prof|st|herr|herrn|frau|señora?)\b\.? \Z", re.IGNORECASE)
 MAX_TITLE_CHARS = len(" señora. ")
-_NAME = rf"{_N}(?!['’]s)"
-_POSSESSIVE = r"(?:my|our|your|his|her|their|mein\w{0,2}|unser\w{0,2}|mi|nuestr[oa]|[^\W\d_]+['’]s)"
-_ARTICLE = r"(?:an?|the|one of (?:my|our|the)|eine?|der|die|das|una?)"
-_STOP = (
-    r"(?= (?:and|hes|shes|its|it['’]s|he['’]s|she['’]s|who|that|which|but|because|so|she|he|we|it|they|says|said"
-    r"|has|und|der|die|que)\b|[,.;:!?()]|$)"
-)
-_PERSON = (
-    r"(?:(?:step|grand|great-?(?:grand)?)?-?(?:mother|father|son|daughter|child|parents?)|mum|mom|mam|dad|sister"
-    r"|brother"
-    r"|wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|aunt|uncle|cousin|niece|nephew|twin|sister-in-law"
-    r"|brother-in-law|mother-in-law|father-in-law|boss|manager|editor|colleague|coworker|co-worker|friend|neighbou?r"
-    r"|teacher|tutor|coach|doctor|nurse|dentist|therapist|physio\w*|lawyer|landlord|landlady|flatmate|roommate"
-    r"|housemate"
-    r"|boyfriend|assistant|apprentice|intern|client|customer|supplier|conductor|captain|pastor|priest|vet|midwife"
-    r"|guy|woman|girl|man|maid of honor|best man"
-    r"|supervisor|professor|head(?: of \w+)?|director|lead|mentor|accountant|agent|photographer|cat|dog|puppy|kitten"
-    r"|budgie|parrot|horse|rabbit|hamster|tortoise|pet|terrier|beagle|company|employer|school|band|choir|club|team"
-    r"|firm"
-    r"|shop|schwester|bruder|mutter|vater|tochter|sohn|frau|mann|freundin|freund|chef|chefin|kollegin|kollege"
-    r"|nachbarin"
-    r"|nachbar|katze|hund|hermana|hermano|madre|padre|hija|hijo|esposa|esposo|novia|novio|amiga|amigo|jefa|jefe|prima"
-    r"|primo|tía|tío|abuela|abuelo|suegra|suegro|gato|perro)"
-)
-_LEAD = r"^(?:[^,.;:]{0,25}[,:] |(?:and|but|so|also|oh|oh and|because|well|ja|y) )?(?:the |an? )?"
-_RELATION = rf"{_POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_PERSON}"
 
-_FORMS = (
-    (
-        6,
-        rf"{_LEAD}{_NAME}(?: \([^)]*\))?,? (?:is|are|was|were|['’]s|ist|es) (?P<role>(?:{_POSSESSIVE}"
-        rf"|{_ARTICLE}) .{{2,60}}?){_STOP}",
-    ),
-    (6, rf"{_LEAD}{_NAME} (?:has|have) been (?P<role>{_POSSESSIVE} .{{2,60}}?){_STOP}"),
-    (5, rf"{_NAME}, (?P<role>(?:{_POSSESSIVE}|one of {_POSSESSIVE}) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)"),
-    (5, rf"\b(?P<role>{_RELATION}),? {_NAME}"),
-    (5, rf"\b(?P<role>(?:an? (?:new |old |good |dear )?|new ){_PERSON}),? (?:called |named )?{_NAME}"),
-    (4, rf"{_NAME}, (?P<role>(?:an?|the) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)"),
-    (
-        4,
-        rf"\b(?P<role>(?:an?|the|{_POSSESSIVE}) (?:[\w-]+ ){{0,2}}[\w-]+) (?:called|named|namens"
-        rf"|llamad[oa]) {_NAME}",
-    ),
-    (
-        4,
-        rf"^(?P<role>(?:the|my|our|his|her|mein\w{{0,2}}|unser\w{{0,2}}) (?!name\b)(?:[\w-]+ ){{0,2}}[\w-]+) (?:is"
-        rf"|was|are|ist|war) (?:the "
-        rf"|called )?{_NAME}",
-    ),
-    (4, rf"\b(?:the|my|our) {_PERSON}, {_NAME},"),
-    (3, rf"{_NAME} (?:works|worked) (?:as|at|for|in)\b"),
-    (3, rf"\b(?:i['’]?m|i am) (?:an?|the) (?:[\w-]+ ){{0,3}}[\w-]+ (?:at|in|of|for) (?:the )?{_NAME}"),
-    (
-        3,
-        rf"\b(?:i|we) (?:work|teach|study|sing|play|volunteer|live|nurse|worked|taught|studied"
-        rf"|nursed)(?: [\w-]+){{0,3}} (?:at|in|for|with) (?:the )?{_NAME}",
-    ),
-    (3, rf"\b(?:developer|dev|engineer|nurse|teacher|student|manager) (?:at|in|for) (?:the )?{_NAME}"),
-    (3, rf"{_NAME} \([^)\d]{{4,60}}\)"),
-    (
-        3,
-        rf"^(?:(?:hi|hello|hey|good morning|hallo|hola|hoi)\b.{{0,15}}[,!.] *)?"
-        rf"(?P<self>my name is|i['’]?m|i am|ich bin|ich heiße|soy"
-        rf"|me llamo|mi nombre es|mijn naam is|ik heet) {_NAME}(?=[,.!]|$| and\b| und\b| y\b| en\b)",
-    ),
-    (
-        2,
-        rf"{_LEAD}{_NAME} (?:stores|runs|makes|lets|helps|provides|offers|tracks|manages|means|stands for"
-        rf"|refers to)\b",
-    ),
-)
-_COMPILED = tuple((weight, re.compile(pattern, re.IGNORECASE)) for weight, pattern in _FORMS)
-
-_OF_RELATION = 5
-_RELATIONS = tuple(one for one in _COMPILED if one[0] == _OF_RELATION)
-"""Forms that define in a question too: "May my sister Ines come?"."""
-
-_APPOSITIONS = frozenset(pattern for _, pattern in _COMPILED if pattern.pattern.startswith(_NAME + ", (?P"))
-"""Forms in which a role follows the name; only those of names with a capital, since lists look the same."""
-
-_NAMES_ANOTHER = re.compile(rf"\b{_PERSON} (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
+_NAMES_ANOTHER = re.compile(rf"\b{PERSON} (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
 """A role that belongs to the next name: "in April, my sister Paola"."""
 
 _PART_OF_CLAUSE = frozenset((WordClass.BE, WordClass.MODAL, WordClass.SUBJECT, WordClass.VERB, WordClass.FUNCTION))
 _NOUNS = frozenset((WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.ACTIVITY))
-_END_OF_ROLE = frozenset(("who", "that", "which", "and", "or", "not", "since", "now", "here"))
+_END_OF_ROLE = frozenset("who that which and or not since now here aus von vom bei de del en con uit van bij".split())
+
+_OF_PURPOSE = 2
+"""The weight of the weakest forms, which define names only: "car makes a noise" says nothing of the car."""
+
+_FOREIGN_WORDS = frozenset().union(*SMALL_WORDS.values())
 
 _IN_PASSING = 1
 """Weight of a sentence that names a role and tells something else."""
@@ -136,7 +72,7 @@ _ONE_DAY = re.compile(
 _END_OF_CLAUSE = re.compile(r"[,.;:!?()]| (?:and|but|so|und|y)\b")
 
 _LASTING = re.compile(
-    rf"{_N}[^.;:]{{0,40}}?[ ,](?:is|are|was|['’]s|ist|es|has been|works?|worked|lives?|teaches|studies|runs|comes from"
+    rf"{N}[^.;:]{{0,40}}?[ ,](?:is|are|was|['’]s|ist|es|has been|works?|worked|lives?|teaches|studies|runs|comes from"
     rf"|arbeitet|wohnt|vive|trabaja)\b"
     rf"|^(?:[^,.;:]{{0,25}}[,:] )?(?:i|we)(?:['’]ve| have)? (?:have|got|live|work|sing|play|report|share)\b"
     rf"|^(?:this|that|it|there|meet|here)\b",
@@ -151,23 +87,51 @@ SELF = "you"
 """The role of the name by which the author of a message introduces themselves."""
 
 _JUDGEMENT = re.compile(
-    r"^(?:an?|the|one) (?:(?:very|really|so|such|bit|lot|good|great|bad|nice|big|best|worst|only|same|usual|new|next"
-    r"|safe"
-    r"|sensible|fine|right|wrong|better|real|total|bloody) ?)*(?:bit|lot|idea|problem|question|issue|thing|pain|mess"
-    r"|joke"
-    r"|nightmare|reason|point|way|shame|must|one|normal|choice|case|option|answer|start|time|few|next|last|first"
-    r"|worst"
-    r"|best)\b",
+    r"^(?:an?|the|one(?! of)) (?:(?:very|really|so|such|bit|lot|good|great|bad|nice|big|best|worst|only|same|usual|new"
+    r"|next|safe|sensible|fine|right|wrong|better|real|total|bloody) ?)*(?:bit|lot|idea|problem|question|issue|thing"
+    r"|pain|mess|joke|nightmare|reason|point|way|shame|must|one|normal|choice|case|option|answer|start|time|few|next|last"
+    r"|first|worst|best)(?: (?:of|for|to|in|at|i|we|so)\b|[,.;:!?]|$)|^[\w ]+ one$",
     re.IGNORECASE,
 )
+_PRAISE = re.compile(
+    r"^(?:an?|the|one of the) (?:good|great|bad|nice|better|best|worst|least|most|\w+est) ", re.IGNORECASE
+)
+"""A role that says what something is only if its noun does: "the best mechanic", but not "the least work"."""
+
+_MEETINGS = frozenset("appointment interview termin cita afspraak".split())
+"""What one has with a person as often as with an organisation."""
+
+_AT_WORK = frozenset("at for bei beim para bij voor".split())
+
+_PEOPLE = ("er", "or", "ist", "ian", "ant", "ent", "man", "woman", "ess")
+"""Ends of nouns for people."""
+
 _NOT_DEFINING = re.compile(
     r"^(?:no|not|never|nice to meet|hi|hello|thanks|thank you|welcome|congratulations)\b(?!.*[,.!] .*\bis\b)",
     re.IGNORECASE,
 )
-_SECOND_PERSON = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
+_FIRST_PERSON = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
+_INFLECTED = re.compile(r"^(mein|unser|sein|ihr)(em|en|er)( \w+)$", re.IGNORECASE)
+"""A German role in the dative or the accusative, whose noun has the same form in the nominative: "meinem Chef"."""
+
+_DETERMINED = re.compile(rf"(?:{OWNERS}|the|new|an?|der|die|das|eine?|el|la|una?|de|het|een) ", re.IGNORECASE)
+"""Roles whose first word has a capital at the start of a sentence only, unless it is a name."""
+
+_OWNED = re.compile(rf"{OWNERS} ", re.IGNORECASE)
+_BETWEEN_CLAUSES = re.compile(
+    r"(?<=[;–—]) |(?<=,) (?:and|but|so|und|aber|y|pero|en|maar) |(?<=,) (?=(?:because|since|which|while|weil|porque)\b)"
+)
+"""Where a sentence that is too long is divided."""
+
+_NOT_OWNED = frozenset((ConceptKind.PRODUCT, ConceptKind.PLACE, ConceptKind.EVENT))
+"""Kinds of what someone runs without owning it: "I run Docker", "I run the Leeds Half Marathon"."""
+
+_USED = frozenset((ConceptKind.PRODUCT, ConceptKind.NAME, ConceptKind.ORGANISATION))
+
+_LIVING = frozenset((ConceptKind.PERSON, ConceptKind.ANIMAL))
 
 
-_RELATED = re.compile(rf"\b{_PERSON}\b", re.IGNORECASE)
+_RELATED = re.compile(rf"\b{PERSON}\b", re.IGNORECASE)
 
 
 def is_relation(role: str) -> bool:
@@ -181,16 +145,38 @@ def definitions_in(text: str, role: MessageRole | None, mentions: Iterable[Menti
     :param text: Without recalled text. :param role: The role of the author of a message; None for a memory.
     """
     text = text[:MAX_CHARS_READ]
-    found = [" ".join(text[start:end].split()) for start, end in sentences(text)]
-    short = (one for one in found if len(one) <= MAX_SENTENCE_CHARS and MIN_WORDS <= len(one.split()) <= MAX_WORDS)
-    said = [one for one in short if not _may_not_define(one)]
+    said = [
+        clause
+        for start, end in sentences(text)
+        for clause in _clauses(" ".join(text[start:end].split()), role)
+        if not _may_not_define(clause)
+    ]
     best: dict[str, Definition] = {}
     for mention in mentions:
-        for sentence in said:
-            one = _definition(sentence, mention.form, role)
+        for clause in said:
+            one = _definition(clause, mention, role)
             if one is not None and (mention.key not in best or one.quality > best[mention.key].quality):
                 best[mention.key] = one
     return best
+
+
+def _clauses(sentence: str, author: MessageRole | None) -> list[str]:
+    """Return a sentence, or the clauses of a person's sentence that is too long, without those that are too short."""
+    is_whole = _is_short(sentence) or author is MessageRole.ASSISTANT
+    parts = [sentence] if is_whole else [_beginning(one) for one in _BETWEEN_CLAUSES.split(sentence)]
+    return [one for one in parts if _is_short(one) and len(one.split()) >= MIN_WORDS]
+
+
+def _beginning(clause: str) -> str:
+    """Return a clause up to the last comma at which it is short enough."""
+    clause = clause.rstrip(" ,;–—")
+    while not _is_short(clause) and "," in clause:
+        clause = clause.rpartition(",")[0]
+    return clause
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= MAX_SENTENCE_CHARS and len(text.split()) <= MAX_WORDS
 
 
 def _may_not_define(sentence: str) -> bool:
@@ -201,7 +187,7 @@ def _may_not_define(sentence: str) -> bool:
 
 
 def with_mark(sentence: str, form: str) -> str | None:
-    """Return the sentence with `MARK` for each occurrence of a name, with its title; None if it has none."""
+    """Return the sentence with `N` for each occurrence of a name, with its title; None if it has none."""
     lower, name = sentence.lower(), form.lower()
     if len(lower) != len(sentence):
         lower, name = sentence, form
@@ -211,7 +197,7 @@ def with_mark(sentence: str, form: str) -> str | None:
         end = start + len(name)
         if not _is_of_word(sentence[start - 1 : start]) and not _is_of_word(sentence[end : end + 1]):
             title = _TITLE_BEFORE.search(sentence[max(done, start - MAX_TITLE_CHARS) : start])
-            kept += [sentence[done : start - (len(title.group()) if title else 0)], _N]
+            kept += [sentence[done : start - (len(title.group()) if title else 0)], N]
             done = end
         start = lower.find(name, end)
     return "".join([*kept, sentence[done:]]) if kept else None
@@ -221,28 +207,138 @@ def _is_of_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _definition(sentence: str, form: str, author: MessageRole | None) -> Definition | None:
-    marked = with_mark(sentence, form)
+def _definition(sentence: str, mention: Mentioned, author: MessageRole | None) -> Definition | None:
+    marked = with_mark(sentence, mention.form)
     if marked is None:
         return None
-    forms = _COMPILED if not sentence.endswith("?") else _RELATIONS
-    for weight, pattern in forms:
-        match = pattern.search(marked)
-        role = match.groupdict().get("role") if match else None
-        if match is None or (role is not None and _JUDGEMENT.search(role)):
-            continue
-        if weight in (4, 6) and _ONE_DAY.search(_clause(marked, match)):
-            continue
-        if pattern in _APPOSITIONS and role and not (form[:1].isupper() and _is_apposition(role)):
+    for form in FORMS if not sentence.endswith("?") else RELATIONS:
+        match = form.pattern.search(marked)
+        if match is None or not _holds(form, match, mention):
             continue
         # A person defines what is theirs better than the assistant does.
-        weighed = weight if _describes(marked, pattern, weight) else _IN_PASSING
+        weighed = form.weight if _describes(form, marked) else _IN_PASSING
         quality = 2 * weighed - (author is MessageRole.ASSISTANT)
-        if author is MessageRole.USER and match.groupdict().get("self"):
-            role = SELF
-        shown = role and _SECOND_PERSON.sub("your", role.replace(_N, form).strip())
-        return Definition(sentence, quality, shown)
+        return Definition(sentence, quality, _role(match, mention, author), _kind_by(match))
     return None
+
+
+def _holds(form: Form, match: re.Match[str], mention: Mentioned) -> bool:
+    """Return whether words in a form are a definition of this concept."""
+    groups, is_name = _groups(match), mention.form[:1].isupper()
+    role = groups.get("role")
+    if role is not None and _judges(role):
+        return False
+    if form.is_apposition and role is not None and not _may_follow(role, mention):
+        return False
+    if form.weight in (4, 6) and _ONE_DAY.search(_clause(match)):
+        return False
+    if form.weight <= _OF_PURPOSE and not is_name and mention.kind is ConceptKind.PHRASE:
+        return False
+    return all(_FITS[name](words, mention) for name, words in groups.items() if name in _FITS)
+
+
+def _may_follow(role: str, mention: Mentioned) -> bool:
+    """Return whether a role after a comma is an apposition: in small letters, only a noun of the lists is."""
+    is_clear = mention.form[:1].isupper() or (_OWNED.match(role) is not None and _kinds(_head_of(role)))
+    return bool(is_clear) and _is_apposition(role) and _may_be_called(role, mention.kind)
+
+
+def _kind_by(match: re.Match[str]) -> ConceptKind | None:
+    """Return the kind of what is so defined, if the words tell one: by what it is called, or by what is done there."""
+    groups = _groups(match)
+    if "self" in groups or "here" in groups:
+        return ConceptKind.PERSON
+    if "origin" in groups or "home" in groups:
+        return ConceptKind.PLACE
+    if "workplace" in groups:
+        return ConceptKind.ORGANISATION
+    if "held" in groups:
+        return None if groups["held"].lower() in _MEETINGS else ConceptKind.ORGANISATION
+    if "where" in groups:
+        return ConceptKind.ORGANISATION if groups["prep"].lower() in _AT_WORK else None
+    kinds = _kinds(_head_of(groups["role"])) if "role" in groups else set()
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _groups(match: re.Match[str]) -> dict[str, str]:
+    return {name: words for name, words in match.groupdict().items() if words is not None}
+
+
+def _judges(role: str) -> bool:
+    """Return whether a role only judges: "a bit of a pain", "the best", but not "the best mechanic that I have"."""
+    return _JUDGEMENT.search(role) is not None or (_PRAISE.search(role) is not None and not _kinds(_head_of(role)))
+
+
+def _is_of_list(noun: str, mention: Mentioned) -> bool:
+    if noun.isupper() and mention.kind is ConceptKind.PERSON:
+        # "Marion our PM"
+        return len(noun) > 1
+    is_phrase = mention.kind is ConceptKind.PHRASE and not mention.form[:1].isupper()
+    return bool(_kinds(noun)) and not is_phrase and _may_be(noun, mention.kind)
+
+
+def _is_title_of(_: str, mention: Mentioned) -> bool:
+    title, _, name = mention.form.partition(" ")
+    return bool(name) and mention.kind is ConceptKind.PERSON and ConceptKind.PERSON in _kinds(title)
+
+
+_FITS: Mapping[str, Callable[[str, Mentioned], bool]] = {
+    "head": _is_of_list,
+    "noun": lambda noun, one: one.kind is ConceptKind.PERSON and _may_be(noun, one.kind),
+    "person": lambda noun, one: one.kind is ConceptKind.PERSON and _is_person(noun),
+    "calling": lambda noun, one: one.kind is ConceptKind.PERSON and ConceptKind.PERSON in _kinds(noun),
+    "equal": lambda _, one: one.kind is not ConceptKind.PHRASE or one.form[:1].isupper(),
+    "note": lambda _, one: one.kind is not ConceptKind.CODE,
+    "used": lambda _, one: one.kind in _USED,
+    "one": lambda _, one: one.kind is ConceptKind.PERSON,
+    "named": lambda _, one: one.kind is not ConceptKind.PERSON and one.form[:1].isupper(),
+    "works": lambda _, one: not _kinds(one.form),
+    "titled": _is_title_of,
+    "owned": lambda _, one: one.kind not in _NOT_OWNED,
+    "where": lambda _, one: one.kind is not ConceptKind.PERSON,
+    "origin": lambda _, one: one.kind is not ConceptKind.PERSON,
+    "home": lambda _, one: one.kind is not ConceptKind.PERSON,
+}
+"""What the concept must be for the words of a group to define it."""
+
+
+def _kinds(noun: str) -> set[ConceptKind]:
+    """Return the kinds of what a noun of the lists stands for; none for other nouns and for events."""
+    word = fold(noun.lower())
+    one = singular(word)
+    found = {CLASSES.get(one), PHRASE_HEADS.get(one), HEADS.get(one), compound_kind(word)} - {None, ConceptKind.EVENT}
+    if not {one, word}.isdisjoint(RELATIVES | ROLES):
+        found.add(ConceptKind.PERSON)
+    return {kind for kind in found if kind is not None}
+
+
+def _may_be(noun: str, kind: ConceptKind) -> bool:
+    """Return False if a noun stands for another kind than that of a person or an animal: "Josie, a log cabin"."""
+    kinds = _kinds(noun)
+    return not kinds or kind not in _LIVING or not kinds.isdisjoint(_LIVING)
+
+
+def _may_be_called(role: str, kind: ConceptKind) -> bool:
+    """Return False if a noun in apposition stands for another kind, or "a" or "the" one for no person if it should."""
+    head = _head_of(role)
+    if kind is ConceptKind.PERSON and role.lower().startswith(("a ", "an ", "the ")):
+        return _is_person(head)
+    return _may_be(head, kind)
+
+
+def _is_person(noun: str) -> bool:
+    return not _kinds(noun).isdisjoint(_LIVING) if _kinds(noun) else noun.endswith(_PEOPLE)
+
+
+def _head_of(role: str) -> str:
+    """Return the last word of the noun phrase with which a role begins: "friend" of "my best friend from work"."""
+    words = role.split()
+    ends = (place for place, word in enumerate(words) if place > 1 and _ends_role(word.lower()))
+    return words[next(ends, len(words)) - 1]
+
+
+def _ends_role(word: str) -> bool:
+    return word in _END_OF_ROLE or class_of(word) in (WordClass.PREPOSITION, WordClass.SUBJECT)
 
 
 def _is_apposition(role: str) -> bool:
@@ -252,9 +348,9 @@ def _is_apposition(role: str) -> bool:
     before: WordClass | None = None
     for word in role.lower().removeprefix("one of ").split()[1:]:
         of = class_of(word)
-        if before in _NOUNS and (word in _END_OF_ROLE or of in (WordClass.PREPOSITION, WordClass.SUBJECT)):
+        if before in _NOUNS and _ends_role(word):
             return True
-        if of in _PART_OF_CLAUSE or word in FOREIGN:
+        if of in _PART_OF_CLAUSE or word in FOREIGN or (before in _NOUNS and word in _FOREIGN_WORDS):
             return False
         if before in _NOUNS and of in (WordClass.NOUNS_OR_VERBS, WordClass.ADJECTIVE):
             return False
@@ -262,15 +358,34 @@ def _is_apposition(role: str) -> bool:
     return before in _NOUNS
 
 
-def _clause(marked: str, match: re.Match[str]) -> str:
-    end = _END_OF_CLAUSE.search(marked, match.end())
-    return marked[match.start() : end.start() if end else len(marked)]
+def _clause(match: re.Match[str]) -> str:
+    end = _END_OF_CLAUSE.search(match.string, match.end())
+    return match.string[match.start() : end.start() if end else None]
 
 
-def _describes(marked: str, pattern: re.Pattern[str], weight: int) -> bool:
+def _describes(form: Form, marked: str) -> bool:
     """Return True unless a sentence with a relation or an apposition tells something else."""
-    if pattern in _APPOSITIONS:
-        return marked.index(_N) <= _MAX_CHARS_BEFORE and _ONE_DAY.search(marked) is None
-    if weight == _OF_RELATION:
+    if form.is_apposition:
+        return marked.index(N) <= _MAX_CHARS_BEFORE and _ONE_DAY.search(marked) is None
+    if form.weight == OF_RELATION:
         return _LASTING.search(marked) is not None and _ONE_DAY.search(marked) is None
     return True
+
+
+def _role(match: re.Match[str], mention: Mentioned, author: MessageRole | None) -> str | None:
+    groups = _groups(match)
+    if "where" in groups:
+        return WHERE[groups["where"].lower()]
+    if "origin" in groups:
+        return FROM[groups["origin"].lower()]
+    introduces = "here" in groups or ("self" in groups and mention.kind is not ConceptKind.PHRASE)
+    if introduces and author is MessageRole.USER:
+        return SELF
+    if "group" in groups:
+        return "one of your " + groups["role"].split(" ", 1)[1]
+    role = f"{groups['titled']} {mention.form.split()[0]}" if "titled" in groups else groups.get("role")
+    if role is None:
+        return None
+    role = _FIRST_PERSON.sub("your", role.replace(N, mention.form).strip())
+    role = _INFLECTED.sub(lambda one: one[1] + ("e" if one[2] == "er" else "") + one[3], role)
+    return role[:1].lower() + role[1:] if _DETERMINED.match(role) else role

@@ -23,9 +23,9 @@ from souvenir.index.analyser import fold, normalised
 from souvenir.knowledge.recognition.capitals import has_capital, is_heading
 from souvenir.knowledge.recognition.chinese import chinese_mentions, is_chinese
 from souvenir.knowledge.recognition.exact import Sort, Token, tokens
-from souvenir.knowledge.recognition.foreign import nouns, typed_words
+from souvenir.knowledge.recognition.foreign import ENGLISH, nouns, typed_words
 from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, GIVEN_NAMES, HEADS, KNOWN, SMALL_WORDS, TITLES
-from souvenir.knowledge.recognition.names import ENGLISH, Name, names
+from souvenir.knowledge.recognition.names import Name, names
 from souvenir.knowledge.recognition.phrases import noun_runs, phrases
 from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.recognition.vocabulary import (

@@ -14,13 +14,17 @@ from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
     ENGLISH_HEADS,
     FIRST_TRADES,
+    GIVEN_NAMES,
     HEADS,
+    KNOWN,
     RELATIVES,
     ROLES,
     SMALL_WORDS,
 )
 from souvenir.knowledge.recognition.kinds import POSSESSIVES
 from souvenir.knowledge.recognition.spelling import key_of
+
+ENGLISH, GERMAN, SPANISH, DUTCH = "en", "de", "es", "nl"
 
 MIN_HEAD_CHARS = 4
 """Shortest head at the end of a compound: Vondelpark, boekenclub."""
@@ -31,10 +35,9 @@ _AMBIGUOUS_ENDS = frozenset("bank band team hall play".split())
 _NO_ENDS = _AMBIGUOUS_ENDS | ENGLISH_HEADS
 _OF = "de"
 _SPA = "bad"
-_GERMAN, _SPANISH, _DUTCH = "de", "es", "nl"
 _ARTICLES = {
-    _SPANISH: frozenset("el la los las un una unos unas mi mis tu tus su sus nuestro nuestra del al".split()),
-    _DUTCH: frozenset("de het een mijn zijn haar ons onze jouw hun".split()),
+    SPANISH: frozenset("el la los las un una unos unas mi mis tu tus su sus nuestro nuestra del al".split()),
+    DUTCH: frozenset("de het een mijn zijn haar ons onze jouw hun".split()),
 }
 """Articles, alone or with a preposition, and possessives: a noun follows, or its adjective."""
 _BEFORE_NOUNS = frozenset(
@@ -73,7 +76,7 @@ def nouns(words: Sequence[Token | None], language: str) -> Iterator[Token]:
     sentence, whose capital says nothing.
     """
     for place, token in enumerate(words):
-        if token is not None and language == _GERMAN and place > 0 and token.text[0].isupper():
+        if token is not None and language == GERMAN and place > 0 and token.text[0].isupper():
             found: Token | None = token
         elif token is not None and token.word in _ARTICLES.get(language, ()):
             found = _noun_after(words[place + 1 : place + 3], language)
@@ -88,7 +91,7 @@ def _noun_after(words: Sequence[Token | None], language: str) -> Token | None:
     first, second = [*words, None, None][:2]
     if first is None or second is None or fold(second.word) in SMALL_WORDS[language]:
         return first
-    is_adjective = first.word in _BEFORE_NOUNS if language == _SPANISH else first.word.endswith("e")
+    is_adjective = first.word in _BEFORE_NOUNS if language == SPANISH else first.word.endswith("e")
     return second if is_adjective else first
 
 
@@ -127,10 +130,23 @@ def goes_on(first: str) -> bool:
 
 def kind_abroad(name: Sequence[str], before: Sequence[str], language: str) -> ConceptKind | None:
     """Return the kind of a German or Dutch name by its first word, or by the head before it: basisschool De Linde."""
-    if language not in (_GERMAN, _DUTCH):
+    if language not in (GERMAN, DUTCH):
         return None
     if len(name) > 1:
-        return ConceptKind.PLACE if name[0] == _SPA and language == _GERMAN else compound_kind(name[0])
+        return ConceptKind.PLACE if name[0] == _SPA and language == GERMAN else compound_kind(name[0])
     head = before[0] if before else ""
     found = None if head in ENGLISH_HEADS else HEADS.get(head) or compound_kind(head)
     return found if found in _TYPED and language == "nl" else None
+
+
+def kind_alone(word: str, language: str) -> ConceptKind | None:
+    """Return the kind of a capitalised word by its meaning."""
+    if word in RELATIVES or word in ROLES:
+        return ConceptKind.PERSON
+    if word in ANIMALS:
+        return ConceptKind.ANIMAL
+    if word in KNOWN or word in GIVEN_NAMES:
+        return None
+    if HEADS.get(word) is ConceptKind.EVENT or (language != ENGLISH and word in HEADS and word not in ENGLISH_HEADS):
+        return HEADS[word]
+    return compound_kind(word) if language in (GERMAN, DUTCH) else None

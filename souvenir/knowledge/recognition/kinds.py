@@ -51,13 +51,22 @@ _ARTICLES = frozenset("a an the ein eine un una een".split()) | POSSESSIVES
 _COPULAS = frozenset("is was are am ist war es era fue".split())
 _CONJUNCTIONS = frozenset("and but so or und aber oder y pero maar en dus".split())
 _CALLED = frozenset("called named namens llamado llamada llama genaamd heisst heet".split())
+_PRONOUN_COPULAS = frozenset("hes he's shes she's its it's thats that's he’s she’s it’s that’s".split())
+"""Copulas whose pronoun stands for the name before the comma: "Sprocket, hes a lurcher"."""
+_PEOPLE_OR_FIRMS = ROLES & PHRASE_HEADS.keys()
+"""Nouns that stand for a person as often as for an organisation: "my supplier Dave", "my supplier Halden Parts"."""
+_OTHER_WORDS = _PEOPLE_OR_FIRMS | {"nicht", "prima"}
+"""Roles that say nothing of a name next to them: "nicht" is a niece in Dutch only, "prima" a cousin in Spanish only."""
+_ANYONE = frozenset("guy man woman lady girl boy bloke chap fellow kid someone somebody person".split())
+_BREEDS = ("hund", "hound", "terrier", "mischling", "spaniel", "doodle", "dackel", "pudel", "katze", "kater", "hond")
+"""Ends of words for dogs and cats: elkhound, Dackelmischling."""
 _ACTS = frozenset(
     "says said told asks asked wants wanted thinks thought lives lived works worked called texted phoned "
     "emailed wrote writes loves loved likes liked hates knows knew moved came comes went goes got gets bought "
     "brought brings cooks cooked met meets promised suggested recommended mentioned agreed offered invited "
     "helps helped teaches taught plays played turned turns started quit retired married died grew studies "
-    "studied visited visits stays stayed needs needed has had sagt sagte meint meinte wohnt arbeitet hat "
-    "kommt kam will mag geht dice dijo quiere vive trabaja tiene viene fue zegt zei wil woont werkt heeft "
+    "studied visited visits stays stayed sagt sagte meint meinte wohnt arbeitet "
+    "will mag dice dijo quiere vive trabaja tiene viene fue zegt zei wil woont werkt heeft "
     "komt houdt kwam".split()
 )
 GREETED = frozenset(
@@ -71,7 +80,9 @@ WORK = frozenset(
 PLACE_PREPOSITIONS = frozenset(
     "in to near around across outside through nach aus in naar uit en desde hacia te bij".split()
 )
-_AFTER_CLASSES = frozenset(("", *"from in at of since who that which with and und y en von de van".split()))
+_AFTER_CLASSES = frozenset(
+    ("", *"for from in at of on since who that which with w and und y en von de van aus bei".split())
+)
 """Words after the noun that says what a name stands for: "Kestrel, an airline from Oslo"."""
 NO_SUBJECT_AFTER = frozenset("at from with by for of bei von en van".split())
 """Prepositions after which a name is no subject: "Anne at Kimura is an intern"."""
@@ -81,6 +92,8 @@ POSSESSED = frozenset(
 ENDS_OF_PHRASES = frozenset(
     ("", *"and or but with for from in on at to that which is was has und y en mit con".split())
 )
+_INDEFINITE = frozenset(("a", "an"))
+_MONTHS = frozenset("january february march april may june july august september october november december jan".split())
 OWNED_BY_ORGANISATIONS = frozenset(
     "staff admins employees hr it procurement customers clients website support helpdesk terms contract invoice "
     "invoices headquarters ceo cto management shareholders warehouse pricing sales marketing policy api sso engineers "
@@ -116,6 +129,7 @@ CAMEL = re.compile("(?!Mc|Mac|De|La|Le|Van|Fitz)(?!.*(?:Error|Exception)$)[A-Z][
 _AMPERSAND = re.compile("[A-Za-z]{2}&[A-Z]")
 _BY_A_BUSINESS = frozenset("at by bei bij".split())
 _IN = frozenset(("in", "near", "en", "nahe", "bei"))
+_WHERE = _IN | frozenset("at for with by from bij como".split())
 _HOMES = frozenset(
     "flat house apartment cottage home lease villa cabin office branch depot warehouse land plot".split()
 )
@@ -135,29 +149,41 @@ def kind_of_name(words: Sequence[str], around: Surroundings) -> ConceptKind | No
         or _by_complement(words, around)
         or _by_place(around)
         or _by_given_name(words, around)
+        or (ConceptKind.ORGANISATION if not _PEOPLE_OR_FIRMS.isdisjoint(around.before[:1]) else None)
     )
 
 
 def defined_kind(around: Surroundings) -> ConceptKind | None:
     """Return the kind that the text itself gives a name, by a noun before it, a copula or an apposition."""
     before, after = around
-    if len(before) > 1 and before[0] in CLASSES and not _ARTICLES.isdisjoint(before[1:3]):
+    is_class = before[:1] and before[0] in CLASSES and before[0] not in _PEOPLE_OR_FIRMS
+    # "At my gym Anna said" says nothing of Anna.
+    is_where = len(before) > 2 and before[1] in _OWNERS and before[2] in _WHERE
+    if is_class and not is_where and not _ARTICLES.isdisjoint(before[1:3]):
         return CLASSES[before[0]]
-    if len(after) < 3 or after[1] not in _ARTICLES:
+    if before[:1] and before[0] in _CALLED and not _ANYONE.isdisjoint(before[1:2]):
+        return ConceptKind.PERSON
+    is_apposition = bool(after) and after[0] == ""
+    if is_apposition and len(after) > 1 and after[1] in _PRONOUN_COPULAS:
+        is_apposition, after = False, after[1:]
+    elif not is_apposition and (not after or after[0] not in _COPULAS or NO_SUBJECT_AFTER.intersection(before[:1])):
         return None
-    is_apposition = after[0] == ""
-    if not is_apposition and (after[0] not in _COPULAS or (before[:1] and before[0] in NO_SUBJECT_AFTER)):
+    if len(after) < 3 or after[1] not in _ARTICLES:
         return None
     for place in range(2, min(len(after), _WINDOW)):
         if after[place] in _AFTER_CLASSES:
             return None
         ahead = after[place + 1] if place + 1 < len(after) else ""
-        found = CLASSES.get(after[place])
+        found = _class_of(after[place])
         if found is not None and ahead in _AFTER_CLASSES:
             # "In Berlin, my sister and I" and "in Berlin, our dog" say nothing of Berlin.
             is_other = is_apposition and (ahead in _AND or (before[:1] and before[0] in PLACE_PREPOSITIONS))
             return None if is_other and found in (ConceptKind.PERSON, ConceptKind.ANIMAL) else found
     return None
+
+
+def _class_of(noun: str) -> ConceptKind | None:
+    return CLASSES.get(noun) or (ConceptKind.ANIMAL if noun.endswith(_BREEDS) else None)
 
 
 def _by_itself(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
@@ -298,6 +324,8 @@ def is_relative_or_animal(after: Sequence[str]) -> bool:
 
     By an apposition or a copula: "Pickle, our one-eyed tabby", "Biscuit is our terrier".
     """
+    if len(after) > 2 and after[1] in _INDEFINITE:
+        return defined_kind(Surroundings((), after)) is ConceptKind.ANIMAL
     if len(after) < 3 or after[1] not in _OWNERS:
         return False
     if after[0] in _COPULAS:
@@ -309,7 +337,7 @@ def is_relative_or_animal(after: Sequence[str]) -> bool:
 def _person_or_animal(word: str) -> ConceptKind | None:
     if word in ANIMALS:
         return ConceptKind.ANIMAL
-    if word in RELATIVES or word in ROLES:
+    if word not in _OTHER_WORDS and (word in RELATIVES or word in ROLES):
         return ConceptKind.PERSON
     return None
 
@@ -319,6 +347,8 @@ def _by_given_name(words: Sequence[str], around: Surroundings) -> ConceptKind | 
         return ConceptKind.PERSON
     if around.before[:1] and around.before[0] in _AT_WORK and not WORK.isdisjoint(around.before[1:3]):
         return ConceptKind.ORGANISATION
+    if len(words) == 1 and words[0] in _MONTHS and (not around.after or around.after[0] not in _ACTS):
+        return None
     if _NO_PERSON.isdisjoint(words) and (words[0] in GIVEN_NAMES or (words[0] in NAMES_AND_WORDS and len(words) < 4)):
         return ConceptKind.PERSON
     is_common = bool(around.before[:1]) and (around.before[0] in _ARTICLES or around.before[0] in NO_SUBJECT_AFTER)

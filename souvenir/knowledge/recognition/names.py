@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.index.analyser import fold
-from souvenir.knowledge.recognition.capitals import has_capital, is_unlike_a_start
+from souvenir.knowledge.recognition.capitals import has_capital, is_acronym, is_unlike_a_start
 from souvenir.knowledge.recognition.clauses import kind_by_clause, kind_by_list, kind_by_strong_clause
 from souvenir.knowledge.recognition.evidence import (
     USES,
@@ -25,11 +25,10 @@ from souvenir.knowledge.recognition.evidence import (
     is_tool_of_common_word,
 )
 from souvenir.knowledge.recognition.exact import Token
-from souvenir.knowledge.recognition.foreign import compound_kind, goes_on, kind_abroad
+from souvenir.knowledge.recognition.foreign import DUTCH, ENGLISH, GERMAN, SPANISH, goes_on, kind_abroad, kind_alone
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
     COMMON_WORDS,
-    ENGLISH_HEADS,
     GIVEN_NAMES,
     HEADS,
     INTERJECTIONS,
@@ -44,6 +43,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     TITLES,
     TRADES,
     is_known_in_small_letters,
+    known_kind,
 )
 from souvenir.knowledge.recognition.kinds import (
     ALSO,
@@ -68,8 +68,6 @@ from souvenir.knowledge.recognition.vocabulary import (
     class_of,
     is_known,
 )
-
-ENGLISH, GERMAN, SPANISH, DUTCH = "en", "de", "es", "nl"
 
 MAX_WORDS = 5
 MAX_DIGITS = 3
@@ -200,18 +198,18 @@ class NameReader:
             before = ["mit" if word == "met" else word for word in before]
         around = Surroundings(before, self._folded[end : end + CONTEXT_WORDS])
         kind = self._kind(self._folded[first:end], around)
-        if kind is ConceptKind.NAME and not _is_acronym(form):
+        if kind is ConceptKind.NAME and not is_acronym(form):
             kind = kind_by_list(around) or kind_by_signs(form, around.before) or kind
         if run[-1].text.endswith(("'s", "'")) and kind in (ConceptKind.PERSON, ConceptKind.NAME):
             kind = self._kind_of_owner(run, end) or kind
         if kind is ConceptKind.PERSON and CAMEL.fullmatch(form):
             kind = ConceptKind.ORGANISATION
-        if kind in (ConceptKind.PERSON, ConceptKind.NAME) and _is_acronym(form):
+        if kind in (ConceptKind.PERSON, ConceptKind.NAME) and is_acronym(form):
             # Most abbreviations stand for things, and none for a person.
             kind = ConceptKind.ORGANISATION if around.after[:1] and around.after[0] in SAYS else ConceptKind.PHRASE
         if (
             kind is ConceptKind.PHRASE
-            and _is_acronym(form)
+            and is_acronym(form)
             and len(form) < _MIN_ACRONYM
             and key not in SHORT_ABBREVIATIONS
         ):
@@ -226,7 +224,10 @@ class NameReader:
         return None
 
     def _kind(self, folded: Sequence[str], around: Surroundings) -> ConceptKind:
-        kind = _kind_alone(folded[0], self._language) if len(folded) == 1 else None
+        kind = kind_alone(folded[0], self._language) if len(folded) == 1 else None
+        if self._language == GERMAN and len(folded) == 2 and folded[1].isdigit() and folded[0] not in KNOWN:
+            # A noun with a number: "Volk 2", "Gleis 7".
+            return known_kind(" ".join(folded)) or ConceptKind.PHRASE
         kind = kind or kind_of_name(folded, around)
         if kind is None and self._language == GERMAN and len(folded) == 1:
             # Any noun.
@@ -287,7 +288,11 @@ class NameReader:
             return True
         if folded in COMMON_WORDS or singular(folded) in COMMON_WORDS:
             return is_tool_of_common_word(self._words, self._folded, place)
-        if is_known_in_small_letters(folded) or (self._lower and (folded in GIVEN_NAMES or folded in KNOWN)):
+        # "böse" is no Bose.
+        is_plain = folded == token.word
+        if (is_plain and is_known_in_small_letters(folded)) or (
+            self._lower and (folded in GIVEN_NAMES or folded in KNOWN)
+        ):
             return True
         return self._language == ENGLISH and is_in_frame(self._words, self._folded, place)
 
@@ -381,8 +386,8 @@ class NameReader:
     def _is_shorthand(self, place: int) -> bool:
         """Return True for an acronym, unless all is in capitals, and for "Guy's" in "Guy's Hospital"."""
         text, word = self._text(place), self._folded[place]
-        if _is_acronym(text):
-            return not _is_acronym(self._text(place + 1))
+        if is_acronym(text):
+            return not is_acronym(self._text(place + 1))
         return text.endswith("'s") and word in GENERIC
 
     def _text(self, place: int) -> str:
@@ -480,20 +485,3 @@ def names(
 def _is_no_name(word: str) -> bool:
     """Return True for small words and adverbs, but not for an unknown word that ends like one: Grammarly."""
     return class_of(word) in _NO_NAME and not (word.endswith("ly") and word.isalpha() and word not in COMMON_WORDS)
-
-
-def _is_acronym(text: str) -> bool:
-    return len(text) > 1 and text.isupper()
-
-
-def _kind_alone(word: str, language: str) -> ConceptKind | None:
-    """Return the kind of a capitalised word by its meaning."""
-    if word in RELATIVES or word in ROLES:
-        return ConceptKind.PERSON
-    if word in ANIMALS:
-        return ConceptKind.ANIMAL
-    if word in KNOWN or word in GIVEN_NAMES:
-        return None
-    if HEADS.get(word) is ConceptKind.EVENT or (language != ENGLISH and word in HEADS and word not in ENGLISH_HEADS):
-        return HEADS[word]
-    return compound_kind(word) if language in (GERMAN, DUTCH) else None

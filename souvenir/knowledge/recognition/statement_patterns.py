@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from souvenir.core.dates import MONTH_NAMES
-from souvenir.knowledge.recognition.definitions import MARK
+from souvenir.knowledge.recognition.definition_forms import N
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -349,12 +349,12 @@ _JOINED = (
 )
 INTRODUCED = _any(
     rf"\b{_NEW}(?: (?!for\b|from\b|with\b|by\b|and\b|für\b|von\b|und\b|para\b|y\b|voor\b|en\b)[\w’'-]+){{1,5}}?,?"
-    rf"(?: (?:is|ist|es|called|named|heißt|heet|namens|se llama|llamad[oa]))* {MARK}",
-    rf"{MARK}, (?:an?|the|my|our|die|der|unsere?|meine?|la|el|mi|nuestr[oa]|de|onze?|mijn) (?:\w+ )?{_NEW} [\w’' -]+"
+    rf"(?: (?:is|ist|es|called|named|heißt|heet|namens|se llama|llamad[oa]))* {N}",
+    rf"{N}, (?:an?|the|my|our|die|der|unsere?|meine?|la|el|mi|nuestr[oa]|de|onze?|mijn) (?:\w+ )?{_NEW} [\w’' -]+"
     r"(?=[,.;!]|$)",
-    rf"{MARK},? (?:(?:she|he|they)(?: is| are|['’]s|['’]re)|s?hes|is|are) new\b",
-    rf"\b(?:hired|recruited|contratado a|eingestellt(?: habe[n]?)?:?|aangenomen:?) (?:\w+ )?{MARK}",
-    rf"{MARK}(?: [\w’']+){{0,5}},? {_JOINED}",
+    rf"{N},? (?:(?:she|he|they)(?: is| are|['’]s|['’]re)|s?hes|is|are) new\b",
+    rf"\b(?:hired|recruited|contratado a|eingestellt(?: habe[n]?)?:?|aangenomen:?) (?:\w+ )?{N}",
+    rf"{N}(?: [\w’']+){{0,5}},? {_JOINED}",
 )
 """A sentence that says of the marked person that they are new in the life of the author."""
 

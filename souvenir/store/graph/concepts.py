@@ -182,10 +182,10 @@ class _Known:
             others.setdefault(alias.casefold(), alias)
         others.pop(name.casefold(), None)
         kinds = sum((self.kinds.get(one.id, Counter()) for one in of_root), Counter[ConceptKind]())
-        found, confidence = kind_of(kinds)
         times = [self.times[one.id] for one in of_root if one.id in self.times]
         defined = [self.defined[one.id] for one in of_root if one.id in self.defined]
         definition = max(defined, key=lambda one: (one.quality, one.at), default=None)
+        found, confidence = kind_of(kinds, definition.concept_kind if definition else None)
         describes = definition is not None and definition.quality >= DESCRIBING_QUALITY
         return Concept(
             id=root.id,
@@ -298,6 +298,26 @@ def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int) -> li
         for _, mention in rows:
             found.setdefault((mention.kind, mention.owner_id), mention)
     return sorted(found.values(), key=lambda one: (one.at, one.owner_id), reverse=True)[:limit]
+
+
+def uses_by_people(connection: Connection, root_ids: Iterable[int], *, limit: int) -> Counter[int]:
+    """Count the claims, memories and messages, other than those of the assistant, that mention each root.
+
+    :param limit: Counts up to this for each spelling.
+    """
+    root_of = spellings(connection, root_ids)
+    rows = select(
+        connection,
+        tuple[int, int, int],
+        "SELECT value, (SELECT count(*) FROM claims WHERE concept_id = value), (SELECT count(*) FROM (SELECT 1 FROM "
+        "mentions n LEFT JOIN messages m ON n.kind = 'message' AND m.id = n.owner_id WHERE n.concept_id = value "
+        "AND coalesce(m.role, '') <> 'assistant' LIMIT ?) u) FROM json_each(?)",
+        (limit, ids_parameter(root_of)),
+    )
+    found = Counter[int]()
+    for id_, claims, mentions in rows:
+        found[root_of[id_]] += claims + mentions
+    return found
 
 
 def stated_names(connection: Connection, namespace_id: int) -> Iterator[tuple[str, int]]:

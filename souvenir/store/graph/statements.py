@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, time
 from typing import NamedTuple
 
 from souvenir.core.timestamps import to_us
-from souvenir.core.types import RecordKind
+from souvenir.core.types import ConceptKind, RecordKind
 from souvenir.core.types.statements import Definition, Statement, StatementKind
 from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable
 from souvenir.store.sql import Connection
@@ -33,7 +33,7 @@ class Stated(NamedTuple):
 
 
 class StoredDefinition(NamedTuple):
-    """The definition of a concept by one of its mentions."""
+    """The definition of a concept by one of its mentions, with the kind of this mention."""
 
     kind: RecordKind
     owner_id: int
@@ -41,6 +41,7 @@ class StoredDefinition(NamedTuple):
     quality: int
     role: str | None
     at: datetime
+    concept_kind: ConceptKind | None
 
 
 class MessageMention(NamedTuple):
@@ -106,7 +107,9 @@ def forget_definitions(connection: Connection, kind: RecordKind, owner_ids: Iter
 def best_definitions(connection: Connection, concept_ids: Iterable[int]) -> dict[int, StoredDefinition]:
     """Return the best definition of each concept that has one, the latest of several; spellings are not merged."""
     query = (
-        "SELECT id, concept_id, kind, owner_id, sentence, quality, role, at FROM definitions WHERE id IN (SELECT "
+        "SELECT id, concept_id, kind, owner_id, sentence, quality, role, at, (SELECT concept_kind FROM mentions m "
+        "WHERE m.kind = f.kind AND m.owner_id = f.owner_id AND m.concept_id = f.concept_id "
+        "AND m.concept_kind NOT IN ('date', 'quantity')) FROM definitions f WHERE id IN (SELECT "
         "(SELECT d.id FROM definitions d WHERE d.concept_id = value "
         "ORDER BY d.quality DESC, d.at DESC, d.owner_id DESC, d.kind LIMIT 1) FROM json_each(?))"
     )

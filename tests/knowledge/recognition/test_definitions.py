@@ -9,8 +9,10 @@ from souvenir.core.types.statements import DESCRIBING_QUALITY, Definition
 from souvenir.knowledge.recognition.definitions import definitions_in, is_relation
 
 
-def defined(text: str, form: str, role: MessageRole = MessageRole.USER) -> Definition | None:
-    return definitions_in(text, role, [Mentioned(form.lower(), form, ConceptKind.NAME)]).get(form.lower())
+def defined(
+    text: str, form: str, role: MessageRole = MessageRole.USER, kind: ConceptKind = ConceptKind.NAME
+) -> Definition | None:
+    return definitions_in(text, role, [Mentioned(form.lower(), form, kind)]).get(form.lower())
 
 
 @pytest.mark.parametrize(
@@ -24,20 +26,64 @@ def defined(text: str, form: str, role: MessageRole = MessageRole.USER) -> Defin
         ("Dec's sister Gráinne, who is a nurse, says what?", "Gráinne", "Dec's sister"),
         ("It was me and a guy called Bashir.", "Bashir", "a guy"),
         ("We have a new head of science, Ms Lindqvist.", "Lindqvist", "a new head of science"),
-        ("The ship was the Hercules, imagine.", "Hercules", "The ship"),
-        ("I work three nights at Bubble Cup.", "Bubble Cup", None),
+        ("The ship was the Hercules, imagine.", "Hercules", "the ship"),
+        ("I work three nights at Bubble Cup.", "Bubble Cup", "where you work"),
         ("Trados stores every sentence that you translate.", "Trados", None),
         ("We went to Ann Arbor. Ann is the head of sales.", "Ann", "the head of sales"),
         ("Katharina, meine Frau, arbeitet dort.", "Katharina", "meine Frau"),
-        ("Das sage ich meinem Chef Bernd.", "Bernd", "meinem Chef"),
-        ("Mein Pate ist Herr Wagner.", "Wagner", "Mein Pate"),
+        ("Das sage ich meinem Chef Bernd.", "Bernd", "mein Chef"),
+        ("Mein Pate ist Herr Wagner.", "Wagner", "mein Pate"),
         ("kernel is our cat, obviously", "kernel", "your cat"),
         ("Ann, my old piano teacher from Cork, called.", "Ann", "your old piano teacher from Cork"),
         ("Ann, my friend who sings, called.", "Ann", "your friend who sings"),
+        ("oh we got a shop dog, Sprocket, hes a lurcher", "Sprocket", "a lurcher"),
+        ("i own Spoke & Chain, its a bike shop in bristol", "Spoke & Chain", "a bike shop in bristol"),
+        ("Turbo comes along, Turbo is my budgie hes 3", "Turbo", "your budgie"),
+        ("Nerys, that's Huw's sister, wants me to go.", "Nerys", "Huw's sister"),
+        ("Theo is the best mechanic i have but hes late every day", "Theo", "the best mechanic i have"),
+        ("my supplier Halden Parts is late", "Halden Parts", "your supplier"),
+        ("My kids Tom (4) and Ben (6) sing.", "Ben", "one of your kids"),
+        ("The landlord, Mr Parfitt.", "Parfitt", "the landlord"),
+        ("Call Dave the plumber.", "Dave", "the plumber"),
+        ("New manager is called Ravi.", "Ravi", "new manager"),
+        ("The tuner who comes on Mondays, Leopold, is late.", "Leopold", "the tuner who comes on Mondays"),
+        ("i coach the under 9s at Eastville Juniors", "Eastville Juniors", "where you coach"),
+        ("I live in Ulm.", "Ulm", "where you live"),
+        ("I'm from Cork.", "Cork", "where you are from"),
+        ("I'm Lucía, a nurse in Houston, from Cork.", "Cork", "where you are from"),
+        ("Ich wohne in Ulm und arbeite bei Bosch.", "Ulm", "wo du wohnst"),
+        ("Ich wohne in Ulm und arbeite bei Bosch.", "Bosch", "wo du arbeitest"),
+        ("Vivo en Zaragoza.", "Zaragoza", "donde vives"),
+        ("Ik werk bij Univé.", "Univé", "waar je werkt"),
+        ("Unser Hund heißt Fips.", "Fips", "unser Hund"),
+        ("Mi perro se llama Toby.", "Toby", "mi perro"),
+        ("Mijn vrouw Saskia wil een eiland.", "Saskia", "mijn vrouw"),
+        ("Ich sah unseren Bruder Horst.", "Horst", "unser Bruder"),
+        ("Starting my own firm on 1 August, Fjordstrøm.", "Fjordstrøm", "your own firm"),
+        ("We have a place at Little Acorns from 1 September.", "Little Acorns", None),
+        ("Hallo, ich habe eine Zusage von Badennetz.", "Badennetz", None),
+        ("Ferrum offered me a job.", "Ferrum", None),
+        ("I'm getting married to Diego in May.", "Diego", None),
+        ("Beryl, who runs the club, was there.", "Beryl", None),
+        ("Bought a Yamaha F70 outboard.", "Yamaha F70", None),
+        ("Started at Monzo on the 6th.", "Monzo", None),
+        ("Marion our PM has it in her slides.", "Marion", "your PM"),
+        ("Melanie from downstairs has offered.", "Melanie", "from downstairs"),
+        ("drummer piet wants 12 songs", "piet", "drummer"),
+        ("Rui, from the restaurant kitchen, has his thirtieth.", "Rui", "from the restaurant kitchen"),
+        ("couple is lena and marc, saturday 14 feb", "marc", None),
+        ("we're on Jenkins still", "Jenkins", None),
+        ("we insured the shop with Aviva", "Aviva", None),
+        ("switching from lightroom to capture one btw", "capture one", None),
+        ("Jorge tiene un taller de motos, se llama Motos Rubio.", "Motos Rubio", "un taller de motos"),
+        ("We hebben een zeilboot, de Albatros.", "Albatros", "een zeilboot"),
+        ("ordered from halden parts, my supplier, again", "halden parts", "your supplier"),
+        ("Offerte van Van Dalen is 14.200 euro.", "Van Dalen", None),
+        ("Tengo una panadería en Zaragoza.", "Zaragoza", None),
     ],
 )
 def test_a_copula_an_apposition_or_a_role_defines(text: str, form: str, role: str | None) -> None:
-    one = defined(text, form)
+    one = defined(text, form) or defined(text, form, kind=ConceptKind.PERSON)
     assert one is not None
     assert one.role == role
     assert one.sentence in text
@@ -60,8 +106,14 @@ def test_a_copula_an_apposition_or_a_role_defines(text: str, form: str, role: st
         ("I met Tobias, my husband left.", "Tobias"),
         ("I met Tobias, my brother works hard.", "Tobias"),
         ("Ich traf Tobias, mein Bruder ist krank.", "Tobias"),
+        ("Es war für den Hofladen Müller, mein Chef hat davon genommen.", "Müller"),
+        ("Mi amiga se casa en Granada.", "Granada"),
         ("Third floor, no lift, my knee says thanks.", "lift"),
         (f"Ann is my sister {'and so on ' * 40}.", "Ann"),
+        ("Valkey is the least work.", "Valkey"),
+        ("The party was a happy one.", "party"),
+        ("I talked to Bosch, its the third time.", "Bosch"),
+        ("I gave Ann the dog.", "Ann"),
     ],
 )
 def test_mentions_questions_greetings_and_judgements_define_nothing(text: str, form: str) -> None:
@@ -86,6 +138,77 @@ def test_a_role_in_passing_is_kept_and_describes_nothing(text: str, form: str, r
     assert one is not None
     assert one.role == role
     assert (one.quality >= DESCRIBING_QUALITY) is describes
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "kind"),
+    [
+        ("I'm making a quilt for Josie, a log cabin in blues.", "Josie", ConceptKind.PERSON),
+        ("In the gym Ann felt lost.", "Ann", ConceptKind.PERSON),
+        ("I run Docker.", "Docker", ConceptKind.PRODUCT),
+        ("I take Ann to school.", "Ann", ConceptKind.PERSON),
+        ("I never use Docker.", "Docker", ConceptKind.PRODUCT),
+        ("Using Docker to test is a great idea.", "Docker", ConceptKind.PRODUCT),
+        ("The triangle is isosceles.", "isosceles", ConceptKind.PHRASE),
+        ("Island Media Group called.", "Media Group", ConceptKind.ORGANISATION),
+        ("then catch (error) it", "catch", ConceptKind.CODE),
+        ("car makes a grinding noise", "car", ConceptKind.PHRASE),
+        ("her boyfriend works at the infirmary", "boyfriend", ConceptKind.PERSON),
+        ("I have a question, Ann.", "Ann", ConceptKind.PERSON),
+        ("I drew her family tree.", "family tree", ConceptKind.PHRASE),
+    ],
+)
+def test_words_that_do_not_fit_the_kind_of_a_concept_define_nothing(text: str, form: str, kind: ConceptKind) -> None:
+    assert defined(text, form, kind=kind) is None
+
+
+def test_an_indefinite_noun_for_a_person_is_an_apposition() -> None:
+    found = defined("Mijn vader kent een aannemer, Henk Wolters.", "Henk Wolters", kind=ConceptKind.PERSON)
+    assert found is not None
+    assert found.role == "een aannemer"
+
+
+def test_the_role_of_a_relative_is_part_of_a_name() -> None:
+    found = defined("Meine Frau Katharina arbeitet dort.", "Frau Katharina", kind=ConceptKind.PERSON)
+    assert found is not None
+    assert found.role == "meine Frau"
+
+
+def test_only_the_clause_of_a_long_sentence_is_quoted() -> None:
+    long = "I had to go there twice because they had lost all of the forms that I had sent them, "
+    text = f"{long}and my consultant, Mr Adeyemi, who is very young, drew it for me on the back of the form."
+    found = defined(text, "Mr Adeyemi")
+    assert found is not None
+    assert found.sentence == "my consultant, Mr Adeyemi, who is very young, drew it for me on the back of the form."
+    assert found.sentence in text
+    assert defined(text, "Mr Adeyemi", MessageRole.ASSISTANT) is None
+    start = "Nerys, that's Huw's sister, wants me to go to Brittany with her in the autumn on the ferry"
+    found = defined(f"{start}, to look at standing stones in the rain, as though we hadn't any of those.", "Nerys")
+    assert found is not None
+    assert found.sentence == f"{start}, to look at standing stones in the rain"
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "kind"),
+    [
+        ("kernel is our cat, obviously", "kernel", ConceptKind.ANIMAL),
+        ("im Alice btw, 2nd year", "Alice", ConceptKind.PERSON),
+        ("I live in Zorb.", "Zorb", None),
+        ("I'm from Zorb.", "Zorb", ConceptKind.PLACE),
+        ("I work at Zorb.", "Zorb", ConceptKind.ORGANISATION),
+        ("I nursed for thirty years at Zorb.", "Zorb", ConceptKind.ORGANISATION),
+        ("De huur van ons appartement in Zorb is hoog.", "Zorb", ConceptKind.PLACE),
+        ("Ich habe eine Zusage von Zorb.", "Zorb", ConceptKind.ORGANISATION),
+        ("I have an appointment with Zorb.", "Zorb", None),
+        ("Zorb is our pride and joy.", "Zorb", None),
+    ],
+)
+def test_a_definition_gives_the_kind_of_its_noun_or_of_what_is_done_there(
+    text: str, form: str, kind: ConceptKind | None
+) -> None:
+    found = defined(text, form)
+    assert found is not None
+    assert found.kind is kind
 
 
 def test_a_copula_that_holds_for_one_day_defines_nothing() -> None:
@@ -113,6 +236,8 @@ def test_roles_of_people_are_relations() -> None:
     [
         ("My name is Alice and I work at Spotify.", MessageRole.USER, "you"),
         ("Hallo, ich heiße Alice, bin 41.", MessageRole.USER, "you"),
+        ("hey. Alice here, backend dev.", MessageRole.USER, "you"),
+        ("im Alice btw, 2nd year", MessageRole.USER, "you"),
         ("I'm Alice, hello.", MessageRole.USER, "you"),
         ("My name is Alice.", MessageRole.ASSISTANT, None),
         ("My name is not Alice.", MessageRole.USER, None),

@@ -1,0 +1,248 @@
+"""The forms of definitions, as patterns of a sentence in which `N` stands for the concept.
+
+English, and German, Spanish and Dutch where the form exists there. The group `role` is what the concept is said to be,
+and `where`, `origin`, `self`, `here`, `group` and `titled` are words from which its role is made. The other groups have
+conditions, which `definitions` tests: `head` must be a noun for someone or something, `person` one for a person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+N = "\x00"
+"""Stands for the concept in a sentence."""
+
+_NAME = rf"{N}(?!['’]s)"
+OWNERS = (
+    r"(?:my|our|your|his|her|their|(?:mein|unser|sein|ihr|dein)(?:e|em|en|er)?|mis?|nuestr[oa]s?|sus?|mijn|onze?|ons|zijn"
+    r"|haar)"
+)
+POSSESSIVE = rf"(?:{OWNERS}|(?!(?:it|that|he|she|what|there|here|let|who)['’])[^\W\d_]+['’]s)"
+_ARTICLE = r"(?:an?|the|one of (?:my|our|the)|eine?|der|die|das|una?|el|la|een|de|het)"
+_BE = r"(?:is|are|was|were|['’]s|ist|war|es|era)"
+_STOP = (
+    r"(?= (?:and|hes|shes|its|it['’]s|he['’]s|she['’]s|who|that|which|but|because|so|she|he|we|it|they|says|said"
+    r"|has|und|der|die|das|aber|que|pero|maar|w)\b|[,.;:!?()]|$)"
+)
+PERSON = (
+    r"(?:(?:step|grand|great-?(?:grand)?)?-?(?:mother|father|son|daughter|child|parents?)|mum|mom|mam|dad|sister"
+    r"|brother"
+    r"|wife|vrouw|husband|partner|girlfriend|boyfriend|fianc[eé]e?|aunt|uncle|cousin|niece|nephew|twin|sister-in-law"
+    r"|brother-in-law|mother-in-law|father-in-law|boss|manager|editor|colleague|coworker|co-worker|friend|neighbou?r"
+    r"|teacher|tutor|coach|doctor|nurse|dentist|therapist|physio\w*|lawyer|landlord|landlady|flatmate|roommate"
+    r"|housemate"
+    r"|boyfriend|assistant|apprentice|intern|client|customer|supplier|conductor|captain|pastor|priest|vet|midwife"
+    r"|guy|woman|girl|man|lady|maid of honor|best man"
+    r"|supervisor|professor|head(?: of \w+)?|director|lead|mentor|accountant|agent|photographer|cat|dog|puppy|kitten"
+    r"|budgie|parrot|horse|rabbit|hamster|tortoise|pet|terrier|beagle|company|employer|school|band|choir|club|team"
+    r"|firm"
+    r"|shop|schwester|bruder|mutter|vater|tochter|sohn|frau|mann|freundin|freund|chef|chefin|kollegin|kollege"
+    r"|nachbarin"
+    r"|nachbar|katze|hund|hermana|hermano|madre|padre|hija|hijo|esposa|esposo|novia|novio|amiga|amigo|jefa|jefe|prima"
+    r"|primo|tía|tío|abuela|abuelo|suegra|suegro|gato|perro)"
+)
+_LEAD = r"^(?:[^,.;:]{0,25}[,:] |(?:and|but|so|also|oh|oh and|because|well|ja|y) )?(?:the |an? )?"
+_CLAUSE = r"(?:^|[,;:–—(] |\b(?:and|but|so|also|oh|because|since|that|well|ja|und|aber|y|pero|en|maar) )(?:the |an? )?"
+_RELATION = rf"{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{PERSON}"
+_HEAD = r"(?P<head>[\w-]+)"
+_OWN = rf"{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_HEAD}(?: of \w+)?"
+_I = r"(?:i|we)(?:['’]ve|['’]m|['’]re| have| am| are)?(?: (?:also|still|now|just|finally|currently|mostly|already))?"
+
+WHERE: Mapping[str, str] = {
+    **{verb: f"where you {verb}" for verb in ("live", "work", "teach", "study", "sing", "play", "volunteer", "nurse")},
+    **{verb: f"where you {verb}" for verb in ("coach", "train", "swim", "climb", "row", "dance", "bank", "rehearse")},
+    "wohne": "wo du wohnst",
+    "wohnen": "wo du wohnst",
+    "lebe": "wo du lebst",
+    "arbeite": "wo du arbeitest",
+    "studiere": "wo du studierst",
+    "unterrichte": "wo du unterrichtest",
+    "singe": "wo du singst",
+    "vivo": "donde vives",
+    "vivimos": "donde vives",
+    "trabajo": "donde trabajas",
+    "trabajamos": "donde trabajas",
+    "woon": "waar je woont",
+    "wonen": "waar je woont",
+    "werk": "waar je werkt",
+    "studeer": "waar je studeert",
+}
+"""The roles of the places and organisations where a speaker does this, in the language of the verb."""
+
+FROM: Mapping[str, str] = {
+    "from": "where you are from",
+    "aus": "woher du kommst",
+    "de": "de donde eres",
+    "uit": "waar je vandaan komt",
+}
+
+_WHERE_ENGLISH = "|".join(verb for verb, role in WHERE.items() if role.startswith("where"))
+_WHERE_OTHER = "|".join(verb for verb, role in WHERE.items() if not role.startswith("where"))
+_WORDS = r"(?: (?!(?:and|und|y|but)\b)[\w-]+){0,6}?"
+_ASKED = r"(?:ask|asked|tell|told|call|called|text|texted|email|emailed|meet|met|see|saw|with|from|to|for|of|by|if)"
+_THINGS_HELD = (
+    r"(?:place|job|role|post|offer|account|contract|interview|appointment|internship|apprenticeship|placement|stall|desk"
+    r"|allotment|plot|mortgage|loan|policy|membership|subscription|degree|phd|course|shift|zusage|stelle|vertrag|termin"
+    r"|konto|angebot|contrato|trabajo|oferta|cita|plaza|baan|afspraak|aanbod|plek)"
+)
+_HOMES = (
+    r"(?:house|home|flat|apartment|cottage|cabin|room|office|shop|bakery|café|cafe|restaurant|salon|studio|farm|practice"
+    r"|haus|wohnung|laden|praxis|büro|(?<!se )casa|piso|tienda|panadería|bar|huis|appartement|woning|winkel|zaak)"
+)
+_THING = r"[\w ]{1,20}?"
+_HOLDS = (
+    rf"(?:\b{_I} (?:got|have|took|signed|start|started|accepted)|^(?:got|have|signed|starting|started|accepted)"
+    r"|\b(?:ich habe|habe ich|wir haben|tengo|tenemos|ik heb|heb ik|wij? hebben))"
+)
+
+
+class Form(NamedTuple):
+    """A form of definitions. :param weight: The higher, the better it defines."""
+
+    weight: int
+    pattern: re.Pattern[str]
+
+    @property
+    def is_apposition(self) -> bool:
+        """Whether a role follows the name; only that of a name with a capital, since lists look the same."""
+        return self.pattern.pattern.startswith(_NAME + ", (?P")
+
+
+OF_RELATION = 5
+"""The weight of forms that define in a question too: "May my sister Ines come?"."""
+
+_FORMS = (
+    (
+        6,
+        rf"{_CLAUSE}{_NAME}(?: \([^)]*\))?,? {_BE} (?P<role>(?:{POSSESSIVE}|{_ARTICLE}) .{{2,60}}?){_STOP}",
+    ),
+    (6, rf"{_LEAD}{_NAME} (?:has|have) been (?P<role>{POSSESSIVE} .{{2,60}}?){_STOP}"),
+    (
+        6,
+        rf"{_NAME},? (?:[–—-] )?(?:that|she|he|it|they)(?:['’]?s| is|['’]re) (?P<role>(?:{POSSESSIVE}|an?|the) "
+        rf"(?:[\w’'-]+ ){{0,3}}?{_HEAD}(?: (?:from|in|of|on|at|near|for) .{{2,40}}?)?){_STOP}",
+    ),
+    (5, rf"{_NAME}, (?P<role>(?:{POSSESSIVE}|one of {POSSESSIVE}) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)"),
+    (
+        5,
+        rf"\b(?P<role>(?:my|our|got|have) (?:two |three |four |\d )?(?P<group>kids|children|sons|daughters|brothers"
+        rf"|sisters|cats|dogs))[,:]? (?:[^\W\d_]+(?: \(\d+\))?(?:, | and |, and ))*{_NAME}",
+    ),
+    (5, rf"\b(?P<role>{_RELATION}),? {_NAME}"),
+    (5, rf"\b(?P<titled>{OWNERS}) {_NAME}"),
+    (5, rf"\b(?P<role>(?:an? (?:new |old |good |dear )?|new ){PERSON}),? (?:called |named )?{_NAME}"),
+    (5, rf"\b(?P<role>{_OWN}),? {_NAME}"),
+    (5, rf"\b(?P<role>(?:an?|eine?n?|una?|een) (?P<person>[\w-]+)), {_NAME}(?=[,.]|$)"),
+    (5, rf"\b(?P<role>(?:the|das|der|die|la|el|het|de) {_HEAD}),? {_NAME}"),
+    (5, rf"{_CLAUSE}(?P<role>(?P<calling>[\w-]+)) {_NAME}"),
+    (5, rf"^(?P<role>(?:the|der|die|la|el|de) (?:[\w-]+ )?(?P<noun>[\w-]+)), {_NAME}(?=,)"),
+    (5, rf"\b(?P<role>(?:the|{POSSESSIVE}) (?:[\w-]+ ){{1,3}}who [^,.;:]{{3,40}}), {_NAME}(?=[,.]|$)"),
+    (5, rf"(?:{_CLAUSE}|\b{_ASKED} ){_NAME} (?P<role>(?:the|my|our) {_HEAD})(?=[ ,.!?]|$)"),
+    (
+        4,
+        rf"{_NAME}, (?P<role>(?:an?|the|eine?|der|die|das|una?|el|la|een|de|het) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)",
+    ),
+    (
+        4,
+        rf"\b(?P<role>(?:an?|the|eine?n?|una?|een|{POSSESSIVE}) (?:[\w-]+ ){{0,2}}[\w-]+),? (?:called|named|namens"
+        rf"|llamad[oa]|genaamd|(?:que )?se llama|it['’]?s called) {_NAME}",
+    ),
+    (
+        4,
+        rf"\b(?P<role>(?:an?|eine?n?|una?|een|{OWNERS}) (?:[\w-]+ )?[\w-]+), (?P<named>the|der|die|das|el|la|de|het) "
+        rf"{_NAME}(?=[.,;!]|$)",
+    ),
+    (
+        4,
+        rf"{_CLAUSE}(?P<role>(?:(?:the|{POSSESSIVE}|der|die|das|el|la|de|het) (?:new )?|new )(?!name\b)(?:[\w-]+ )"
+        rf"{{0,2}}[\w-]+) (?:(?P<equal>is|was|are|ist|war|es)(?: the)?|is called|heißt|heet|se llama) {_NAME}",
+    ),
+    (
+        4,
+        rf"\b(?P<role>{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_HEAD}) (?:on|in|at|from|this) [^,.;:]{{1,25}}, "
+        rf"{_NAME}(?=\.|$)",
+    ),
+    (4, rf"\b(?P<owned>{_I}) (?:own|run|manage|lead|founded|opened|started|chair|edit) (?:(?:the|our|my) )?{_NAME}"),
+    (3, rf"\b{_I} (?:bank|insured)(?: [\w-]+){{0,3}} with {_NAME}"),
+    (3, rf"{_NAME} (?P<works>works|worked) (?:as|at|for|in)\b"),
+    (3, rf"(?:\b{_I} |^)(?:start|started|starting) (?:work |a job |my job )?at {_NAME}|\b{_I} joined {_NAME}"),
+    (
+        3,
+        rf"{_NAME},? who (?:is|was|runs|owns|works|teaches|plays|lives|makes|manages|leads|keeps|coaches|rents"
+        rf"|sells)\b|{_NAME}, que \w",
+    ),
+    (3, rf"\b(?:i['’]?m|i am) (?:an?|the) (?:[\w-]+ ){{0,3}}[\w-]+ (?:at|in|of|for) (?:the )?{_NAME}"),
+    (
+        3,
+        rf"\b(?:i|we)(?: also| still| now| mostly)? (?P<where>{_WHERE_ENGLISH}){_WORDS} (?P<prep>at|in|for) "
+        rf"(?:the )?{_NAME}",
+    ),
+    (
+        3,
+        rf"\b(?:i['’]?m|i am|i come|ich komme|ik kom|soy) (?:originally |[^.;]{{1,60}}, )?"
+        rf"(?P<origin>{'|'.join(FROM)}) {_NAME}",
+    ),
+    (
+        3,
+        rf"\b(?P<where>{_WHERE_OTHER}){_WORDS} (?P<prep>in|im|bei|beim|an|en|para|bij|op|voor) "
+        rf"(?:(?:der|dem|den|la|el|het|de) )?{_NAME}",
+    ),
+    (
+        3,
+        rf"\b(?:i|we) (?:work|live|worked|taught|studied|nursed)(?: [\w-]+){{0,3}} (?:(?P<workplace>at)|in|for|with) "
+        rf"(?:the )?{_NAME}",
+    ),
+    (3, rf"\b(?:developer|dev|engineer|nurse|teacher|student|manager) (?:at|in|for) (?:the )?{_NAME}"),
+    (
+        3,
+        rf"(?:{_HOLDS}|\b{OWNERS}){_WORDS} (?P<held>{_THINGS_HELD}){_WORDS} "
+        rf"(?:at|from|with|for|bei|von|con|en|de|bij|van) (?:the )?{_NAME}",
+    ),
+    (3, rf"(?:{_HOLDS}|\b{OWNERS}){_WORDS} {_HOMES}(?: \w+)? (?P<home>in|en) {_NAME}"),
+    (
+        3,
+        rf"\b(?:ich bin|i['’]?m|i am|soy|ik ben) [^.;:]{{1,30}}, (?:[\w-]+ )?{_HEAD} (?:at|in|en|from|aus|bei|bij|uit) "
+        rf"(?:the )?{_NAME}",
+    ),
+    (
+        3,
+        rf"{_NAME} (?:has |have )?(?:offered|hired|employs|pays|insures|accepted) (?:me|us)\b|\b(?:i|we) hired {_NAME}",
+    ),
+    (3, rf"\b(?:married|engaged|marrying) (?:to )?{_NAME}"),
+    (3, rf"{_NAME} (?P<note>\([^)\d]{{4,60}}\))"),
+    (
+        3,
+        rf"^(?:(?:hi|hello|hey|good morning|hallo|hola|hoi)\b.{{0,15}}[,!.] *)?"
+        rf"(?P<self>my name is|i['’]?m|i am|ich bin|ich heiße|soy"
+        rf"|me llamo|mi nombre es|mijn naam is|ik heet|ik ben) {_NAME}(?=[,.!]|$| and\b| und\b| y\b| en\b| btw\b)",
+    ),
+    (3, rf"^(?:(?:hi|hello|hey|hallo|hola|hoi)[,.!]? )?(?P<here>){_NAME} here\b"),
+    (2, rf"\b(?:offer|quote|invoice|offerte|factuur|angebot|rechnung|presupuesto|factura) (?:from|van|von|de) {_NAME}"),
+    (
+        2,
+        rf"(?:\b{_I} (?:use|take|on)|(?:\b{_I} |^|[,;] )(?:(?-i:using)|(?:switched|switching|migrated)"
+        rf"(?: from {_THING})? to)|\bich (?:nehme|nutze|benutze|fahre)"
+        rf"|\b(?:uso|usamos|tomo|ik gebruik|ik neem|ik slik)) (?P<used>{_NAME})",
+    ),
+    (
+        2,
+        rf"{_CLAUSE}(?:(?:my|our) )?(?:couple|kids|children|parents|neighbou?rs|colleagues|friends|employees|flatmates"
+        rf"|housemates) (?:is|are) (?:[^\W\d_]+(?:, | and |, and ))*(?P<one>{_NAME})",
+    ),
+    (2, rf"\b(?:{_I}|^)(?: just)? ?(?:moved|moving|emigrated) to {_NAME}"),
+    (2, rf"(?:\b{_I} (?:just )?|^)(?:bought|own|drive|ride|adopted) (?:an?|our|my|the) {_NAME}"),
+    (
+        1,
+        rf"{_NAME},? (?P<role>from (?:(?:my|our|the) [\w-]+(?: [\w-]+)?|downstairs|upstairs|next door|work|school|uni"
+        rf"|church))(?P<one>,| (?:has|is|was|wants|said|says|came|comes|called|did|offered|will)\b)",
+    ),
+    (
+        2,
+        rf"{_LEAD}{_NAME} (?:stores|runs|makes|lets|helps|provides|offers|tracks|manages|means|stands for"
+        rf"|refers to)\b",
+    ),
+)
+FORMS = tuple(Form(weight, re.compile(pattern, re.IGNORECASE)) for weight, pattern in _FORMS)
+RELATIONS = tuple(form for form in FORMS if form.weight == OF_RELATION)
