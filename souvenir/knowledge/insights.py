@@ -310,13 +310,18 @@ class _Reading:
                 before = next((other for other in earlier if is_moved_by(other, one)), None)
             is_stated = one.kind is StatementKind.CHANGE and (one.replaced is not None or says_what_changed(one))
             is_new = is_stated or (before is not None and not returns(facts, one))
-            if is_new and not any(is_about_the_same(other, one) or is_moved_by(one, other) for other, _ in found):
+            is_repeated = any(is_about_the_same(other, one) or is_moved_by(one, other) for other, _ in found)
+            if is_new and not is_repeated and (has_old_value(one, before) or self._is_fresh(one)):
                 found.append((one, before))
         found.sort(key=lambda row: has_old_value(*row), reverse=True)
         return [self._change(one, before) for one, before in found[:MAX_INSIGHTS]]
 
     def _is_recent(self, change: Stated) -> bool:
         return change.at >= self._at - (FRESH if is_cancellation(change) else RECENT)
+
+    def _is_fresh(self, change: Stated) -> bool:
+        """Return whether a change is no old news: it is fresh, or a day that is ahead."""
+        return change.at >= self._at - FRESH or change.due is not None
 
     def _change(self, one: Stated, before: Stated | None) -> _Draft:
         old = "" if before is None else f"; before: {self._quoted(before)}"

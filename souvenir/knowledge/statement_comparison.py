@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from souvenir.core.types.statements import BARE_REPORT, StatementKind
-from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED
+from souvenir.core.types.statements import BARE_REPORT, VAGUE, StatementKind
+from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW
 from souvenir.store.graph.statements import Stated
 
 MIN_LEAD = timedelta(days=1)
@@ -30,6 +30,9 @@ MIN_CONSONANTS = 3
 MIN_PART = 5
 """Minimum length of a word of a compound; the rest of it may be one shorter."""
 
+MIN_HEAD = 4
+"""Minimum length of the head of a compound that a promise may name alone."""
+
 _PARTICIPLE = re.compile(
     r"^(ab|an|auf|aus|ein|mit|nach|vor|zu|um|weg|fest|zuruck|aan|af|op|uit|in|mee|na|terug|over|door)?"
     r"(?:ge|(?<=[a-z])zu)(?=\w{3,}(?:t|d|en)$)"
@@ -39,7 +42,8 @@ _VOWELS = re.compile(r"[aeiou]+")
 
 
 def may_be_overdue(one: Stated) -> bool:
-    return one.kind is StatementKind.PROMISE and one.due is not None and one.due - one.at >= MIN_LEAD
+    is_promise = one.kind is StatementKind.PROMISE and one.attribute != VAGUE
+    return is_promise and one.due is not None and one.due - one.at >= MIN_LEAD
 
 
 @lru_cache(maxsize=2_048)
@@ -64,7 +68,8 @@ def is_cancellation(change: Stated) -> bool:
 
 
 def has_old_value(one: Stated, before: Stated | None) -> bool:
-    return before is not None or one.replaced is not None
+    """Return whether a change has an old and a new value: of an earlier statement, or in its sentence."""
+    return before is not None or one.replaced is not None or OLD_AND_NEW.search(one.sentence) is not None
 
 
 def without_replaced(found: Sequence[Stated], changes: Sequence[Stated], withdrawals: Sequence[Stated]) -> list[Stated]:
@@ -191,7 +196,13 @@ def _roots(terms: str) -> frozenset[str]:
 
 
 def _forms(terms: str) -> frozenset[str]:
-    return _roots(terms) | _terms(terms)
+    return _roots(terms) | _terms(terms) | _heads(terms)
+
+
+@lru_cache(maxsize=2_048)
+def _heads(terms: str) -> frozenset[str]:
+    """Return the ends of long terms, some of which are the head of a compound: "Halteverbotszone"."""
+    return frozenset(term[begin:] for term in _terms(terms) for begin in range(MIN_PART, len(term) - MIN_HEAD + 1))
 
 
 @lru_cache(maxsize=2_048)

@@ -232,6 +232,26 @@ def test_a_cancelled_appointment_is_not_coming_up(ann: Agent, plan: str, end: st
     assert not insights(ann, MONDAY + timedelta(days=15))
 
 
+def test_a_change_without_an_old_value_is_shown_for_two_weeks(ann: Agent) -> None:
+    ann.say("I'm moving to Porto.", at=MONDAY)
+    ann.say("The rent goes up from 700 to 780.", session="t", at=MONDAY)
+    assert len(insights(ann, MONDAY + 2 * WEEK, InsightKind.CHANGE)) == 2
+    [one] = insights(ann, MONDAY + 3 * WEEK, InsightKind.CHANGE)
+    assert "from 700 to 780" in one.text
+
+
+def test_a_promise_about_a_pronoun_is_never_overdue(ann: Agent) -> None:
+    ann.say("Nobody told me about the bloods. I shall ring them before Friday.", at=MONDAY)
+    assert insights(ann, MONDAY + timedelta(hours=1), InsightKind.UPCOMING)
+    assert not insights(ann, MONDAY + WEEK)
+
+
+def test_a_compound_completes_the_promise_of_its_head(ann: Agent) -> None:
+    ann.say("Ich muss die Zone bis Ende Januar bestellen.", at=MONDAY)
+    ann.say("Die Halteverbotszone ist bestellt.", session="t", at=MONDAY + WEEK)
+    assert not insights(ann, MONDAY + WEEK + timedelta(hours=1))
+
+
 def test_only_the_latest_amount_of_a_unit_is_shown(ann: Agent) -> None:
     ann.say("The doctor raised it, I take 5 mg now.", at=MONDAY)
     ann.say("Candesartan replaces it, now 8 mg.", session="t", at=MONDAY + WEEK)

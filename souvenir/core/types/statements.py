@@ -28,6 +28,9 @@ class StatementKind(StrEnum):
     INTRODUCTION = "introduction"
 
 
+VAGUE = "vague"
+"""The attribute of a promise whose object is a pronoun, so that what completes it cannot be told: "I'll ring them"."""
+
 BARE_REPORT = "report"
 """The attribute of a step that begins with a report without a subject: "Done, on Monday"."""
 
@@ -38,8 +41,8 @@ class Statement:
 
     :param sentence: Verbatim, without line breaks.
     :param terms: The terms by which it is compared with others.
-    :param attribute: The attribute that it states, such as `home`, the unit of an amount, or `BARE_REPORT`; None if it
-        states none.
+    :param attribute: The attribute that it states, such as `home`, the unit of an amount, `VAGUE` or `BARE_REPORT`;
+        None if it states none.
     :param value: The value of the attribute, the term of what was moved to another day, the terms of what a step
         reports as done or under way, or the name of a person who is new, as it is written.
     :param due: The day of a promise or an appointment, or the new day of a change.

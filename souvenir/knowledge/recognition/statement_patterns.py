@@ -92,6 +92,13 @@ COMMITMENT = _any(
     r"|(?:les?|l[oa]s?) (?:llevo|mando|envío|doy|entrego))\b",
     r"^(?=.*\b(?:ik|wij|we)\b).*\b(?:moet(?:en)?|beloofd|zal|zullen|stuur|breng|geef|bel|lever|regel)\b",
 )
+ONLY_PRONOUN = re.compile(
+    r"\b(?:will|shall|(?:have|need|got|am|are) to|must|gotta|gonna|\w+['’](?:ll|d)) \w+ (?:him|her|them|it)\b"
+    r"(?= (?:this|next|on|by|before|until|till|tomorrow|today|tonight|at|in|when|as|so|and|but)\b|[,.;!]|$)",
+    re.IGNORECASE,
+)
+"""A promise whose object is a pronoun: "I shall ring them this week"."""
+
 TAKES_PART = _any(
     r"\b(?:will|['’]ll|would|['’]d|shall|should|must|gotta|gonna|(?:have|need|am|are|going|got) to)"
     r" (?:be(?! done| ready| paid| sent| finished)|go"
@@ -234,6 +241,14 @@ QUANTITY_NOW = _any(
     r"\b[^\W\d_]{3,} (?:is |are |at |costs? )?[£$€]?\d+[.,]\d+ now\b",
 )
 """The present amount of something: "I take 5 mg now", "a flat white is 3.75 now"."""
+
+OLD_AND_NEW = _any(
+    r"\bfrom\b.+\bto\b|\binstead\b|\brather than\b|\bnot\b[^.;]*\d|\d[^.;]*\bnot\b|\b(?:up|down) from\b|\bdown to\b",
+    r"\bafter all\b|\bused to\b|\bvo[nm]\b.+\b(?:auf|zu[mr]?)\b|\bstatt\b|\bde[l]?\b.+\ba[l]?\b.*\d",
+    r"\ben (?:vez|lugar) de\b|\bvan\b.+\bnaar\b|\bin plaats van\b",
+    rf"\d[^.;]* (?:from|ab|desde|vanaf) (?:now on|{_MONTH})\b",
+)
+"""A change with an old and a new value, or with the day from which the new one holds."""
 
 LONG_AGO = _any(
     r"\b(?:for|al|seit|desde hace|hace) (?:[\w-]+ ){0,2}(?:years|decades|jaar|jahren|años)\b",
@@ -416,7 +431,7 @@ CLASS_OF = {word: name for name, words in _MEMBERS.items() for word in (name, *w
 
 SUBSTITUTE = _any(
     r"\b\w+-free\b(?: \w+)?|\b(?:almond|oat|soy|coconut|rice|vegan|veggie|plant-based|decaf\w*|non-?alcoholic) \w+"
-    r"|\bdecaf\b|\b\w+frei\w*|\bsin (?:alcohol|gluten|lactosa|azúcar)\b"
+    r"|\b(?:without|ohne|sin|zonder)\b(?: (?:the|any|my|el|la|de|het))? \w+|\bdecaf\b|\b\w+frei\w*"
 )
 """Things that replace a member of a class, and do not belong to it."""
 

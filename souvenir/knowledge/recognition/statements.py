@@ -17,7 +17,7 @@ import structlog
 
 from souvenir.core.text import sentences
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
-from souvenir.core.types.statements import BARE_REPORT, Definition, Statement, StatementKind
+from souvenir.core.types.statements import BARE_REPORT, VAGUE, Definition, Statement, StatementKind
 from souvenir.index.analyser import Analyser
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
@@ -288,7 +288,8 @@ def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said
         due = max(ahead, key=lambda one: (one.start > begin, _is_deadline(read, one), one.is_exact, -one.start))
         is_event = commitment and patterns.TAKES_PART.search(read) and not _is_deadline(read, due)
         kind = StatementKind.APPOINTMENT if is_event else StatementKind.PROMISE
-        yield Statement(kind, shown, " ".join(terms), due=due.day)
+        vague = VAGUE if patterns.ONLY_PRONOUN.search(read) else None
+        yield Statement(kind, shown, " ".join(terms), vague, due=due.day)
     elif len(read.split()) > 3 and not any(
         pattern.search(read)
         for pattern in (

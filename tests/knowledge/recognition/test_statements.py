@@ -404,3 +404,9 @@ def test_a_person_is_introduced_as_new(text: str, person: str) -> None:
 )
 def test_other_news_introduces_nobody(text: str) -> None:
     assert not [one for one in statements_in(text, SUNDAY, ["Anna"]) if one.kind is StatementKind.INTRODUCTION]
+
+
+def test_what_a_dish_lacks_is_no_habit() -> None:
+    assert not any("meat" in one.terms for one in found("I ate jollof without the chicken.", StatementKind.HABIT))
+    [one] = found("I ate jollof with chicken.", StatementKind.HABIT)
+    assert "meat" in one.terms
