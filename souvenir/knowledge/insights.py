@@ -361,8 +361,7 @@ class _Reading:
         for one, id_ in zip(introductions, ids, strict=True):
             person = None if id_ is None else shown.get(id_)
             if person is not None and person.first_at is not None and person.first_at >= since:
-                who = f"{person.name} ({person.role})" if person.role else person.name
-                text = f"{who} is new: {self._quoted(one)}."
+                text = f"{person.name} is new: {self._quoted(one)}."
                 sources = _messages(one.message_id)
                 found[person.id] = _Draft(
                     text, InsightKind.NEW, sources, one.at, concept_ids=(person.id,), quote=one.sentence

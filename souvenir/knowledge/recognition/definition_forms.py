@@ -171,7 +171,7 @@ _FORMS = (
     (
         3,
         rf"{_NAME},? who (?:is|was|runs|owns|works|teaches|plays|lives|makes|manages|leads|keeps|coaches|rents"
-        rf"|sells)\b|{_NAME}, que \w",
+        rf"|sells)\b|{_NAME}, que (?!es como\b)\w",
     ),
     (3, rf"\b(?:i['’]?m|i am) (?:an?|the) (?:[\w-]+ ){{0,3}}[\w-]+ (?:at|in|of|for) (?:the )?{_NAME}"),
     (
@@ -200,7 +200,7 @@ _FORMS = (
         rf"(?:{_HOLDS}|\b{OWNERS}){_WORDS} (?P<held>{_THINGS_HELD}){_WORDS} "
         rf"(?:at|from|with|for|bei|von|con|en|de|bij|van) (?:the )?{_NAME}",
     ),
-    (3, rf"(?:{_HOLDS}|\b{OWNERS}){_WORDS} {_HOMES}(?: \w+)? (?P<home>in|en) {_NAME}"),
+    (3, rf"(?:{_HOLDS}{_WORDS}|\b{OWNERS}(?: [\w-]+)?) {_HOMES}(?: \w+)? (?P<home>in|en) {_NAME}"),
     (
         3,
         rf"\b(?:ich bin|i['’]?m|i am|soy|ik ben) [^.;:]{{1,30}}, (?:[\w-]+ )?{_HEAD} (?:at|in|en|from|aus|bei|bij|uit) "

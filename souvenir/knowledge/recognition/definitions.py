@@ -50,6 +50,9 @@ MAX_TITLE_CHARS = len(" señora. ")
 _NAMES_ANOTHER = re.compile(rf"\b{PERSON} (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
 """A role that belongs to the next name: "in April, my sister Paola"."""
 
+_RELATIVE_CLAUSE = re.compile(r"(?:der|die|das) (?:man|ich|er|sie|es|wir|ihr) |(?i:the) (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
+"""What follows a comma and is no role: "das man heute erledigt", "The Heron"."""
+
 _PART_OF_CLAUSE = frozenset((WordClass.BE, WordClass.MODAL, WordClass.SUBJECT, WordClass.VERB, WordClass.FUNCTION))
 _NOUNS = frozenset((WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.ACTIVITY))
 _END_OF_ROLE = frozenset("who that which and or not since now here aus von vom bei de del en con uit van bij".split())
@@ -71,10 +74,12 @@ _ONE_DAY = re.compile(
 
 _END_OF_CLAUSE = re.compile(r"[,.;:!?()]| (?:and|but|so|und|y)\b")
 
+_NO_STATE = r"(?! \w+ing\b| (?:back|away|here|out|off|ill|sick|late)\b)"
 _LASTING = re.compile(
-    rf"{N}[^.;:]{{0,40}}?[ ,](?:is|are|was|['’]s|ist|es|has been|works?|worked|lives?|teaches|studies|runs|comes from"
-    rf"|arbeitet|wohnt|vive|trabaja)\b"
+    rf"{N}[^.;:]{{0,40}}?[ ,](?:(?:is|are|was|['’]s){_NO_STATE}|ist|es|has been|works?|worked|lives?|teaches|studies"
+    rf"|runs|comes from|arbeitet|wohnt|vive|trabaja)\b"
     rf"|^(?:[^,.;:]{{0,25}}[,:] )?(?:i|we)(?:['’]ve| have)? (?:have|got|live|work|sing|play|report|share)\b"
+    rf"[^.;:()]{{0,40}}{N}"
     rf"|^(?:this|that|it|there|meet|here)\b",
     re.IGNORECASE,
 )
@@ -113,6 +118,9 @@ _NOT_DEFINING = re.compile(
 _FIRST_PERSON = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 _INFLECTED = re.compile(r"^(mein|unser|sein|ihr)(em|en|er)( \w+)$", re.IGNORECASE)
 """A German role in the dative or the accusative, whose noun has the same form in the nominative: "meinem Chef"."""
+
+_ANYONE = re.compile(r"an? (?:new |old )?(?:guy|man|woman|girl|boy|lady|lad|bloke|person)", re.IGNORECASE)
+"""A role that says nothing."""
 
 _DETERMINED = re.compile(rf"(?:{OWNERS}|the|new|an?|der|die|das|eine?|el|la|una?|de|het|een) ", re.IGNORECASE)
 """Roles whose first word has a capital at the start of a sentence only, unless it is a name."""
@@ -343,7 +351,7 @@ def _ends_role(word: str) -> bool:
 
 def _is_apposition(role: str) -> bool:
     """Return whether a role is a noun phrase and not a clause: "my best friend", but not "my car is broken"."""
-    if _NAMES_ANOTHER.search(role):
+    if _NAMES_ANOTHER.search(role) or _RELATIVE_CLAUSE.match(role):
         return False
     before: WordClass | None = None
     for word in role.lower().removeprefix("one of ").split()[1:]:
@@ -387,5 +395,7 @@ def _role(match: re.Match[str], mention: Mentioned, author: MessageRole | None) 
     if role is None:
         return None
     role = _FIRST_PERSON.sub("your", role.replace(N, mention.form).strip())
+    if _ANYONE.fullmatch(role):
+        return None
     role = _INFLECTED.sub(lambda one: one[1] + ("e" if one[2] == "er" else "") + one[3], role)
     return role[:1].lower() + role[1:] if _DETERMINED.match(role) else role

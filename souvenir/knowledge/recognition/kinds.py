@@ -84,7 +84,7 @@ _AFTER_CLASSES = frozenset(
     ("", *"for from in at of on since who that which with w and und y en von de van aus bei".split())
 )
 """Words after the noun that says what a name stands for: "Kestrel, an airline from Oslo"."""
-NO_SUBJECT_AFTER = frozenset("at from with by for of bei von en van".split())
+NO_SUBJECT_AFTER = frozenset("at from with by for of in bei von im am beim vom zum zur mit auf en van".split())
 """Prepositions after which a name is no subject: "Anne at Kimura is an intern"."""
 POSSESSED = frozenset(
     "a an my our his her their ein eine einen mein meinen meine un una mi mijn mn m'n een ons onze".split()
@@ -277,7 +277,9 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
             return found
     if found := _by_apposition(before):
         return found
-    if len(after) > 1 and (after[0] in _COPULAS or (after[0] == "" and (after[1] in _ARTICLES or len(after) > 2))):
+    is_subject = NO_SUBJECT_AFTER.isdisjoint(before[:1])
+    is_copula = bool(after) and after[0] in _COPULAS and is_subject
+    if len(after) > 1 and (is_copula or (after[0] == "" and (after[1] in _ARTICLES or len(after) > 2))):
         for word in after[1:_WINDOW]:
             if word == "" or word in _CONJUNCTIONS:
                 break

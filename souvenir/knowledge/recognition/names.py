@@ -117,6 +117,8 @@ _LISTED_BY_COMMAS = (ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
 _ADJECTIVE_ENDINGS = (*_ORIGINS, "ful", "less")
 
 _VERBS_OF_PEOPLE = frozenset("is was has will says said wants lives works".split())
+_BARE_TITLES = frozenset("mr mrs ms miss mister dr prof sr sra".split())
+"""Titles that are no names alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,7 @@ class NameReader:
         form = " ".join(token.text for token in run).replace(" - ", "-")
         form = _TURKISH_CASE.sub("", form.removesuffix("'s").removesuffix("'"))
         key = key_of(form)
-        if len(key) < 2:
+        if len(key) < 2 or key in _BARE_TITLES:
             return None
         before = self._folded[max(0, first - CONTEXT_WORDS) : first][::-1]
         if self._language == SPANISH:

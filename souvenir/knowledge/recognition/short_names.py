@@ -126,7 +126,9 @@ def _is_given(word: str) -> bool:
 def _is_short_form(short: str, long: str) -> bool:
     if long in LONG_NAMES.get(short, ()):
         return True
-    return short in SHORT_FORMS and long.startswith(short) and len(long) - len(short) >= MIN_REST_CHARS
+    return (
+        short in SHORT_FORMS and long.isalpha() and long.startswith(short) and len(long) - len(short) >= MIN_REST_CHARS
+    )
 
 
 def _without_title(words: Sequence[str]) -> tuple[list[str], bool]:

@@ -24,7 +24,7 @@ def defined(
         ("And our conductor, Dr Falcão, wants it by heart!", "Falcão", "your conductor"),
         ("My sister Ines says so.", "Ines", "your sister"),
         ("Dec's sister Gráinne, who is a nurse, says what?", "Gráinne", "Dec's sister"),
-        ("It was me and a guy called Bashir.", "Bashir", "a guy"),
+        ("It was me and a guy called Bashir.", "Bashir", None),
         ("We have a new head of science, Ms Lindqvist.", "Lindqvist", "a new head of science"),
         ("The ship was the Hercules, imagine.", "Hercules", "the ship"),
         ("I work three nights at Bubble Cup.", "Bubble Cup", "where you work"),
@@ -114,6 +114,10 @@ def test_a_copula_an_apposition_or_a_role_defines(text: str, form: str, role: st
         ("The party was a happy one.", "party"),
         ("I talked to Bosch, its the third time.", "Bosch"),
         ("I gave Ann the dog.", "Ann"),
+        ("Lloró el padre de Gorka, que es como una piedra.", "Gorka"),
+        ("My grandmother fell at home in Szeged.", "Szeged"),
+        ("We cook in a pub in Peckham, The Heron.", "Peckham"),
+        ("Gib ihm etwas mit klarem Ende, das man heute erledigt.", "Ende"),
     ],
 )
 def test_mentions_questions_greetings_and_judgements_define_nothing(text: str, form: str) -> None:
@@ -125,6 +129,13 @@ def test_mentions_questions_greetings_and_judgements_define_nothing(text: str, f
     [
         ("My charge nurse Yolanda cried.", "Yolanda", "your charge nurse", False),
         ("My sister Ines called yesterday.", "Ines", "your sister", False),
+        ("My flatmate Inga is moving out in October.", "Inga", "your flatmate", False),
+        (
+            "I work in marketing (they make kettles) but I'm doing a pop-up with my friend Dom.",
+            "Dom",
+            "your friend",
+            False,
+        ),
         ("My sister Ines is a dentist in Porto.", "Ines", "your sister", True),
         ("I live with my husband Rui in Faro.", "Rui", "your husband", True),
         ("This is my boss Priya.", "Priya", "your boss", True),

@@ -235,6 +235,8 @@ def test_a_phrase_is_a_concept_only_if_it_is_specific(text, found):
         ("I joined the gym.", "gym", ORGANISATION),
         ("I went to a support group yesterday.", "support group", ORGANISATION),
         ("LGBTQ groups are great.", "lgbtq", PHRASE),
+        ("Im Leineblick ist eine Frau zuständig.", "leineblick", PHRASE),
+        ("Die vierte Lage klingt wie eine Tür.", "lage", PHRASE),
     ],
 )
 def test_the_kind_that_a_text_gives_a_name_precedes_that_of_the_lists(text, key, kind):
@@ -384,6 +386,9 @@ def test_interjections_emphasis_and_adjectives_of_origin_are_no_names_and_a_name
         "[EMAIL] <PERSON> [PHONE_NUMBER] [REDACTED]",
         "someone@example.org",
         "at 10:30 or 7 pm",
+        "Pero quiere subirme a 640.",
+        "theres black stuff again",
+        'He says "my Dr." and waves.',
         *("We met on May 8th, 2023.", "We met on 8 May 2023.", "We met on 2023-05-08.", "We met on 2023/5/8."),
         *("We met on the 8th of May 2023.", "We met on 8.5.2023.", "2023年5月8日", "on 5/8/2023", "May 8"),
         *("in May 2023", "since 2021", "on May 8", "every December", "March 2023", "In July."),
