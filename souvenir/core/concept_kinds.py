@@ -10,11 +10,11 @@ CONFIDENCE: Mapping[ConceptKind, float] = {
     ConceptKind.PERSON: 0.96,
     ConceptKind.ANIMAL: 0.92,
     ConceptKind.PLACE: 0.88,
-    ConceptKind.ORGANISATION: 0.86,
+    ConceptKind.ORGANISATION: 0.90,
     ConceptKind.PRODUCT: 0.89,
     ConceptKind.EVENT: 0.96,
     ConceptKind.WORK: 0.79,
-    ConceptKind.NAME: 0.66,
+    ConceptKind.NAME: 0.61,
     ConceptKind.PHRASE: 0.78,
 }
 """The probability that a mention of a kind is a concept of that kind; 1 for the other kinds, which have a fixed form.
