@@ -95,7 +95,7 @@ _JUDGEMENT = re.compile(
     r"^(?:an?|the|one(?! of)) (?:(?:very|really|so|such|bit|lot|good|great|bad|nice|big|best|worst|only|same|usual|new"
     r"|next|safe|sensible|fine|right|wrong|better|real|total|bloody) ?)*(?:bit|lot|idea|problem|question|issue|thing"
     r"|pain|mess|joke|nightmare|reason|point|way|shame|must|one|normal|choice|case|option|answer|start|time|few|next|last"
-    r"|first|worst|best)(?: (?:of|for|to|in|at|i|we|so)\b|[,.;:!?]|$)|^[\w ]+ one$",
+    r"|first|worst|best)(?: (?:of|for|to|in|at|i|we|so)\b|[,.;:!?]|$)|^[\w ]+ ones?$",
     re.IGNORECASE,
 )
 _PRAISE = re.compile(
@@ -121,6 +121,9 @@ _INFLECTED = re.compile(r"^(mein|unser|sein|ihr)(em|en|er)( \w+)$", re.IGNORECAS
 
 _ANYONE = re.compile(r"an? (?:new |old )?(?:guy|man|woman|girl|boy|lady|lad|bloke|person)", re.IGNORECASE)
 """A role that says nothing."""
+
+_OF_ANOTHER = re.compile(r"(?:his|her|their|sus?|zijn|haar) ", re.IGNORECASE)
+"""A role that says nothing without the sentence before: "his brother"."""
 
 _DETERMINED = re.compile(rf"(?:{OWNERS}|the|new|an?|der|die|das|eine?|el|la|una?|de|het|een) ", re.IGNORECASE)
 """Roles whose first word has a capital at the start of a sentence only, unless it is a name."""
@@ -190,7 +193,7 @@ def _is_short(text: str) -> bool:
 def _may_not_define(sentence: str) -> bool:
     greeting = re.match(r"(?:hi|hello)\b", sentence, re.IGNORECASE)
     return _NOT_DEFINING.search(sentence) is not None and not (
-        greeting and re.search(r"\b(?:i['’]?m|name is)\b", sentence)
+        greeting and re.search(r"\b(?:i['’]?m|i am|name is)\b", sentence, re.IGNORECASE)
     )
 
 
@@ -246,8 +249,9 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned) -> bool:
 
 
 def _may_follow(role: str, mention: Mentioned) -> bool:
-    """Return whether a role after a comma is an apposition: in small letters, only a noun of the lists is."""
-    is_clear = mention.form[:1].isupper() or (_OWNED.match(role) is not None and _kinds(_head_of(role)))
+    """Return whether a role after a comma is an apposition: after a common noun, only an owned noun of the lists is."""
+    is_noun = mention.kind is ConceptKind.PHRASE or not mention.form[:1].isupper()
+    is_clear = not is_noun or (_OWNED.match(role) is not None and _kinds(_head_of(role)))
     return bool(is_clear) and _is_apposition(role) and _may_be_called(role, mention.kind)
 
 
@@ -395,7 +399,7 @@ def _role(match: re.Match[str], mention: Mentioned, author: MessageRole | None) 
     if role is None:
         return None
     role = _FIRST_PERSON.sub("your", role.replace(N, mention.form).strip())
-    if _ANYONE.fullmatch(role):
+    if _ANYONE.fullmatch(role) or _OF_ANOTHER.match(role):
         return None
     role = _INFLECTED.sub(lambda one: one[1] + ("e" if one[2] == "er" else "") + one[3], role)
     return role[:1].lower() + role[1:] if _DETERMINED.match(role) else role

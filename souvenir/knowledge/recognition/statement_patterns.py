@@ -141,6 +141,7 @@ CONTINUES = _any(
 
 REFERS_BACK = _any(
     CONTINUES.pattern,
+    rf"^(?:to|on|auf|am|a|al|naar|op) (?:the )?\d{{1,2}}(?:st|nd|rd|th|\.)?(?: (?:of |de )?{_MONTH})?\b",
     r"\b(?:it|them|they)\b(?!['’]s\b)|\b(?:her|him)\b(?= (?:i['’]?d|i['’]?ll|that|it|a|by)\b|$|[.,!])",
     r"\b(?:er|ihm|ihn)\b|\bse l[oa]s?\b|\bhem\b|^(?:must|has to|have to|needs? to) be\b|^(?:muss|wird|moet|wordt)\b",
 )

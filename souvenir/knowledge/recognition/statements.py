@@ -202,7 +202,8 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
     """Return the new and the replaced day of a change; None if the sentence states no change."""
     if len(read.split()) < 3:
         return None
-    numbered = _without_periods(read, [one for one in days if one.is_numbered])
+    named = [one for one in days if one.is_numbered and not patterns.AFTER.search(read[: one.start])]
+    numbered = _without_periods(read, named)
     is_one_off = len(numbered) > 1 and sum(_no_longer_holds(read, one) for one in numbered) == 1
     if numbered and (is_one_off or _signs_of_move(read)) and _is_decided(read, numbered[-1].start):
         moved = _moved_day(read, numbered, said_on)
@@ -286,6 +287,9 @@ def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said
     if commitment or patterns.IS_DUE.search(read):
         begin = commitment.start() if commitment else 0
         due = max(ahead, key=lambda one: (one.start > begin, _is_deadline(read, one), one.is_exact, -one.start))
+        # "The cabinets come tomorrow, and I owe him a cake": the day belongs to the other clause.
+        if due.end < begin and re.search(r"\b(?:and|but|und|aber|y|pero|en|maar)\b|;", read[due.end : begin]):
+            return
         is_event = commitment and patterns.TAKES_PART.search(read) and not _is_deadline(read, due)
         kind = StatementKind.APPOINTMENT if is_event else StatementKind.PROMISE
         vague = VAGUE if patterns.ONLY_PRONOUN.search(read) else None

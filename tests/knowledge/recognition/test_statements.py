@@ -410,3 +410,19 @@ def test_what_a_dish_lacks_is_no_habit() -> None:
     assert not any("meat" in one.terms for one in found("I ate jollof without the chicken.", StatementKind.HABIT))
     [one] = found("I ate jollof with chicken.", StatementKind.HABIT)
     assert "meat" in one.terms
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "After the 25th, now only sleep and work.",
+        "The cabinets come tomorrow and Dale did the floor, I owe him a cake.",
+    ],
+)
+def test_a_day_of_another_clause_is_that_of_nothing_due(text: str) -> None:
+    assert not [one for one in statements_in(text, SUNDAY) if one.due is not None]
+
+
+def test_a_new_day_alone_is_shown_with_the_sentence_before() -> None:
+    [one] = found("The fitting is moving. To 9 May, because of the surgery.", StatementKind.APPOINTMENT)
+    assert one.sentence == "The fitting is moving. To 9 May, because of the surgery."
