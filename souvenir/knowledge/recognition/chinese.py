@@ -61,6 +61,11 @@ _KINDS_OF_TAGS = {
 """By the part of speech: names of people, places, organisations and others, and nouns."""
 
 
+_NOUNS = ("n", "vn")
+_MIN_COMPOUND, _MAX_COMPOUND = 3, 6
+"""Characters of a compound noun: most words have two."""
+
+
 class _Word(NamedTuple):
     text: str
     tag: str
@@ -125,7 +130,7 @@ def _concept(words: Sequence[_Word], place: int) -> tuple[int, ConceptKind | Non
         return end, ConceptKind.ANIMAL
     if not _HAN.match(word.text) or word.text in _EMPTY:
         return end, None
-    if word.text in _RELATIVES or (word.text[0] in _SURNAMES | _NICKNAMES and word.text[1:] in _ROLES):
+    if word.text in _RELATIVES | _ROLES or (word.text[0] in _SURNAMES | _NICKNAMES and word.text[1:] in _ROLES):
         return end, ConceptKind.PERSON
     beyond = words[end + 1].text if end + 1 < len(words) and words[end].tag in ("n", "vn") else ""
     if word.tag in _TAGS_OF_NAMES and _by_ending(beyond) is ConceptKind.ORGANISATION:
@@ -140,7 +145,19 @@ def _concept(words: Sequence[_Word], place: int) -> tuple[int, ConceptKind | Non
     # An idiom has four characters, so three with this tag are a word that the dictionary lacks: 春熙路.
     is_unknown = word.tag == "i" and len(word.text) < IDIOM_CHARS
     ending = _by_ending(word.text) if is_unknown or word.tag.startswith(("n", "v", "j")) else None
-    return end, ending or _KINDS_OF_TAGS.get(word.tag)
+    kind = ending or _KINDS_OF_TAGS.get(word.tag)
+    return _specific(words, place) if kind is ConceptKind.PHRASE else (end, kind)
+
+
+def _specific(words: Sequence[_Word], place: int) -> tuple[int, ConceptKind | None]:
+    """Return the end of a compound noun, or of a noun that is long enough to be one; other nouns are no concepts."""
+    word, end = words[place].text, place + 1
+    if len(word) > 1 and word == len(word) * word[0]:
+        # 豆豆: a pet name.
+        return end, ConceptKind.NAME
+    if end < len(words) and words[end].tag in _NOUNS and len(word + words[end].text) <= _MAX_COMPOUND:
+        return end + 1, ConceptKind.PHRASE
+    return end, ConceptKind.PHRASE if len(word) >= _MIN_COMPOUND else None
 
 
 def _known_name(words: Sequence[_Word], place: int, end: int, kind: ConceptKind) -> tuple[int, ConceptKind]:

@@ -114,6 +114,8 @@ def test_the_capital_at_the_start_of_a_sentence_alone_makes_no_name():
         ("我妈妈在北京协和医院工作，李娜下周去上海出差。", "上海", PLACE),
         ("我在读《三体》。", "三体", WORK),
         ("住在春熙路附近方便吗？", "春熙路", PLACE),
+        ("我的膝盖手术很顺利。", "膝盖手术", PHRASE),
+        ("豆豆又吐毛球了。", "豆豆", NAME),
     ],
 )
 def test_names_and_relatives_have_a_kind(text, key, kind):
@@ -387,6 +389,7 @@ def test_interjections_emphasis_and_adjectives_of_origin_are_no_names_and_a_name
         "someone@example.org",
         "at 10:30 or 7 pm",
         "Pero quiere subirme a 640.",
+        "我的膝盖很疼，有什么建议？",
         "theres black stuff again",
         'He says "my Dr." and waves.',
         *("We met on May 8th, 2023.", "We met on 8 May 2023.", "We met on 2023-05-08.", "We met on 2023/5/8."),
