@@ -14,6 +14,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from heapq import nlargest
 from itertools import groupby, islice
 
 import numpy as np
@@ -43,6 +44,9 @@ INTERVAL_FACTOR = 20.0
 SEGMENTS_KEPT = 50_000
 """Number of segments that are cached, of the agents of the latest passes; some 100 MB with vectors of 384 numbers."""
 
+DESCRIBED = 1_000
+"""Number of topics of an agent, those with the most messages, that get a name and a summary when they change."""
+
 MESSAGES_AT_ONCE = 2_000
 """Longer sessions are divided in parts, which bounds memory; a segment that is cut is joined again by clustering."""
 
@@ -71,12 +75,13 @@ class _Draft:
 class _Found:
     """The topics of an agent.
 
-    :param names: Those of topics whose messages changed, by index, as places of their parts; `summaries` likewise.
+    :param changed: The indexes of those whose messages changed. :param texts: The name and the summary, as places of
+        their parts, of those among these that are described.
     """
 
     topics: Sequence[TopicContents]
-    names: Mapping[int, Sequence[Excerpt]]
-    summaries: Mapping[int, Sequence[Excerpt]]
+    changed: frozenset[int]
+    texts: Mapping[int, tuple[Sequence[Excerpt], Sequence[Excerpt]]]
 
 
 class TopicAssignment:
@@ -109,9 +114,12 @@ class TopicAssignment:
             segments = self._segments(connection, namespace_id, taken)
             clusters, topics = clustered(connection, segments)
             changed = _changed(rows.stored(connection, namespace_id), topics, taken)
-            drafts = {index: _draft(connection, topics[index], clusters.means[index]) for index in changed}
-        summaries = {index: one.summary for index, one in drafts.items()}
-        found = _Found(topics, self._names(drafts), summaries)
+            largest = nlargest(DESCRIBED, range(len(topics)), key=lambda index: (_messages_in(topics[index]), index))
+            chosen = sorted({*changed} & {*largest})
+            drafts = {index: _draft(connection, topics[index], clusters.means[index]) for index in chosen}
+        names = self._names(drafts)
+        texts = {index: (names[index], one.summary) for index, one in drafts.items()}
+        found = _Found(topics, frozenset(changed), texts)
         self._engine.write_rows(lambda connection: _store(connection, namespace_id, list(taken.values()), found))
 
     def _names(self, drafts: Mapping[int, _Draft]) -> dict[int, list[Excerpt]]:
@@ -195,6 +203,10 @@ def _draft(connection: Connection, topic: TopicContents, means: tuple[Floats, Fl
     return _Draft(phrases_of(segments, forms), sentences_of(segments, forms, topic.terms, means[1]), means)
 
 
+def _messages_in(topic: TopicContents) -> int:
+    return sum(segment.messages for segment in topic.segments.values())
+
+
 def _changed(
     before: Mapping[int, TopicContents], topics: Sequence[TopicContents], sessions: Collection[int]
 ) -> list[int]:
@@ -219,8 +231,8 @@ def _store(connection: Connection, namespace_id: int, places: Sequence[int], fou
     for index, topic in enumerate(found.topics):
         topic_id = kept[index] if index in kept else rows.insert(connection, namespace_id, now)
         rows.change(connection, topic_id, before.get(topic_id, _NOTHING), topic)
-        if index in found.names:
-            rows.put_texts(connection, topic_id, found.names[index], found.summaries[index])
+        if index in found.changed:
+            rows.put_texts(connection, topic_id, *found.texts.get(index, ((), ())))
     rows.remove_empty(connection, namespace_id)
 
 

@@ -12,6 +12,7 @@ from souvenir.conversations.agents import Agents
 from souvenir.conversations.messages import Conversations
 from souvenir.core.settings import Settings
 from souvenir.core.types import ConceptKind, MessageRole, Scope
+from souvenir.knowledge import topic_assignment
 from souvenir.knowledge.recognition.extraction import noun_phrases
 from souvenir.knowledge.segmentation import UNIT, Floats
 from souvenir.knowledge.services import KnowledgeServices
@@ -197,3 +198,14 @@ def test_a_topic_without_a_name_is_not_listed_until_it_gets_one(engine: MemoryEn
     graph.topics.describe(ANN, 1, {"name": "Anna"})
     [topic], total = graph.topics.page(ANN)
     assert (topic.name, total) == ("Anna", 1)
+
+
+def test_only_the_largest_topics_are_named_and_one_that_becomes_small_loses_its_name(
+    engine: MemoryEngine, graph: KnowledgeServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(engine, graph, *LESSONS)
+    monkeypatch.setattr(topic_assignment, "DESCRIBED", 0)
+    assert name(graph) == "guitar, metronome, Lisbon", "it did not change"
+    say(engine, graph, "The metronome again")
+    assert name(graph) == ""
+    assert graph.topics.page(ANN) == ([], 0)
