@@ -64,7 +64,7 @@ def test_insights_are_sent_as_they_are_described(agent: TestClient):
     indexed(agent)
     [found] = agent.get("/agents/ann/insights?at=2024-01-02").json()["insights"]
     assert (found["kind"], found["due"]) == ("upcoming", "2024-01-05")
-    assert found["sources"] == [{"kind": "message", "id": said["id"]}]
+    assert found["sources"] == [{"kind": "message", "id": said["id"], "session_id": "sea0"}]
     assert [one["name"] for one in found["concepts"]] == ["Priya"]
     assert agent.get("/agents/ann/insights?at=2024-02-01").json()["insights"][0]["kind"] == "overdue"
     assert agent.get("/agents/ann/insights?at=2999-01-01").json() == {"insights": []}
