@@ -2,56 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from souvenir.conversations.agents import Agents
 from souvenir.conversations.messages import Conversations
-from souvenir.core.settings import Settings
-from souvenir.core.types import ConceptKind, MessageRole, Scope
+from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.knowledge import topic_assignment
 from souvenir.knowledge.recognition.extraction import noun_phrases
 from souvenir.knowledge.segmentation import UNIT, Floats
-from souvenir.knowledge.services import KnowledgeServices
 from souvenir.knowledge.topic_names import CANDIDATES, Phrase, name_of, phrases_of, shown_name
-from souvenir.memories.engine import MemoryEngine
-from souvenir.memories.removals import Removals
 from souvenir.store.graph.topics import Excerpt, Form, TopicMessage
-from souvenir.store.messages.messages import Message, MessageDraft
+from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.selection import Chooses
-from tests.fake_embedder import FakeEmbedder
-
-ANN = Scope("ann", "tester")
+from tests.knowledge.agent import ANN, Agent
 
 LESSONS = ("The guitar, and Lisbon", "The guitar, and the metronome", "The metronome")
 
 
-@pytest.fixture
-def engine(settings: Settings) -> Iterator[MemoryEngine]:
-    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
-        yield engine
-
-
-@pytest.fixture
-def graph(engine: MemoryEngine) -> Iterator[KnowledgeServices]:
-    """What is derived agrees with what is stored at the end."""
-    graph = KnowledgeServices.open(engine)
-    yield graph
-    graph.indexer.catch_up()
-    assert list(engine.check()) == []
-
-
-def say(engine: MemoryEngine, graph: KnowledgeServices, *texts: str) -> list[Message]:
-    said = Conversations(engine).add(ANN, [MessageDraft(MessageRole.USER, text, session_id="one") for text in texts])
-    graph.indexer.catch_up()
-    return list(said)
-
-
-def name(graph: KnowledgeServices) -> str:
-    return graph.topics.details(ANN, 1).named.name
+def name(ann: Agent) -> str:
+    return ann.graph.topics.details(ANN, 1).named.name
 
 
 def phrases(*said: str | tuple[MessageRole, str], people: Sequence[str] = ()) -> dict[str, float]:
@@ -154,58 +126,55 @@ def test_parts_of_a_name_share_no_word() -> None:
     assert shown_name([]) == ""
 
 
-def test_a_topic_is_named_by_common_nouns_of_its_messages(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, graph, *LESSONS)
-    [topic], _ = graph.topics.page(ANN)
+def test_a_topic_is_named_by_common_nouns_of_its_messages(ann: Agent) -> None:
+    ann.tell(*LESSONS)
+    [topic], _ = ann.graph.topics.page(ANN)
     assert (topic.name, topic.named_by) == ("guitar, metronome, Lisbon", None)
 
 
-def test_a_name_loses_what_is_deleted_or_edited_at_once(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    first, second, third = say(engine, graph, *LESSONS)
-    Conversations(engine).edit(ANN, second.uid, content="And so on")
-    assert "metronome" in name(graph), "the third message says it too"
-    Conversations(engine).edit(ANN, third.uid, content="And so on")
-    assert name(graph) == "guitar, Lisbon"
-    removals = Removals(engine, on_jobs_gone=lambda: None)
-    removals.start()
-    removals.remove(ANN, Chooses.MESSAGE, first.uid)
-    removals.close()
-    assert graph.topics.page(ANN) == ([], 0)
+def test_a_name_loses_what_is_deleted_or_edited_at_once(ann: Agent) -> None:
+    first, second, third = ann.tell(*LESSONS)
+    ann.edit(second, "And so on")
+    assert "metronome" in name(ann), "the third message says it too"
+    ann.edit(third, "And so on")
+    assert name(ann) == "guitar, Lisbon"
+    ann.remove(Chooses.MESSAGE, first)
+    assert ann.graph.topics.page(ANN) == ([], 0)
 
 
-def test_a_name_does_not_quote_messages_that_the_policy_hides(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    flagged = MessageDraft(MessageRole.USER, LESSONS[0], {"sensitive_topics": ["health"]}, session_id="one")
-    Conversations(engine).add(ANN, [flagged])
-    say(engine, graph, *LESSONS[1:])
-    assert name(graph) == "guitar, metronome, Lisbon"
-    Agents(engine).set_policy(ANN, {"hidden_topics": ["health"]})
-    assert name(graph) == "guitar, metronome"
+def test_a_name_does_not_quote_messages_that_the_policy_hides(ann: Agent) -> None:
+    flagged = MessageDraft(MessageRole.USER, LESSONS[0], {"sensitive_topics": ["health"]}, session_id="s")
+    Conversations(ann.engine).add(ANN, [flagged])
+    ann.tell(*LESSONS[1:])
+    assert name(ann) == "guitar, metronome, Lisbon"
+    Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
+    assert name(ann) == "guitar, metronome"
 
 
-def test_a_deleted_concept_is_in_no_name(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, graph, *LESSONS, "Madeira")
-    [lisbon] = [one.concept_id for one in graph.topics.details(ANN, 1).named.terms if one.name == "Lisbon"]
-    graph.concepts.hide(ANN, lisbon)
-    assert name(graph) == "guitar, metronome, Madeira"
-    say(engine, graph, "Lisbon")
-    assert name(graph) == "guitar, metronome, Madeira"
+def test_a_deleted_concept_is_in_no_name(ann: Agent) -> None:
+    ann.tell(*LESSONS, "Madeira")
+    [lisbon] = [one.concept_id for one in ann.graph.topics.details(ANN, 1).named.terms if one.name == "Lisbon"]
+    ann.graph.concepts.hide(ANN, lisbon)
+    assert name(ann) == "guitar, metronome, Madeira"
+    ann.tell("Lisbon")
+    assert name(ann) == "guitar, metronome, Madeira"
 
 
-def test_a_topic_without_a_name_is_not_listed_until_it_gets_one(engine: MemoryEngine, graph: KnowledgeServices) -> None:
-    say(engine, graph, "Anna, Anna")
-    assert graph.topics.page(ANN) == ([], 0)
-    assert name(graph) == ""
-    graph.topics.describe(ANN, 1, {"name": "Anna"})
-    [topic], total = graph.topics.page(ANN)
+def test_a_topic_without_a_name_is_not_listed_until_it_gets_one(ann: Agent) -> None:
+    ann.tell("Anna, Anna")
+    assert ann.graph.topics.page(ANN) == ([], 0)
+    assert name(ann) == ""
+    ann.graph.topics.describe(ANN, 1, {"name": "Anna"})
+    [topic], total = ann.graph.topics.page(ANN)
     assert (topic.name, total) == ("Anna", 1)
 
 
 def test_only_the_largest_topics_are_named_and_one_that_becomes_small_loses_its_name(
-    engine: MemoryEngine, graph: KnowledgeServices, monkeypatch: pytest.MonkeyPatch
+    ann: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say(engine, graph, *LESSONS)
+    ann.tell(*LESSONS)
     monkeypatch.setattr(topic_assignment, "DESCRIBED", 0)
-    assert name(graph) == "guitar, metronome, Lisbon", "it did not change"
-    say(engine, graph, "The metronome again")
-    assert name(graph) == ""
-    assert graph.topics.page(ANN) == ([], 0)
+    assert name(ann) == "guitar, metronome, Lisbon", "it did not change"
+    ann.tell("The metronome again")
+    assert name(ann) == ""
+    assert ann.graph.topics.page(ANN) == ([], 0)
