@@ -313,7 +313,7 @@ class _Reading:
             is_repeated = any(is_about_the_same(other, one) or is_moved_by(one, other) for other, _ in found)
             if is_new and not is_repeated and (has_old_value(one, before) or self._is_fresh(one)):
                 found.append((one, before))
-        found.sort(key=lambda row: has_old_value(*row), reverse=True)
+        found.sort(key=lambda row: (row[0].due or LATEST, not has_old_value(*row)))
         return [self._change(one, before) for one, before in found[:MAX_INSIGHTS]]
 
     def _is_recent(self, change: Stated) -> bool:

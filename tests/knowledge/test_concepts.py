@@ -119,6 +119,7 @@ def test_a_short_name_joins_the_only_long_one(
         (["I met Will", "I met Willow"], "will"),
         (["We hiked in Jordan", "We swam at Jordan Lake"], "jordan"),
         (["I met Anita Patel", "I met Ravi Patel", "Dr Patel was late"], "dr patel"),
+        (["Anita Patel came.", "Raj Patel came.", "Dr Patel phoned."], "dr patel"),
     ],
 )
 def test_names_of_several_people_or_places_stay_apart(ann: Agent, texts: list[str], short: str) -> None:

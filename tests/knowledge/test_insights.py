@@ -232,6 +232,15 @@ def test_a_cancelled_appointment_is_not_coming_up(ann: Agent, plan: str, end: st
     assert not insights(ann, MONDAY + timedelta(days=15))
 
 
+def test_the_nearest_new_day_is_the_first_change_and_what_is_off_is_not_coming_up(ann: Agent) -> None:
+    ann.say("The rent goes up from 700 to 780.", "My trip to Oslo is on 20 January.", at=MONDAY)
+    ann.say(
+        "The Oslo trip is off.", "The dentist moved my appointment to 10 January.", session="t", at=MONDAY + WEEK / 7
+    )
+    assert [one.due for one in insights(ann, MONDAY + WEEK / 3, InsightKind.CHANGE)] == [date(2024, 1, 10), None]
+    assert not insights(ann, MONDAY + WEEK / 3, InsightKind.UPCOMING)
+
+
 def test_a_change_without_an_old_value_is_shown_for_two_weeks(ann: Agent) -> None:
     ann.say("I'm moving to Porto.", at=MONDAY)
     ann.say("The rent goes up from 700 to 780.", session="t", at=MONDAY)

@@ -22,6 +22,7 @@ OWNERS = (
 POSSESSIVE = rf"(?:{OWNERS}|(?!(?:it|that|he|she|what|there|here|let|who)['’])[^\W\d_]+['’]s)"
 _ARTICLE = r"(?:an?|the|one of (?:my|our|the)|eine?|der|die|das|una?|el|la|een|de|het)"
 _BE = r"(?:is|are|was|were|['’]s|ist|war|es|era)"
+_NO_BE = r"(?!(?:is|are|was|were)\b)"
 _STOP = (
     r"(?= (?:and|hes|shes|its|it['’]s|he['’]s|she['’]s|who|that|which|but|because|so|she|he|we|it|they|says|said"
     r"|has|und|der|die|das|aber|que|pero|maar|w)\b|[,.;:!?()]|$)"
@@ -146,8 +147,8 @@ _FORMS = (
     ),
     (
         4,
-        rf"\b(?P<role>(?:an?|the|eine?n?|una?|een|{POSSESSIVE}) (?:[\w-]+ ){{0,2}}[\w-]+),? (?:called|named|namens"
-        rf"|llamad[oa]|genaamd|(?:que )?se llama|it['’]?s called) {_NAME}",
+        rf"\b(?P<role>(?:an?|the|eine?n?|una?|een|{POSSESSIVE}) (?:{_NO_BE}[\w-]+ ){{0,2}}{_NO_BE}[\w-]+),?"
+        rf" (?:called|named|namens|llamad[oa]|genaamd|(?:que )?se llama|it['’]?s called) {_NAME}",
     ),
     (
         4,
@@ -157,7 +158,8 @@ _FORMS = (
     (
         4,
         rf"{_CLAUSE}(?P<role>(?:(?:the|{POSSESSIVE}|der|die|das|el|la|de|het) (?:new )?|new )(?!name\b)(?:[\w-]+ )"
-        rf"{{0,2}}[\w-]+) (?:(?P<equal>is|was|are|ist|war|es)(?: the)?|is called|heißt|heet|se llama) {_NAME}",
+        rf"{{0,2}}[\w-]+) (?:(?P<equal>is|was|are|ist|war|es)(?: the)?|(?:is|are) (?:called|named)"
+        rf"|heißt|heet|se llama) {_NAME}",
     ),
     (
         4,
@@ -216,7 +218,8 @@ _FORMS = (
         3,
         rf"^(?:(?:hi|hello|hey|good morning|hallo|hola|hoi)\b.{{0,15}}[,!.] *)?"
         rf"(?P<self>my name is|i['’]?m|i am|ich bin|ich heiße|soy"
-        rf"|me llamo|mi nombre es|mijn naam is|ik heet|ik ben) {_NAME}(?=[,.!]|$| and\b| und\b| y\b| en\b| btw\b)",
+        rf"|me llamo|mi nombre es|mijn naam is|ik heet|ik ben) {_NAME}"
+        r"(?=[,.!]|$| and\b| und\b| y\b| en\b| btw\b| from\b| aus\b| de\b| uit\b)",
     ),
     (3, rf"^(?:(?:hi|hello|hey|hallo|hola|hoi)[,.!]? )?(?P<here>){_NAME} here\b"),
     (2, rf"\b(?:offer|quote|invoice|offerte|factuur|angebot|rechnung|presupuesto|factura) (?:from|van|von|de) {_NAME}"),

@@ -163,6 +163,9 @@ def defined_kind(around: Surroundings) -> ConceptKind | None:
         return CLASSES[before[0]]
     if before[:1] and before[0] in _CALLED and not _ANYONE.isdisjoint(before[1:2]):
         return ConceptKind.PERSON
+    if before[:2] and before[0] in _CALLED and before[1] in _COPULAS:
+        # "My cat is called Pixel."
+        return _person_or_animal(before[2]) if len(before) > 2 else None
     is_apposition = bool(after) and after[0] == ""
     if is_apposition and len(after) > 1 and after[1] in _PRONOUN_COPULAS:
         is_apposition, after = False, after[1:]
@@ -280,11 +283,12 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
     is_subject = NO_SUBJECT_AFTER.isdisjoint(before[:1])
     is_copula = bool(after) and after[0] in _COPULAS and is_subject
     if len(after) > 1 and (is_copula or (after[0] == "" and (after[1] in _ARTICLES or len(after) > 2))):
-        for word in after[1:_WINDOW]:
+        for place, word in enumerate(after[1:_WINDOW], 2):
             if word == "" or word in _CONJUNCTIONS:
                 break
             if found := _person_or_animal(word):
-                return found
+                # "I'm Dana, my cat is called Pixel" says nothing of Dana.
+                return None if after[0] == "" and after[place : place + 1] and after[place] in _COPULAS else found
         if after[0] == "":
             return None
         for word in after[1:_WINDOW]:

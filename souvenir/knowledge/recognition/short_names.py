@@ -52,7 +52,7 @@ def is_short_for(short: str, long: str) -> bool:
         return False
     if ours == theirs:
         return not title
-    if not _is_given(theirs[0]) or len(ours) > 1:
+    if len(ours) > 1 or not (_is_given(theirs[0]) or (title and len(theirs) == 2)):
         return False
     name = ours[0]
     if theirs[-1] in HEADS or long in KNOWN:

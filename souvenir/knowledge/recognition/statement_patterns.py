@@ -109,6 +109,7 @@ TAKES_PART = _any(
 """A commitment to take part in an event, which happens on its day without a word."""
 
 IS_DUE = _any(r"\bdue\b(?! to\b)", r"\bdeadline\b", r"\bfällig\b", r"\babgabe\b")
+NOT_DUE = re.compile(r"\b(?:not|\w+n['’]?t|no longer|nicht|niet) (?:\w+ )?(?:due|fällig)\b", re.IGNORECASE)
 NO_COMMITMENT = _any(
     r"\b(?:won['’]?t|(?:will|shall|do|does|did) not|not going to|(?:don|doesn|didn|needn)['’]?t|never)\b",
     r"\b(?:nicht|kein\w*|nie|no (?:ten|voy|deb|pued)\w*|niet|geen)\b",
@@ -185,6 +186,13 @@ DAY_THAT_FAILS = re.compile(
 
 NEW_DAY = re.compile(r"\b(?:now|jetzt|nun|ahora|nu)\b[^,.;]*$", re.IGNORECASE)
 
+_GOES = (
+    r"(?:(?:has |just |is |has just )?(?:quit|resigned|resigning|retired|retiring|handed in (?:his|her|their) notice"
+    r"|(?:leaving|left) (?:us\b|for (?:a|an|another) |the (?:company|team|band|firm|school|practice)))\b"
+    r"|(?:has )?(?:died|passed away)\b|(?:hat|haben) gekündigt\b|ist gestorben\b)"
+)
+"""What is said of someone who goes, after the name."""
+
 CHANGES = _any(
     r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|swapped|extended|shifted|migrated|migrating|went"
     r"|gone)\b.*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
@@ -223,9 +231,8 @@ CHANGES = _any(
     r"|(?:\b(?:is|are|meets?)|['’]s|\bits) (?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)days? now\b",
     rf"\b{_NUMBER} [\w ]{{2,20}}\bfrom now on\b|\bnow,? not \D{{0,8}}\d",
     r"\bnew (?:[\w-]+ ){1,3}(?:came|arrived|has come|has arrived|is here)\b(?! out)",
-    r"\b(?!I |Don|Never|Just|Can|Did)(?-i:[A-ZÀ-Ý])[\w’'-]+ (?:has |just |is |has just )?(?:quit|resigned|resigning"
-    r"|retired|retiring|handed in (?:his|her|their) notice"
-    r"|leaving (?:us|for (?:a|an|another) |the (?:company|team|band|firm|school|practice)))\b",
+    rf"\b(?!I |Don|Never|Just|Can|Did|Nobody|None|Every|Who|They|We |You|Many|Some)(?-i:[A-ZÀ-Ý])[\w’'-]+ {_GOES}",
+    rf"\b(?:my|our|mein\w*|unser\w*) (?:[\w’'-]+ ){{1,3}}{_GOES}",
     r"^(?=.*\d).*\bstatt (?=\w)|\b(?:en vez|en lugar) de\b.*\d|\bin plaats van\b.*\d",
     r"\b(?:ich|wir|ist|sind|wurde|habe[n]?)\b.*\b(?:umgezogen|gewechselt|gekündigt|abgesagt|aufgehört)\b",
     rf"\b(?:ich|wir)\b(?!.*\bseit\b)(?!.*\b{_MENTAL}.*\bmehr\b).*\b(?:nicht mehr|kein\w* (?:\w+ )?mehr)\b",
@@ -258,6 +265,7 @@ LONG_AGO = _any(
 """A change of years ago, which is no news."""
 
 CALLED_OFF = _any(
+    r"\b(?:is|are) off\b(?=[.,;!]|$)",
     r"\b(?:cancel\w*|called off|fell through|abgesagt|fällt aus|anulad[oa]|afgezegd|gaat niet door)\b",
     r"\b(?:not|\w+n['’]t)\b.*\bafter all\b|\bno longer (?:have|has|needs?) to\b",
 )

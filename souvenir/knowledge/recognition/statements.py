@@ -200,7 +200,7 @@ def _with_next(found: Sequence[_Sentence], place: int) -> str:
 
 def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | None, date | None] | None:
     """Return the new and the replaced day of a change; None if the sentence states no change."""
-    if len(read.split()) < 3:
+    if len(read.split()) < 2:
         return None
     named = [one for one in days if one.is_numbered and not patterns.AFTER.search(read[: one.start])]
     numbered = _without_periods(read, named)
@@ -284,7 +284,8 @@ def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said
         terms = content_terms(" ".join(one.shown for one in found[max(0, place - 2) : place + 1]))
     if not terms:
         return
-    if commitment or patterns.IS_DUE.search(read):
+    is_due = patterns.IS_DUE.search(read) and not patterns.NOT_DUE.search(read)
+    if commitment or is_due:
         begin = commitment.start() if commitment else 0
         due = max(ahead, key=lambda one: (one.start > begin, _is_deadline(read, one), one.is_exact, -one.start))
         # "The cabinets come tomorrow, and I owe him a cake": the day belongs to the other clause.

@@ -239,6 +239,8 @@ def test_a_phrase_is_a_concept_only_if_it_is_specific(text, found):
         ("LGBTQ groups are great.", "lgbtq", PHRASE),
         ("Im Leineblick ist eine Frau zuständig.", "leineblick", PHRASE),
         ("Die vierte Lage klingt wie eine Tür.", "lage", PHRASE),
+        ("Hi, I'm Dana, my cat is called Pixel.", "dana", PERSON),
+        ("Hi, I'm Dana, my cat is called Pixel.", "pixel", ConceptKind.ANIMAL),
     ],
 )
 def test_the_kind_that_a_text_gives_a_name_precedes_that_of_the_lists(text, key, kind):

@@ -217,6 +217,10 @@ def test_an_appointment_has_a_day_without_a_promise() -> None:
         ("New card reader came!", None, None),
         ("Our bass player Karin quit.", None, None),
         ("Wen is leaving for a job in Brisbane.", None, None),
+        ("Margit quit.", None, None),
+        ("My boss left the company last week.", None, None),
+        ("Mein Chef hat gekündigt.", None, None),
+        ("Our cat Mitzi died.", None, None),
     ],
 )
 def test_a_change_has_the_new_and_the_replaced_day(text: str, due: date | None, replaced: date | None) -> None:
@@ -228,6 +232,7 @@ def test_a_change_has_the_new_and_the_replaced_day(text: str, due: date | None, 
     [
         "I dropped my phone in the sink.",
         "Don't quit, failures bring you closer.",
+        "We squeezed them in, nobody was hurt. Nobody died.",
         "Anna is leaving for Rome.",
         "The new season came out.",
         "She's at 15 mg now, liquid.",
@@ -417,6 +422,8 @@ def test_what_a_dish_lacks_is_no_habit() -> None:
     [
         "After the 25th, now only sleep and work.",
         "The cabinets come tomorrow and Dale did the floor, I owe him a cake.",
+        "The rent isn't due on 24 March.",
+        "The invoice is no longer due on 24 March.",
     ],
 )
 def test_a_day_of_another_clause_is_that_of_nothing_due(text: str) -> None:
