@@ -87,8 +87,8 @@ $(JS_TOOLS):
 run: $(SERVICE) ## Serve on http://127.0.0.1:8900 with the data in ./data
 	@$(PY) app.py
 
-# Two for each core: half of the time of the tests they wait, such as for the programs that they start.
-WORKERS := $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
+# Three for two cores: tests wait for the programs that they start.
+WORKERS := $(shell $(PYTHON) -c 'import os; print((3 * (os.cpu_count() or 1) + 1) // 2)')
 PYTEST := $(PY) -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Tests start the service dozens of times and reuse its compiled modules.
 test test-thorough test-postgres: export PYTHONDONTWRITEBYTECODE :=
