@@ -79,7 +79,7 @@ class SummaryResponse(BaseModel):
     recent_messages: list[MessageRecord] = Field(description=f"The latest {RECENT}, newest first.")
     recent_sessions: list[SessionRecord] = Field(description=f"The latest {RECENT}, newest first.")
     top_concepts: list[ConceptRecord] = Field(
-        description=f"The {TOP_CONCEPTS} concepts that say most: names, and things with a description, before others."
+        description=f"Up to {TOP_CONCEPTS} concepts that tell something: those with a description, a role or a name."
     )
     insights: list[InsightRecord] = Field(description="At most 7, the most pressing kinds first.")
 

@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from souvenir.conversations.context_text import stable_prefix, volatile_tail
@@ -176,6 +176,7 @@ def test_spans_ascend_without_overlap_and_screening_what_is_left_never_fails():
     checked = 0
 
     @given(ANY_TEXT, st.sampled_from(TurnRole))
+    @example(fenced("text"), TurnRole.USER)
     def ascend(text: str, role: TurnRole) -> None:
         nonlocal checked
         done = 0
