@@ -11,7 +11,7 @@ import pytest
 
 Test = Callable[..., None]
 FAILURES = (Exception, pytest.fail.Exception, BaseExceptionGroup)
-"""What a test fails with; the second and third are no `Exception`, and the third comes of another `for_all`."""
+"""Exceptions of a failed test. Two of them do not derive from `Exception`; a nested `for_all` raises the group."""
 
 
 def for_all(name: str, cases: Sequence[Any]) -> Callable[[Test], Test]:

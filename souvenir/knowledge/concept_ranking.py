@@ -54,7 +54,7 @@ ENOUGH_LINES = 10
 """Slight concepts introduce an agent only if there are fewer others."""
 
 FEW_MENTIONS = 2
-"""What people mention less often, and of which nothing is said, is slight."""
+"""A concept that people mention less often, without a description or a role, is slight."""
 
 _TELLING = (ConceptKind.PERSON, ConceptKind.ANIMAL, ConceptKind.ORGANISATION)
 """Kinds of names that tell something by themselves."""

@@ -64,7 +64,7 @@ _NOTHING = TopicContents({}, {})
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What a topic may be called, its summary, and its mean vector as it is and centred."""
+    """Candidates for the name of a topic, its summary, and its mean vector as it is and centred."""
 
     phrases: Sequence[Phrase]
     summary: Sequence[Excerpt]

@@ -78,7 +78,7 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """What a message says.
+    """The phrases and stems of a message.
 
     :param weight: How much it counts. :param forms: Its phrases by their stems. :param stems: Those of all its words.
     """

@@ -93,7 +93,7 @@ _PAPERS = frozenset(
     "email letter bill invoice refund voucher code replacement parcel receipt reminder quote newsletter order contract "
     "claim complaint subscription delivery warranty price prices premium".split()
 )
-"""What passes between an organisation and its customers: "Kestrel sent me a bill"."""
+"""Things that organisations and customers send each other: "Kestrel sent me a bill"."""
 _OF_CUSTOMERS = frozenset(
     "staff employees customers clients contract invoice invoices headquarters shareholders shares branch branches "
     "offices delivery refund recruiter driver drivers membership voucher accelerator "

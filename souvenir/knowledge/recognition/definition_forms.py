@@ -107,7 +107,7 @@ class Form(NamedTuple):
 
     @property
     def is_apposition(self) -> bool:
-        """Whether a role follows the name; only that of a name with a capital, since lists look the same."""
+        """True if a role follows the name. The name needs a capital, since lists have the same form."""
         return self.pattern.pattern.startswith(_NAME + ", (?P")
 
 

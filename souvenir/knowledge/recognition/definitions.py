@@ -51,7 +51,7 @@ _NAMES_ANOTHER = re.compile(rf"\b{PERSON} (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
 """A role that belongs to the next name: "in April, my sister Paola"."""
 
 _RELATIVE_CLAUSE = re.compile(r"(?:der|die|das) (?:man|ich|er|sie|es|wir|ihr) |(?i:the) (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
-"""What follows a comma and is no role: "das man heute erledigt", "The Heron"."""
+"""Words after a comma that are no role: "das man heute erledigt", "The Heron"."""
 
 _PART_OF_CLAUSE = frozenset((WordClass.BE, WordClass.MODAL, WordClass.SUBJECT, WordClass.VERB, WordClass.FUNCTION))
 _NOUNS = frozenset((WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.ACTIVITY))
@@ -104,7 +104,7 @@ _PRAISE = re.compile(
 """A role that says what something is only if its noun does: "the best mechanic", but not "the least work"."""
 
 _MEETINGS = frozenset("appointment interview termin cita afspraak".split())
-"""What one has with a person as often as with an organisation."""
+"""Appointments and the like, which are with a person as often as with an organisation."""
 
 _AT_WORK = frozenset("at for bei beim para bij voor".split())
 
@@ -119,7 +119,7 @@ _FIRST_PERSON = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 _INFLECTED = re.compile(r"^(mein|unser|sein|ihr)(em|en|er)( \w+)$", re.IGNORECASE)
 """A German role in the dative or the accusative, whose noun has the same form in the nominative: "meinem Chef"."""
 
-_ANYONE = re.compile(r"an? (?:new |old )?(?:guy|man|woman|girl|boy|lady|lad|bloke|person)", re.IGNORECASE)
+_VAGUE_ROLE = re.compile(r"an? (?:new |old )?(?:guy|man|woman|girl|boy|lady|lad|bloke|person)", re.IGNORECASE)
 """A role that says nothing."""
 
 _OF_ANOTHER = re.compile(r"(?:his|her|their|sus?|zijn|haar) ", re.IGNORECASE)
@@ -311,7 +311,7 @@ _FITS: Mapping[str, Callable[[str, Mentioned], bool]] = {
     "origin": lambda _, one: one.kind is not ConceptKind.PERSON,
     "home": lambda _, one: one.kind is not ConceptKind.PERSON,
 }
-"""What the concept must be for the words of a group to define it."""
+"""Conditions under which the words of a group define a concept."""
 
 
 def _kinds(noun: str) -> set[ConceptKind]:
@@ -399,7 +399,7 @@ def _role(match: re.Match[str], mention: Mentioned, author: MessageRole | None) 
     if role is None:
         return None
     role = _FIRST_PERSON.sub("your", role.replace(N, mention.form).strip())
-    if _ANYONE.fullmatch(role) or _OF_ANOTHER.match(role):
+    if _VAGUE_ROLE.fullmatch(role) or _OF_ANOTHER.match(role):
         return None
     role = _INFLECTED.sub(lambda one: one[1] + ("e" if one[2] == "er" else "") + one[3], role)
     return role[:1].lower() + role[1:] if _DETERMINED.match(role) else role

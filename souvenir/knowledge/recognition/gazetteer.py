@@ -87,7 +87,7 @@ ENGLISH_HEADS = _ENGLISH_PLACES | _ENGLISH_ORGANISATIONS
 """Heads of English names that are other nouns elsewhere."""
 
 NAMED_HEADS = ENGLISH_HEADS - _entries(_KINDS["organisation heads"])
-"""Those that are heads after an uncommon word only: Fraser Building, but not Nation Building."""
+"""Heads only after an uncommon word: Fraser Building, but not Nation Building."""
 
 HEADS = kinds_of(
     (_ENGLISH_PLACES, ConceptKind.PLACE),

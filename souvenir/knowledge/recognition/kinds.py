@@ -57,7 +57,7 @@ _PEOPLE_OR_FIRMS = ROLES & PHRASE_HEADS.keys()
 """Nouns that stand for a person as often as for an organisation: "my supplier Dave", "my supplier Halden Parts"."""
 _OTHER_WORDS = _PEOPLE_OR_FIRMS | {"nicht", "prima"}
 """Roles that say nothing of a name next to them: "nicht" is a niece in Dutch only, "prima" a cousin in Spanish only."""
-_ANYONE = frozenset("guy man woman lady girl boy bloke chap fellow kid someone somebody person".split())
+_UNSPECIFIED_PEOPLE = frozenset("guy man woman lady girl boy bloke chap fellow kid someone somebody person".split())
 _BREEDS = ("hund", "hound", "terrier", "mischling", "spaniel", "doodle", "dackel", "pudel", "katze", "kater", "hond")
 """Ends of words for dogs and cats: elkhound, Dackelmischling."""
 _ACTS = frozenset(
@@ -161,7 +161,7 @@ def defined_kind(around: Surroundings) -> ConceptKind | None:
     is_where = len(before) > 2 and before[1] in _OWNERS and before[2] in _WHERE
     if is_class and not is_where and not _ARTICLES.isdisjoint(before[1:3]):
         return CLASSES[before[0]]
-    if before[:1] and before[0] in _CALLED and not _ANYONE.isdisjoint(before[1:2]):
+    if before[:1] and before[0] in _CALLED and not _UNSPECIFIED_PEOPLE.isdisjoint(before[1:2]):
         return ConceptKind.PERSON
     if before[:2] and before[0] in _CALLED and before[1] in _COPULAS:
         # "My cat is called Pixel."

@@ -191,7 +191,7 @@ _GOES = (
     r"|(?:leaving|left) (?:us\b|for (?:a|an|another) |the (?:company|team|band|firm|school|practice)))\b"
     r"|(?:has )?(?:died|passed away)\b|(?:hat|haben) gekündigt\b|ist gestorben\b)"
 )
-"""What is said of someone who goes, after the name."""
+"""Verbs after the name of someone who leaves or dies."""
 
 CHANGES = _any(
     r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|swapped|extended|shifted|migrated|migrating|went"
