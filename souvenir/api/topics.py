@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from souvenir.api.fields import MAX_ID, Clean, optional_wire_time, wire_time
 from souvenir.api.parameters import AgentReader, AgentWriter, Limit, Offset
+from souvenir.core.errors import NothingToDo
 from souvenir.knowledge.topics import NamedTopic, TopicDetails, WeightedTerm
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import OF_CONVERSATION, REMEMBERED, RunningService
@@ -40,6 +41,12 @@ class DescribeTopicRequest(BaseModel):
     ) = Field(default=None, description="A summary of the topic.")
 
     def changes(self) -> dict[str, str | None]:
+        """Return the given fields.
+
+        :raises NothingToDo: If there is none.
+        """
+        if not self.model_fields_set:
+            raise NothingToDo("Nothing to change; give name or summary")
         return self.model_dump(exclude_unset=True)
 
 
@@ -194,7 +201,7 @@ def get_topic(topic_id: TopicId, scope: AgentReader, service: RunningService) ->
     cost=CostClass.LIGHT,
     access=REMEMBERED,
     sdk="agents.describe_topic",
-    errors=[404],
+    errors=[400, 404],
 )
 def describe_topic(
     topic_id: TopicId, body: DescribeTopicRequest, scope: AgentWriter, service: RunningService

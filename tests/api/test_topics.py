@@ -46,6 +46,7 @@ def test_a_topic_is_named_and_is_called_by_its_terms_again(agent: TestClient):
     again = agent.patch(path, json={"name": None}).json()
     assert (again["name"], again["summary"]) == (topic["name"], "Trips at sea")
     assert agent.patch(path, json={"name": ""}).status_code == 422
+    assert agent.patch(path, json={}).json()["detail"] == "Nothing to change; give name or summary"
 
 
 def test_a_topic_of_another_agent_is_404(agent: TestClient):
