@@ -40,6 +40,9 @@ BACK_OFF_S = 5.0
 BATCH_SIZE = 64
 """Messages and memories in one batch: some tenths of a second, so that other writes are not delayed."""
 
+MATCHED_AT_ONCE = 1024
+"""New concepts that are matched in one batch, since each batch reads the keys of the whole graph."""
+
 TRIES = 10
 """Attempts of a batch whose concepts are deleted while they are embedded."""
 
@@ -124,7 +127,7 @@ class GraphIndexer:
     def _read_some(self, namespace_id: int, scope: Scope) -> None:
         with self._engine.namespace(scope) as (connection, _):
             waiting, unreadable = mention_queue.following(connection, namespace_id, limit=BATCH_SIZE)
-            unmatched = concept_similarity.following_unmatched(connection, namespace_id, limit=BATCH_SIZE)
+            unmatched = concept_similarity.following_unmatched(connection, namespace_id, limit=MATCHED_AT_ONCE)
             memory_ids = [one.owner_id for one in waiting if one.kind is RecordKind.MEMORY]
             entities = named_memories(connection, namespace_id, memory_ids)
         if unreadable:

@@ -15,12 +15,17 @@ N = "\x00"
 """Stands for the concept in a sentence."""
 
 _NAME = rf"{N}(?!['’]s)"
-OWNERS = (
-    r"(?:my|our|your|his|her|their|(?:mein|unser|sein|ihr|dein)(?:e|em|en|er)?|mis?|nuestr[oa]s?|sus?|mijn|onze?|ons|zijn"
-    r"|haar)"
+_OWNER_WORDS = " ".join(
+    (
+        "my our your his her their mi mis nuestro nuestra nuestros nuestras su sus mijn onz onze ons zijn haar",
+        *(stem + end for stem in ("mein", "unser", "sein", "ihr", "dein") for end in ("", "e", "em", "en", "er")),
+    )
 )
+OWNERS = f"(?:{_OWNER_WORDS.replace(' ', '|')})"
 POSSESSIVE = rf"(?:{OWNERS}|(?!(?:it|that|he|she|what|there|here|let|who)['’])[^\W\d_]+['’]s)"
+_POSSESSIVE_WORDS = f"{_OWNER_WORDS} s"
 _ARTICLE = r"(?:an?|the|one of (?:my|our|the)|eine?|der|die|das|una?|el|la|een|de|het)"
+_BE_WORDS = "is are was were s ist war es era"
 _BE = r"(?:is|are|was|were|['’]s|ist|war|es|era)"
 _NO_BE = r"(?!(?:is|are|was|were)\b)"
 _STOP = (
@@ -97,12 +102,21 @@ _HOLDS = (
     rf"(?:\b{_I} (?:got|have|took|signed|start|started|accepted)|^(?:got|have|signed|starting|started|accepted)"
     r"|\b(?:ich habe|habe ich|wir haben|tengo|tenemos|ik heb|heb ik|wij? hebben))"
 )
+_HOLDING_WORDS = (
+    f"{_OWNER_WORDS} got have took signed start started starting accepted habe haben tengo tenemos heb hebben"
+)
 
 
 class Form(NamedTuple):
-    """A form of definitions. :param weight: The higher, the better it defines."""
+    """A form of definitions.
+
+    :param weight: The higher, the better it defines.
+    :param words: Only a sentence with one of these words can have the form; empty if any can. Words are quicker to look
+        up than a pattern is to search.
+    """
 
     weight: int
+    words: frozenset[str]
     pattern: re.Pattern[str]
 
     @property
@@ -117,135 +131,193 @@ OF_RELATION = 5
 _FORMS = (
     (
         6,
+        _BE_WORDS,
         rf"{_CLAUSE}{_NAME}(?: \([^)]*\))?,? {_BE} (?P<role>(?:{POSSESSIVE}|{_ARTICLE}) .{{2,60}}?){_STOP}",
     ),
-    (6, rf"{_LEAD}{_NAME} (?:has|have) been (?P<role>{POSSESSIVE} .{{2,60}}?){_STOP}"),
+    (6, "been", rf"{_LEAD}{_NAME} (?:has|have) been (?P<role>{POSSESSIVE} .{{2,60}}?){_STOP}"),
     (
         6,
+        "",
         rf"{_NAME},? (?:[–—-] )?(?:that|she|he|it|they)(?:['’]?s| is|['’]re) (?P<role>(?:{POSSESSIVE}|an?|the) "
         rf"(?:[\w’'-]+ ){{0,3}}?{_HEAD}(?: (?:from|in|of|on|at|near|for) .{{2,40}}?)?){_STOP}",
     ),
-    (5, rf"{_NAME}, (?P<role>(?:{POSSESSIVE}|one of {POSSESSIVE}) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)"),
+    (5, "", rf"{_NAME}, (?P<role>(?:{POSSESSIVE}|one of {POSSESSIVE}) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)"),
     (
         5,
+        "kids children sons daughters brothers sisters cats dogs",
         rf"\b(?P<role>(?:my|our|got|have) (?:two |three |four |\d )?(?P<group>kids|children|sons|daughters|brothers"
         rf"|sisters|cats|dogs))[,:]? (?:[^\W\d_]+(?: \(\d+\))?(?:, | and |, and ))*{_NAME}",
     ),
-    (5, rf"\b(?P<role>{_RELATION}),? {_NAME}"),
-    (5, rf"\b(?P<titled>{OWNERS}) {_NAME}"),
-    (5, rf"\b(?P<role>(?:an? (?:new |old |good |dear )?|new ){PERSON}),? (?:called |named )?{_NAME}"),
-    (5, rf"\b(?P<role>{_OWN}),? {_NAME}"),
-    (5, rf"\b(?P<role>(?:an?|eine?n?|una?|een) (?P<person>[\w-]+)), {_NAME}(?=[,.]|$)"),
-    (5, rf"\b(?P<role>(?:the|das|der|die|la|el|het|de) {_HEAD}),? {_NAME}"),
-    (5, rf"{_CLAUSE}(?P<role>(?P<calling>[\w-]+)) {_NAME}"),
-    (5, rf"^(?P<role>(?:the|der|die|la|el|de) (?:[\w-]+ )?(?P<noun>[\w-]+)), {_NAME}(?=,)"),
-    (5, rf"\b(?P<role>(?:the|{POSSESSIVE}) (?:[\w-]+ ){{1,3}}who [^,.;:]{{3,40}}), {_NAME}(?=[,.]|$)"),
-    (5, rf"(?:{_CLAUSE}|\b{_ASKED} ){_NAME} (?P<role>(?:the|my|our) {_HEAD})(?=[ ,.!?]|$)"),
+    (5, _POSSESSIVE_WORDS, rf"\b(?P<role>{_RELATION}),? {_NAME}"),
+    (5, _OWNER_WORDS, rf"\b(?P<titled>{OWNERS}) {_NAME}"),
+    (5, "a an new", rf"\b(?P<role>(?:an? (?:new |old |good |dear )?|new ){PERSON}),? (?:called |named )?{_NAME}"),
+    (5, _POSSESSIVE_WORDS, rf"\b(?P<role>{_OWN}),? {_NAME}"),
+    (
+        5,
+        "a an ein eine einn einen un una een",
+        rf"\b(?P<role>(?:an?|eine?n?|una?|een) (?P<person>[\w-]+)), {_NAME}(?=[,.]|$)",
+    ),
+    (5, "the das der die la el het de", rf"\b(?P<role>(?:the|das|der|die|la|el|het|de) {_HEAD}),? {_NAME}"),
+    (5, "", rf"{_CLAUSE}(?P<role>(?P<calling>[\w-]+)) {_NAME}"),
+    (5, "", rf"^(?P<role>(?:the|der|die|la|el|de) (?:[\w-]+ )?(?P<noun>[\w-]+)), {_NAME}(?=,)"),
+    (5, "who", rf"\b(?P<role>(?:the|{POSSESSIVE}) (?:[\w-]+ ){{1,3}}who [^,.;:]{{3,40}}), {_NAME}(?=[,.]|$)"),
+    (5, "the my our", rf"(?:{_CLAUSE}|\b{_ASKED} ){_NAME} (?P<role>(?:the|my|our) {_HEAD})(?=[ ,.!?]|$)"),
     (
         4,
+        "",
         rf"{_NAME}, (?P<role>(?:an?|the|eine?|der|die|das|una?|el|la|een|de|het) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)",
     ),
     (
         4,
+        "called named namens llamado llamada genaamd llama",
         rf"\b(?P<role>(?:an?|the|eine?n?|una?|een|{POSSESSIVE}) (?:{_NO_BE}[\w-]+ ){{0,2}}{_NO_BE}[\w-]+),?"
         rf" (?:called|named|namens|llamad[oa]|genaamd|(?:que )?se llama|it['’]?s called) {_NAME}",
     ),
     (
         4,
+        "the der die das el la de het",
         rf"\b(?P<role>(?:an?|eine?n?|una?|een|{OWNERS}) (?:[\w-]+ )?[\w-]+), (?P<named>the|der|die|das|el|la|de|het) "
         rf"{_NAME}(?=[.,;!]|$)",
     ),
     (
         4,
+        "is was are ist war es heißt heet llama",
         rf"{_CLAUSE}(?P<role>(?:(?:the|{POSSESSIVE}|der|die|das|el|la|de|het) (?:new )?|new )(?!name\b)(?:[\w-]+ )"
         rf"{{0,2}}[\w-]+) (?:(?P<equal>is|was|are|ist|war|es)(?: the)?|(?:is|are) (?:called|named)"
         rf"|heißt|heet|se llama) {_NAME}",
     ),
     (
         4,
+        _POSSESSIVE_WORDS,
         rf"\b(?P<role>{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_HEAD}) (?:on|in|at|from|this) [^,.;:]{{1,25}}, "
         rf"{_NAME}(?=\.|$)",
     ),
-    (4, rf"\b(?P<owned>{_I}) (?:own|run|manage|lead|founded|opened|started|chair|edit) (?:(?:the|our|my) )?{_NAME}"),
-    (3, rf"\b{_I} (?:bank|insured)(?: [\w-]+){{0,3}} with {_NAME}"),
-    (3, rf"{_NAME} (?P<works>works|worked) (?:as|at|for|in)\b"),
-    (3, rf"(?:\b{_I} |^)(?:start|started|starting) (?:work |a job |my job )?at {_NAME}|\b{_I} joined {_NAME}"),
+    (
+        4,
+        "own run manage lead founded opened started chair edit",
+        rf"\b(?P<owned>{_I}) (?:own|run|manage|lead|founded|opened|started|chair|edit) (?:(?:the|our|my) )?{_NAME}",
+    ),
+    (3, "bank insured", rf"\b{_I} (?:bank|insured)(?: [\w-]+){{0,3}} with {_NAME}"),
+    (3, "", rf"{_NAME} (?P<works>works|worked) (?:as|at|for|in)\b"),
     (
         3,
+        "start started starting joined",
+        rf"(?:\b{_I} |^)(?:start|started|starting) (?:work |a job |my job )?at {_NAME}|\b{_I} joined {_NAME}",
+    ),
+    (
+        3,
+        "",
         rf"{_NAME},? who (?:is|was|runs|owns|works|teaches|plays|lives|makes|manages|leads|keeps|coaches|rents"
         rf"|sells)\b|{_NAME}, que (?!es como\b)\w",
     ),
-    (3, rf"\b(?:i['’]?m|i am) (?:an?|the) (?:[\w-]+ ){{0,3}}[\w-]+ (?:at|in|of|for) (?:the )?{_NAME}"),
+    (3, "i im", rf"\b(?:i['’]?m|i am) (?:an?|the) (?:[\w-]+ ){{0,3}}[\w-]+ (?:at|in|of|for) (?:the )?{_NAME}"),
     (
         3,
+        _WHERE_ENGLISH.replace("|", " "),
         rf"\b(?:i|we)(?: also| still| now| mostly)? (?P<where>{_WHERE_ENGLISH}){_WORDS} (?P<prep>at|in|for) "
         rf"(?:the )?{_NAME}",
     ),
     (
         3,
+        " ".join(FROM),
         rf"\b(?:i['’]?m|i am|i come|ich komme|ik kom|soy) (?:originally |[^.;]{{1,60}}, )?"
         rf"(?P<origin>{'|'.join(FROM)}) {_NAME}",
     ),
     (
         3,
+        _WHERE_OTHER.replace("|", " "),
         rf"\b(?P<where>{_WHERE_OTHER}){_WORDS} (?P<prep>in|im|bei|beim|an|en|para|bij|op|voor) "
         rf"(?:(?:der|dem|den|la|el|het|de) )?{_NAME}",
     ),
     (
         3,
+        "work live worked taught studied nursed",
         rf"\b(?:i|we) (?:work|live|worked|taught|studied|nursed)(?: [\w-]+){{0,3}} (?:(?P<workplace>at)|in|for|with) "
         rf"(?:the )?{_NAME}",
     ),
-    (3, rf"\b(?:developer|dev|engineer|nurse|teacher|student|manager) (?:at|in|for) (?:the )?{_NAME}"),
     (
         3,
+        "developer dev engineer nurse teacher student manager",
+        rf"\b(?:developer|dev|engineer|nurse|teacher|student|manager) (?:at|in|for) (?:the )?{_NAME}",
+    ),
+    (
+        3,
+        _HOLDING_WORDS,
         rf"(?:{_HOLDS}|\b{OWNERS}){_WORDS} (?P<held>{_THINGS_HELD}){_WORDS} "
         rf"(?:at|from|with|for|bei|von|con|en|de|bij|van) (?:the )?{_NAME}",
     ),
-    (3, rf"(?:{_HOLDS}{_WORDS}|\b{OWNERS}(?: [\w-]+)?) {_HOMES}(?: \w+)? (?P<home>in|en) {_NAME}"),
+    (3, _HOLDING_WORDS, rf"(?:{_HOLDS}{_WORDS}|\b{OWNERS}(?: [\w-]+)?) {_HOMES}(?: \w+)? (?P<home>in|en) {_NAME}"),
     (
         3,
+        "i im ich soy ik",
         rf"\b(?:ich bin|i['’]?m|i am|soy|ik ben) [^.;:]{{1,30}}, (?:[\w-]+ )?{_HEAD} (?:at|in|en|from|aus|bei|bij|uit) "
         rf"(?:the )?{_NAME}",
     ),
     (
         3,
+        "offered hired employs pays insures accepted",
         rf"{_NAME} (?:has |have )?(?:offered|hired|employs|pays|insures|accepted) (?:me|us)\b|\b(?:i|we) hired {_NAME}",
     ),
-    (3, rf"\b(?:married|engaged|marrying) (?:to )?{_NAME}"),
-    (3, rf"{_NAME} (?P<note>\([^)\d]{{4,60}}\))"),
+    (3, "married engaged marrying", rf"\b(?:married|engaged|marrying) (?:to )?{_NAME}"),
+    (3, "", rf"{_NAME} (?P<note>\([^)\d]{{4,60}}\))"),
     (
         3,
+        "",
         rf"^(?:(?:hi|hello|hey|good morning|hallo|hola|hoi)\b.{{0,15}}[,!.] *)?"
         rf"(?P<self>my name is|i['’]?m|i am|ich bin|ich heiße|soy"
         rf"|me llamo|mi nombre es|mijn naam is|ik heet|ik ben) {_NAME}"
         r"(?=[,.!]|$| and\b| und\b| y\b| en\b| btw\b| from\b| aus\b| de\b| uit\b)",
     ),
-    (3, rf"^(?:(?:hi|hello|hey|hallo|hola|hoi)[,.!]? )?(?P<here>){_NAME} here\b"),
-    (2, rf"\b(?:offer|quote|invoice|offerte|factuur|angebot|rechnung|presupuesto|factura) (?:from|van|von|de) {_NAME}"),
+    (3, "", rf"^(?:(?:hi|hello|hey|hallo|hola|hoi)[,.!]? )?(?P<here>){_NAME} here\b"),
     (
         2,
+        "offer quote invoice offerte factuur angebot rechnung presupuesto factura",
+        rf"\b(?:offer|quote|invoice|offerte|factuur|angebot|rechnung|presupuesto|factura) (?:from|van|von|de) {_NAME}",
+    ),
+    (
+        2,
+        "use take on using switched switching migrated nehme nutze benutze fahre uso usamos tomo gebruik neem slik",
         rf"(?:\b{_I} (?:use|take|on)|(?:\b{_I} |^|[,;] )(?:(?-i:using)|(?:switched|switching|migrated)"
         rf"(?: from {_THING})? to)|\bich (?:nehme|nutze|benutze|fahre)"
         rf"|\b(?:uso|usamos|tomo|ik gebruik|ik neem|ik slik)) (?P<used>{_NAME})",
     ),
     (
         2,
+        "couple kids children parents neighbours neighbors colleagues friends employees flatmates housemates",
         rf"{_CLAUSE}(?:(?:my|our) )?(?:couple|kids|children|parents|neighbou?rs|colleagues|friends|employees|flatmates"
         rf"|housemates) (?:is|are) (?:[^\W\d_]+(?:, | and |, and ))*(?P<one>{_NAME})",
     ),
-    (2, rf"\b(?:{_I}|^)(?: just)? ?(?:moved|moving|emigrated) to {_NAME}"),
-    (2, rf"(?:\b{_I} (?:just )?|^)(?:bought|own|drive|ride|adopted) (?:an?|our|my|the) {_NAME}"),
+    (2, "moved moving emigrated", rf"\b(?:{_I}|^)(?: just)? ?(?:moved|moving|emigrated) to {_NAME}"),
+    (
+        2,
+        "bought own drive ride adopted",
+        rf"(?:\b{_I} (?:just )?|^)(?:bought|own|drive|ride|adopted) (?:an?|our|my|the) {_NAME}",
+    ),
     (
         1,
+        "",
         rf"{_NAME},? (?P<role>from (?:(?:my|our|the) [\w-]+(?: [\w-]+)?|downstairs|upstairs|next door|work|school|uni"
         rf"|church))(?P<one>,| (?:has|is|was|wants|said|says|came|comes|called|did|offered|will)\b)",
     ),
     (
         2,
+        "",
         rf"{_LEAD}{_NAME} (?:stores|runs|makes|lets|helps|provides|offers|tracks|manages|means|stands for"
         rf"|refers to)\b",
     ),
 )
-FORMS = tuple(Form(weight, re.compile(pattern, re.IGNORECASE)) for weight, pattern in _FORMS)
-RELATIONS = tuple(form for form in FORMS if form.weight == OF_RELATION)
+FORMS = tuple(
+    Form(weight, frozenset(words.split()), re.compile(pattern, re.IGNORECASE)) for weight, words, pattern in _FORMS
+)
+_WORD = re.compile(r"\w+")
+
+
+def forms_of(sentence: str) -> list[Form]:
+    """Return the forms that a sentence can have by its words, best first; those of relations if it is a question."""
+    words = frozenset(_WORD.findall(sentence.lower()))
+    return [
+        form
+        for form in FORMS
+        if not (form.words and form.words.isdisjoint(words))
+        and (form.weight == OF_RELATION or not sentence.endswith("?"))
+    ]

@@ -16,22 +16,21 @@ sentence that is too long only a clause is read, and kept. The result is a funct
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from souvenir.core.text import sentences
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.core.types.statements import Definition
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.definition_forms import (
-    FORMS,
     FROM,
     OF_RELATION,
     OWNERS,
     PERSON,
-    RELATIONS,
     WHERE,
     Form,
     N,
+    forms_of,
 )
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import CLASSES, HEADS, PHRASE_HEADS, RELATIVES, ROLES, SMALL_WORDS
@@ -157,15 +156,15 @@ def definitions_in(text: str, role: MessageRole | None, mentions: Iterable[Menti
     """
     text = text[:MAX_CHARS_READ]
     said = [
-        clause
+        (clause, forms_of(clause))
         for start, end in sentences(text)
         for clause in _clauses(" ".join(text[start:end].split()), role)
         if not _may_not_define(clause)
     ]
     best: dict[str, Definition] = {}
     for mention in mentions:
-        for clause in said:
-            one = _definition(clause, mention, role)
+        for clause, forms in said:
+            one = _definition(clause, forms, mention, role)
             if one is not None and (mention.key not in best or one.quality > best[mention.key].quality):
                 best[mention.key] = one
     return best
@@ -218,11 +217,14 @@ def _is_of_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _definition(sentence: str, mention: Mentioned, author: MessageRole | None) -> Definition | None:
+def _definition(
+    sentence: str, forms: Sequence[Form], mention: Mentioned, author: MessageRole | None
+) -> Definition | None:
+    """:param forms: Those that the sentence can have."""
     marked = with_mark(sentence, mention.form)
     if marked is None:
         return None
-    for form in FORMS if not sentence.endswith("?") else RELATIONS:
+    for form in forms:
         match = form.pattern.search(marked)
         if match is None or not _holds(form, match, mention):
             continue

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 import structlog
@@ -292,9 +293,10 @@ def _is_initial(words: Sequence[Token | None]) -> bool:
 def _language_of(cut: Sequence[Token]) -> str:
     """Return the language of which the text has the most small words; English if there are none, empty for others."""
     words = [token.word for token in cut if token.sort is Sort.WORD]
-    counts = {ENGLISH: sum(word in _ENGLISH for word in words)}
-    counts |= {language: sum(fold(word) in small for word in words) for language, small in SMALL_WORDS.items()}
-    counts[OTHER] = sum(word in FOREIGN for word in words)
+    folded = [fold(word) for word in words]
+    counts = {ENGLISH: sum(map(_ENGLISH.__contains__, words))}
+    counts |= {language: sum(map(small.__contains__, folded)) for language, small in SMALL_WORDS.items()}
+    counts[OTHER] = sum(map(FOREIGN.__contains__, words))
     if not any(counts.values()) and _RARE_LETTERS.search(" ".join(words)):
         return OTHER
     return max(counts, key=lambda language: counts[language])
@@ -336,7 +338,9 @@ def mentions_in(text: str, role: MessageRole | None) -> tuple[Mentioned, ...]:
         return ()
 
 
+@lru_cache(1)
 def said(text: str, role: MessageRole | None) -> str:
+    """Return a text without the parts that are never learned from; the last one is kept, since it is read twice."""
     turn = TurnRole.ASSISTANT if role is MessageRole.ASSISTANT else TurnRole.USER
     parts, done = [], 0
     for span in screened(text, turn):
