@@ -354,8 +354,13 @@ def _denied(read: str) -> list[str]:
 def _classes(text: str) -> list[str]:
     """Return the terms of a text, with members of a class as that class."""
     words = re.findall(r"[^\W\d_]+", patterns.SUBSTITUTE.sub(" ", text).casefold())
-    found = [patterns.CLASS_OF.get(word) or next(iter(_analyser().terms(word)), word) for word in words]
+    found = [_class_of(word) or next(iter(_analyser().terms(word)), word) for word in words]
     return list(dict.fromkeys(found))[:MAX_TERMS]
+
+
+def _class_of(word: str) -> str | None:
+    head = next((head for head in patterns.COMPOUND_HEADS if word.endswith(head)), word)
+    return patterns.CLASS_OF.get(word) or patterns.CLASS_OF.get(head)
 
 
 def _mentioned(found: Sequence[_Sentence]) -> Iterator[Statement]:
