@@ -379,6 +379,7 @@ PEOPLE_ONLY = _any(
 
 _NEW = r"(?:new|neue[nmrs]?|nuev[oa]|nieuwe?)"
 _A = r"\b(?:an?|ein(?:e[nrm]?)?|una?|een)"
+_MAN = "(?:man|woman|guy|lad|girl|boy|bloke|lady|person|colleague|mann|frau|hombre|mujer|vrouw)"
 _JOINED = (
     r"(?:(?:has |have |just |only )*(?:joined(?! (?:an?|the|my|his|her|their)\b(?! (?:team|company|firm)))"
     r"|start(?:ed|s|ing)(?= (?:with|here|at|on|last|this|next|today|tomorrow|yesterday|properly|in|as)\b|[,.;!]|$"
@@ -394,14 +395,14 @@ INTRODUCED = _any(
     rf"\b(?:hired|recruited|contratado a|eingestellt(?: habe[n]?)?:?|aangenomen:?) (?:\w+ )?{N}",
     rf"{N}(?: [\w’']+){{0,5}},? {_JOINED}",
     rf"\b(?:un|el|mi|nuestro|una|la|nuestra) \w+ nuev[oa],? (?:(?:que )?se llama |es )?{N}",
-    rf"{_A} {N}(?= (?:who|from|at|in|is|comes|für|von|aus|ist|die|de|del|que|voor|van|uit)\b|[,.;!]|$)",
-    rf"{_A}(?: [\w’-]+){{1,4}} (?:called|named|namens|llamad[oa]|que se llama) {N}",
-    rf"{N},? (?:who|s?he)(?:['’]s| is) (?:the|an?|our|my) ",
+    rf"(?:\bsomeone|\bjemand|\balguien|\biemand|{_A} (?:\w+ )?{_MAN})(?: \w+){{0,4}} (?:call|nam|llamad)\w+ {N}",
 )
-"""A sentence that says of the marked person that they are new in the life of the author.
+"""A sentence that says of the marked person that they are new in the life of the author: "a man called Bo"."""
 
-Or that introduces them to the reader: by an indefinite article ("a Mrs Lindqvist"), or with what they are.
-"""
+BY_ARTICLE = re.compile(
+    rf"{_A} {N}(?= (?:who|from|at|in|is|comes|für|von|aus|ist|de|del|que|voor|van|uit)\b|[,.;!]|$)", re.IGNORECASE
+)
+"""An indefinite article before a person whom the reader does not know yet: "a Mrs Lindqvist"."""
 
 STEP = _any(
     r"\b(?:done|finished|sent|submitted|paid|delivered|handed in|handed over|given|gave|gone|went|got|told|signed"

@@ -23,7 +23,7 @@ from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
 from souvenir.knowledge.recognition.extraction import said
-from souvenir.knowledge.recognition.gazetteer import KNOWN
+from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, TITLES
 
 log = structlog.get_logger(__name__)
 
@@ -156,11 +156,12 @@ def _unit(read: str) -> str | None:
 
 
 def _introductions(sentence: _Sentence, people: Sequence[str]) -> Iterator[Statement]:
-    if patterns.HYPOTHETICAL.search(sentence.read) or patterns.NEGATED.search(sentence.read):
+    if any(one.search(sentence.read) for one in (patterns.HYPOTHETICAL, patterns.NEGATED, patterns.LONG_AGO)):
         return
     for person in people:
         marked = with_mark(sentence.read, person)
-        if marked is not None and patterns.INTRODUCED.search(marked):
+        is_name = person.casefold().split()[0].rstrip(".") in GIVEN_NAMES | TITLES
+        if marked and (patterns.INTRODUCED.search(marked) or (is_name and patterns.BY_ARTICLE.search(marked))):
             yield Statement(StatementKind.INTRODUCTION, sentence.shown, "", value=person)
 
 
