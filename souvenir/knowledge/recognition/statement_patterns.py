@@ -88,7 +88,8 @@ COMMITMENT = _any(
     r"^(?=.*\bbis\b).*\b(?:bekommt|kriegt)\b",
     r"(?:^|[,;:.!] )(?:(?:and|but|so|then) )?will (?:send|do|write|call|bring|give|get|ring|finish|pay|let|email|text"
     r"|post|book|submit|hand|drop|ask|tell|have)\b",
-    rf"\b(?:by|until|before)\b.*[,;] {I}(?:['’]ve)? (?:told|promised|assured)\b|\bwants? .{{1,40}} from (?:me|us) by\b",
+    rf"\b(?:by|until|till|before)\b.*[,;] {I}(?:['’]ve)? (?:told|promised|assured)\b"
+    r"|\bwants? (?:.+ from (?:me|us)|my .+) (?:by|before)\b",
     r"\b(?:he prometido|prometí|ten(?:go|emos) que|deb(?:o|emos)|v(?:oy|amos) a|qued(?:é|amos) en"
     r"|(?:les?|l[oa]s?) (?:llevo|mando|envío|doy|entrego))\b",
     r"^(?=.*\b(?:ik|wij|we)\b).*\b(?:moet(?:en)?|beloofd|zal|zullen|stuur|breng|geef|bel|lever|regel)\b",
@@ -259,9 +260,7 @@ OLD_AND_NEW = _any(
 )
 """A change with an old and a new value, or with the day from which the new one holds."""
 
-UNDER_WAY = re.compile(
-    r"\b(?:am|is|are|['’](?:m|s|re)) (?:moving|leaving|switching|changing|swapping)\b", re.IGNORECASE
-)
+UNDER_WAY = _any(r"\b(?:am|is|are|['’](?:m|s|re)) (?:moving|leaving|switching|changing|swapping)\b")
 """A change that is under way or planned, which is over or known some weeks later."""
 
 LONG_AGO = _any(
