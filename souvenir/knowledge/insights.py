@@ -29,6 +29,7 @@ from souvenir.knowledge.statement_comparison import (
     is_cancellation,
     is_left_by,
     is_moved_by,
+    is_under_way,
     may_be_overdue,
     returns,
     says_what_changed,
@@ -317,7 +318,7 @@ class _Reading:
         return [self._change(one, before) for one, before in found[:MAX_INSIGHTS]]
 
     def _is_recent(self, change: Stated) -> bool:
-        return change.at >= self._at - (FRESH if is_cancellation(change) else RECENT)
+        return change.at >= self._at - (FRESH if is_cancellation(change) or is_under_way(change) else RECENT)
 
     def _is_fresh(self, change: Stated) -> bool:
         """Return whether a change is no old news: it is fresh, or a day that is ahead."""

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from souvenir.core.types.statements import BARE_REPORT, VAGUE, StatementKind
-from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW
+from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW, UNDER_WAY
 from souvenir.store.graph.statements import Stated
 
 MIN_LEAD = timedelta(days=1)
@@ -65,6 +65,10 @@ def says_what_changed(one: Stated) -> bool:
 
 def is_cancellation(change: Stated) -> bool:
     return CALLED_OFF.search(change.sentence) is not None
+
+
+def is_under_way(change: Stated) -> bool:
+    return UNDER_WAY.search(change.sentence) is not None
 
 
 def has_old_value(one: Stated, before: Stated | None) -> bool:

@@ -375,3 +375,9 @@ def test_the_ends_of_time_have_insights_too(ann: Agent, at: datetime) -> None:
     assert insights(ann, at) == []
     ann.say("Anna likes tea.", session="t", at=datetime(9999, 12, 31, tzinfo=UTC))
     assert [one.kind for one in insights(ann, at)] in ([], [InsightKind.QUIET])
+
+
+def test_a_change_that_is_under_way_is_no_news_some_weeks_later(ann: Agent) -> None:
+    ann.say("We're moving the files from Dropbox to Nextcloud.", at=MONDAY)
+    assert len(insights(ann, MONDAY + WEEK, InsightKind.CHANGE)) == 1
+    assert not insights(ann, MONDAY + 3 * WEEK)

@@ -59,9 +59,12 @@ _PATTERNS = (
     rf"(?P<day>{_DAY})(?:st|nd|rd|th|\.)?(?:\s+(?:of|de))?\s+(?P<month>{_MONTH})\b\.?{_YEAR}",
     rf"(?P<month>{_MONTH})\b\.?\s+(?:the\s+)?(?P<day>{_DAY})(?:st|nd|rd|th)?(?!\d|[:.]\d|\s*(?:am|pm|%)\b){_YEAR}",
     rf"(?P<day>{_ORDINAL})\s+(?:of\s+)?(?P<month>(?<=of )may|(?!may)(?:{_MONTH}))\b{_YEAR}",
-    rf"(?:end of|ende|eind(?:e van)?|final(?:es)? de|fin de)\s+(?P<end>{_MONTH})\b",
+    rf"(?:end of|ende|einde?(?: van)?|final(?:es)? de|fin de)\s+(?P<end>{_MONTH})\b",
+    r"(?P<ending>end of (?:the|this) month|month['’]s end|ende (?:des|dieses) monats|monatsende"
+    r"|fin(?:al|ales|es)? de(?:l| este)? mes|einde? van (?:de|deze) maand)\b",
     rf"(?:(?:{_WEEKDAY}),?\s*\(?\s*(?:the\s+)?|the\s+)(?P<nth>{_NTH})\b",
     rf"(?:the|de|den|dem|am|vom|zum)\s+(?P<nth>{_LATE_ORDINAL}){_ALONE}",
+    rf"(?:by|before|until|till|on)\s+(?P<nth>{_NTH})(?:{_ALONE}|(?=\s+for\b))",
     rf"(?:am|vom|zum)\s+(?P<nth>{_DAY})\.(?=\s+(?-i:[a-zäöü])|\W*$)",
     rf"(?:de\s+(?P<nth>{_DAY})(?:e|de|ste)|el\s+(?:día\s+)?(?P<el>{_DAY})){_ALONE}",
     rf"(?<!last )(?<!past )(?<!each )(?<!every )(?P<next>next )?(?P<weekday>{_WEEKDAY})\b"
@@ -109,8 +112,8 @@ def _all_days(sentence: str, said_on: date) -> Iterator[NamedDay]:
             day = _day_of(match.groupdict(), said_on)
             named = {name for name, text in match.groupdict().items() if text}
             is_exact, is_numbered = (
-                not {"weekday", "relative", "nth", "el"} & named,
-                not {"weekday", "relative"} & named,
+                not {"weekday", "relative", "nth", "el", "ending"} & named,
+                not {"weekday", "relative", "ending"} & named,
             )
             yield from _valid(match.start(), match.end(), day, is_exact=is_exact, is_numbered=is_numbered)
 
@@ -132,11 +135,17 @@ def _day_of(said: dict[str, str | None], said_on: date) -> date | None:
         return said_on + timedelta(days=ahead + (7 if said.get("next") and ahead < 3 else 0))
     if text := said.get("nth") or said.get("el"):
         return next_of_month(_number(text), said_on)
+    if said.get("ending"):
+        return _end_of_month(said_on)
     if text := said.get("end"):
         first = _nearest(text, "1", said_on)
-        return first and (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
+        return first and _end_of_month(first)
     month, day, year = said.get("month") or "", said.get("day") or "", said.get("year")
     return _date(int(year), _MONTH_OF[month.lower()], _number(day)) if year else _nearest(month, day, said_on)
+
+
+def _end_of_month(day: date) -> date:
+    return (day.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
 
 
 def _nearest(month: str, day: str, said_on: date) -> date | None:

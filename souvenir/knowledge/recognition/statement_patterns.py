@@ -73,12 +73,13 @@ REPORTED = _any(
 """The opinion or the wish of another person."""
 
 COMMITMENT = _any(
-    rf"{I}(?:['’]ll| will| shall)\b",
+    rf"(?<!when )(?<!how )(?<!what )(?<!where )(?<!why ){I}(?:['’]ll| will| shall)\b",
     r"\bill (?:send|do|write|call|bring|give|get|ring|finish|pay|be)\b",
     rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:promised|agreed to|committed|volunteered)\b",
-    rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:told|said)(?: [\w.,]+){{0,5}}? (?:that )?"
+    rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:told|said)(?: [\w.,()]+){{0,5}}? (?:that )?"
     r"(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would| should|\b gets?|['’]s (?:in|with|on|ready|done))\b",
     rf"{I}(?: am| are|['’]m|['’]re) (?:to(?! be (?:fair|honest))|down (?:to|for))\b",
+    rf"{I}(?:['’]m|['’]re| am| are) [a-z]+ing\b(?=[^.;]*\bby (?:the )?(?:\d|\w+day|{_MONTH}|tomorrow|end of))",
     rf"{I}(?:['’]ve| have)? got to\b|{I}{_ADVERBS} (?:(?:have|need|ought) to|must|gotta)\b",
     rf"{I}{_ADVERBS} owe\b|\bremind me\b|{I}['’]?m gonna\b",
     r"(?:^|[,;] )(?:also |and |but |so )*(?:(?:have|need) to|must|gotta|gonna)\b",
@@ -87,7 +88,8 @@ COMMITMENT = _any(
     r"^(?=.*\bbis\b).*\b(?:bekommt|kriegt)\b",
     r"(?:^|[,;:.!] )(?:(?:and|but|so|then) )?will (?:send|do|write|call|bring|give|get|ring|finish|pay|let|email|text"
     r"|post|book|submit|hand|drop|ask|tell|have)\b",
-    rf"\b(?:by|until|before)\b.*[,;] {I}(?:['’]ve)? (?:told|promised|assured)\b|\bwants? .{{1,40}} from (?:me|us) by\b",
+    rf"\b(?:by|until|till|before)\b.*[,;] {I}(?:['’]ve)? (?:told|promised|assured)\b"
+    r"|\bwants? (?:.+ from (?:me|us)|my .+) (?:by|before)\b",
     r"\b(?:he prometido|prometí|ten(?:go|emos) que|deb(?:o|emos)|v(?:oy|amos) a|qued(?:é|amos) en"
     r"|(?:les?|l[oa]s?) (?:llevo|mando|envío|doy|entrego))\b",
     r"^(?=.*\b(?:ik|wij|we)\b).*\b(?:moet(?:en)?|beloofd|zal|zullen|stuur|breng|geef|bel|lever|regel)\b",
@@ -258,6 +260,9 @@ OLD_AND_NEW = _any(
 )
 """A change with an old and a new value, or with the day from which the new one holds."""
 
+UNDER_WAY = _any(r"\b(?:am|is|are|['’](?:m|s|re)) (?:moving|leaving|switching|changing|swapping)\b")
+"""A change that is under way or planned, which is over or known some weeks later."""
+
 LONG_AGO = _any(
     r"\b(?:for|al|seit|desde hace|hace) (?:[\w-]+ ){0,2}(?:years|decades|jaar|jahren|años)\b",
     r"\byears ago\b|\bvor .{1,15} jahren\b|\b(?:since|seit|desde|sinds) (?:19|20)\d\d\b",
@@ -302,7 +307,6 @@ FACTS = (
             rf"\b(?:my|our|the) (?:new )?(?:flat|house|apartment|place) (?:is )?in {_CAPITAL_PLACE}", re.IGNORECASE
         ),
     ),
-    ("home", re.compile(rf"\b(?:our|my) [\w ]+ here in {_CAPITAL_PLACE}", re.IGNORECASE)),
     (
         "work",
         re.compile(
@@ -355,20 +359,30 @@ HABIT_FREQUENCY = _any(
     r"|tradition|best thing ever)\b",
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days\b|\bnew normal\b|\bjede[nrs]?\b|\bcada\b|\bimmer\b",
 )
+_ATE_ES = r"\b(?:comí|comimos|bebí|bebimos|fumé|probé|pedí|(?:he|hemos) (?:comido|bebido|fumado|probado|pedido))\b"
 EVENT_PAST = _any(
-    rf"{I}\s+(?:had|ate|drank|drove|smoked|bought|ordered|watched|worked|ran|tried|enjoyed|shared|tasted)\b"
+    rf"{I}\s+(?:had|ate|drank|drove|smoked|bought|ordered|watched|worked|ran|tried|enjoyed|shared|tasted)\b",
+    r"\b(?:ich|wir)\b.*\b(?:gegessen|getrunken|geraucht|gekauft|bestellt|probiert|aß|trank)\b",
+    r"\b(?:ik|we|wij)\b.*\b(?:gegeten|gedronken|gerookt|gekocht|besteld|geproefd|at|dronk)\b",
+    rf"{_ATE_ES}",
 )
 OF_ANOTHER = re.compile(r"^(?:my|our|mein\w*|unser\w*|mi)\b(?!.*\b(?:i|we|ich|wir)\b)", re.IGNORECASE)
 """A sentence about a person of the author: "my daughter eats fish every Friday"."""
 
 PEOPLE_ONLY = _any(
-    rf"{I}\b|\bmy\b|\bour\b|\bus\b|^(?:pork|sushi|writing|had|back|on)\b", r"\b(?:ich|wir|mein\w*|yo|mi)\b"
+    rf"{I}\b|\bmy\b|\bour\b|\bus\b|^(?:pork|sushi|writing|had|back|on)\b",
+    r"\b(?:ich|wir|mein\w*|yo|mi)\b",
+    r"\b(?:ik|wij|mijn|onze?)\b",
+    _ATE_ES,
 )
 
 _NEW = r"(?:new|neue[nmrs]?|nuev[oa]|nieuwe?)"
+_A = r"\b(?:an?|ein(?:e[nrm]?)?|una?|een)"
+_MAN = "(?:man|woman|guy|lad|girl|boy|bloke|lady|person|colleague|mann|frau|hombre|mujer|vrouw)"
 _JOINED = (
     r"(?:(?:has |have |just |only )*(?:joined(?! (?:an?|the|my|his|her|their)\b(?! (?:team|company|firm)))"
-    r"|start(?:ed|s|ing)(?= (?:with|here|at|on|last|this|next|today|tomorrow|yesterday|properly|in|as)\b|[,.;!]|$)"
+    r"|start(?:ed|s|ing)(?= (?:with|here|at|on|last|this|next|today|tomorrow|yesterday|properly|in|as)\b|[,.;!]|$"
+    rf"| (?:\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}|{_MONTH} \d))"
     r"|is starting)|fängt\b.*\ban\b|empieza|empezó|begint|is begonnen)"
 )
 INTRODUCED = _any(
@@ -379,8 +393,15 @@ INTRODUCED = _any(
     rf"{N},? (?:(?:she|he|they)(?: is| are|['’]s|['’]re)|s?hes|is|are) new\b",
     rf"\b(?:hired|recruited|contratado a|eingestellt(?: habe[n]?)?:?|aangenomen:?) (?:\w+ )?{N}",
     rf"{N}(?: [\w’']+){{0,5}},? {_JOINED}",
+    rf"\b(?:un|el|mi|nuestro|una|la|nuestra) \w+ nuev[oa],? (?:(?:que )?se llama |es )?{N}",
+    rf"(?:\bsomeone|\bjemand|\balguien|\biemand|{_A} (?:\w+ )?{_MAN})(?: \w+){{0,4}} (?:call|nam|llamad)\w+ {N}",
 )
-"""A sentence that says of the marked person that they are new in the life of the author."""
+"""A sentence that says of the marked person that they are new in the life of the author: "a man called Bo"."""
+
+BY_ARTICLE = re.compile(
+    rf"{_A} {N}(?= (?:who|from|at|in|is|comes|für|von|aus|ist|de|del|que|voor|van|uit)\b|[,.;!]|$)", re.IGNORECASE
+)
+"""An indefinite article before a person whom the reader does not know yet: "a Mrs Lindqvist"."""
 
 STEP = _any(
     r"\b(?:done|finished|sent|submitted|paid|delivered|handed in|handed over|given|gave|gone|went|got|told|signed"
@@ -399,13 +420,14 @@ STEP = _any(
 """Words of a sentence that reports something as done, under way, dropped or taken over by another person."""
 
 BARE_REPORT = re.compile(
-    r"^(?:(?:all|it['’]?s|that['’]?s|is|ist|ya) )?(?:done|finished|sent|submitted|paid|delivered|signed|posted|booked"
+    r"^(?:(?:all|it['’]?s|that['’]?s|is|ist|ya|(?:i|we)(?:['’]ve| have)?|(?:ich hab|ik heb)e?"
+    r"|(?:wir hab|wij heb)(?:b?en)|hemos) )?(?:done|finished|sent|submitted|paid|delivered|signed|posted|booked"
     r"|fixed|shipped|merged|sorted|handed (?:it )?in|erledigt|fertig|abgegeben|abgeschickt|bezahlt|unterschrieben"
     r"|eingereicht|hecho|listo|opgestuurd|klaar|ge\w{3,}(?:t|d|en)|\w{3,}[ai]d[oa]s?)"
     r"(?=[,.;:!]|$| (?:on|last|this|yesterday|today|already|and|am|gestern|heute|ayer|hoy|gisteren|op|al|el)\b)",
     re.IGNORECASE,
 )
-"""A report that begins a message, without a subject and an object."""
+"""A report that begins a message, without an object: "Signed on Monday!", "We have signed!"."""
 
 STILL_OPEN = _any(
     r"\bstill (?:not|no|have to|has to|need|must|owe|to do|open|waiting|sitting|haven['’]?t|hasn['’]?t)\b"
@@ -443,6 +465,11 @@ SUBSTITUTE = _any(
     r"|\b(?:without|ohne|sin|zonder)\b(?: (?:the|any|my|el|la|de|het))? \w+|\bdecaf\b|\b\w+frei\w*"
 )
 """Things that replace a member of a class, and do not belong to it."""
+
+COMPOUND_HEADS = tuple(
+    word for word, name in CLASS_OF.items() if name in ("fish", "meat", "alcohol", "sugar") and len(word) > 4
+)
+"""Words that name a member of a class at the end of a compound too: "Rumpsteak", "Bratwurst"."""
 
 CONSUMED = frozenset("fish meat coffee alcohol sugar screen milk gluten smoke".split())
 """Classes that are compared without the verb: "has sushi" contradicts "eats no fish"."""

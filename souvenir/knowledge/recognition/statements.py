@@ -23,7 +23,7 @@ from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
 from souvenir.knowledge.recognition.extraction import said
-from souvenir.knowledge.recognition.gazetteer import KNOWN
+from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, TITLES
 
 log = structlog.get_logger(__name__)
 
@@ -156,11 +156,12 @@ def _unit(read: str) -> str | None:
 
 
 def _introductions(sentence: _Sentence, people: Sequence[str]) -> Iterator[Statement]:
-    if patterns.HYPOTHETICAL.search(sentence.read) or patterns.NEGATED.search(sentence.read):
+    if any(one.search(sentence.read) for one in (patterns.HYPOTHETICAL, patterns.NEGATED, patterns.LONG_AGO)):
         return
     for person in people:
         marked = with_mark(sentence.read, person)
-        if marked is not None and patterns.INTRODUCED.search(marked):
+        is_name = person.casefold().split()[0].rstrip(".") in GIVEN_NAMES | TITLES
+        if marked and (patterns.INTRODUCED.search(marked) or (is_name and patterns.BY_ARTICLE.search(marked))):
             yield Statement(StatementKind.INTRODUCTION, sentence.shown, "", value=person)
 
 
@@ -354,8 +355,13 @@ def _denied(read: str) -> list[str]:
 def _classes(text: str) -> list[str]:
     """Return the terms of a text, with members of a class as that class."""
     words = re.findall(r"[^\W\d_]+", patterns.SUBSTITUTE.sub(" ", text).casefold())
-    found = [patterns.CLASS_OF.get(word) or next(iter(_analyser().terms(word)), word) for word in words]
+    found = [_class_of(word) or next(iter(_analyser().terms(word)), word) for word in words]
     return list(dict.fromkeys(found))[:MAX_TERMS]
+
+
+def _class_of(word: str) -> str | None:
+    head = next((head for head in patterns.COMPOUND_HEADS if word.endswith(head)), word)
+    return patterns.CLASS_OF.get(word) or patterns.CLASS_OF.get(head)
 
 
 def _mentioned(found: Sequence[_Sentence]) -> Iterator[Statement]:

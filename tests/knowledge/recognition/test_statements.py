@@ -342,7 +342,17 @@ def test_a_promise_without_the_thing_that_must_be_done_is_shown_with_the_sentenc
     assert one.sentence.startswith("The old kitchen comes out.")
 
 
-@pytest.mark.parametrize("text", ["Signed, on Wednesday.", "Done!", "Getekend, woensdag al.", "Erledigt."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Signed, on Wednesday.",
+        "Done!",
+        "We have signed!",
+        "Wir haben unterschrieben!",
+        "Getekend, woensdag al.",
+        "Erledigt.",
+    ],
+)
 def test_a_message_that_begins_with_a_report_without_a_subject_is_a_bare_report(text: str) -> None:
     assert [one.attribute for one in found(text, StatementKind.STEP)] == [BARE_REPORT]
 
@@ -387,6 +397,11 @@ def test_only_messages_of_users_state_something() -> None:
         ("Ha entrado Verónica, la nueva contable.", "Verónica"),
         ("He contratado a Iker.", "Iker"),
         ("Onze nieuwe buurman heet Arjen.", "Arjen"),
+        ("Iker starts 16 March with forty hours.", "Iker"),
+        ("The surveyor is a Mr Ferrand, French and quick.", "Mr Ferrand"),
+        ("Da ist jetzt ein Herr Polat für die Heizung da.", "Herr Polat"),
+        ("There is a woman in Leeds called Odette who prints maps.", "Odette"),
+        ("Ha llegado un vecino nuevo, Ramón.", "Ramón"),
     ],
 )
 def test_a_person_is_introduced_as_new(text: str, person: str) -> None:
@@ -405,10 +420,49 @@ def test_a_person_is_introduced_as_new(text: str, person: str) -> None:
         "If the new boss is Anna, I quit.",
         "The new boss is not Anna.",
         "My new bike and Anna are fine.",
+        "I read a Anna Karenina edition.",
+        "Anna, who is never late, came.",
+        "A letter for Anna is here.",
+        "Years ago there was a woman called Anna.",
+        "I must ring Anna, she's the owner of the shop.",
+        "We got a puppy called Anna.",
     ],
 )
 def test_other_news_introduces_nobody(text: str) -> None:
     assert not [one for one in statements_in(text, SUNDAY, ["Anna"]) if one.kind is StatementKind.INTRODUCTION]
+
+
+@pytest.mark.parametrize(
+    ("text", "ruled_out"),
+    [
+        ("Gestern habe ich ein Holzfällersteak gegessen.", "meat"),
+        ("Wir haben gestern Glühwein und Heringsfisch bestellt.", "fish"),
+        ("Ik heb gisteren een biefsteak gegeten.", "meat"),
+        ("Ayer comí salmón en la playa.", "fish"),
+    ],
+)
+def test_what_was_eaten_is_a_habit_in_other_languages_and_compounds(text: str, ruled_out: str) -> None:
+    [one] = found(text, StatementKind.HABIT)
+    assert ruled_out in one.terms.split()
+
+
+def test_a_progressive_with_a_day_by_which_it_is_done_is_a_promise() -> None:
+    assert found("I'm applying for the grant, sending it by Sunday 15 March.", StatementKind.PROMISE)
+    assert found("Told Ines (chair) I'd print the tickets by 15 March.", StatementKind.PROMISE)
+    assert not found("I'm sitting by the sea.", StatementKind.PROMISE)
+
+
+def test_an_indirect_question_about_the_future_is_no_promise() -> None:
+    assert not found("The supper is on 26 March, God knows how I'll cook for nine.", StatementKind.PROMISE)
+    assert found("On 26 March I'll cook for nine.", StatementKind.PROMISE)
+
+
+def test_where_a_club_is_states_no_home() -> None:
+    assert not found("I row with our little club here in Bergen.", StatementKind.FACT)
+
+
+def test_a_thing_taken_for_a_person_is_not_introduced_by_its_article() -> None:
+    assert not [one for one in statements_in("I bought a Zwilling.", SUNDAY, ["Zwilling"]) if one.value == "Zwilling"]
 
 
 def test_what_a_dish_lacks_is_no_habit() -> None:
