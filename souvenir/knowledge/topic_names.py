@@ -40,7 +40,10 @@ NEXT_NEAR = 0.3
 """... and its least cosine to it; both are said in one segment, since a topic may contain another subject too."""
 
 LEAST_VALUE = 0.4
-"""Least value of the first part; below it, a topic has no name."""
+"""Least value of the first part; below it, a topic has no name ..."""
+
+LEAST_NEAR = 0.08
+"""... nor below this closeness to the topic, however often it is said: it is rather a detail."""
 
 OF_CLOSENESS, OF_FOREIGN_CLOSENESS = 0.5, 0.25
 """Exponents of the closeness of a phrase to its topic, in English and in other languages, which many models know less:
@@ -134,10 +137,9 @@ def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tup
     :param vectors: Unit vectors of the phrases, of the length `UNIT`; empty if the topic has none.
     :param means: The mean of the topic, and its centred mean.
     """
+    near = {one: closeness(vectors.get(one.text), means) for one in phrases}
     values = {
-        one: one.weight
-        * closeness(vectors.get(one.text), means) ** (OF_FOREIGN_CLOSENESS if one.is_foreign else OF_CLOSENESS)
-        for one in phrases
+        one: one.weight * near[one] ** (OF_FOREIGN_CLOSENESS if one.is_foreign else OF_CLOSENESS) for one in phrases
     }
     chosen: list[Phrase] = []
     for one in sorted(phrases, key=lambda one: -values[one]):
@@ -146,7 +148,8 @@ def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tup
         fits = not chosen or _goes_with(one, chosen[0], vectors)
         if fits and not any(_share_word(one.text, other.text) for other in chosen):
             chosen.append(one)
-    return [place for one in chosen for place in one.places]
+    is_named = bool(chosen) and near[chosen[0]] >= LEAST_NEAR
+    return [place for one in chosen for place in one.places] if is_named else []
 
 
 def _goes_with(one: Phrase, first: Phrase, vectors: Mapping[str, Floats]) -> bool:

@@ -127,6 +127,7 @@ def test_a_name_has_the_phrases_that_are_said_most_and_are_close_to_the_topic() 
     assert parts(("knee", 1.0), ("run", 1.0), knee=0.39, run=0.39) == []
     assert parts(("knie", 2.0), ("trap", 1.2), is_foreign=True, knie=0.31, trap=1.0) == ["trap", "knie"]
     assert parts(("knie", 2.0), ("trap", 0.9), is_foreign=True, knie=0.31, trap=1.0) == ["knie", "trap"]
+    assert parts(("knee", 9.0), knee=0.28) == [], "its closeness is 0.28 times 0.28"
     nothing = np.zeros(2)
     assert parts(("knee", 1.0), ("run", 0.3), means=nothing) == ["knee"]
 
