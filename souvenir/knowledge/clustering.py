@@ -18,7 +18,7 @@ from math import log2
 import numpy as np
 from numpy.typing import NDArray
 
-from souvenir.knowledge.segmentation import FULL_BYTES, LEAST_WEIGHT, UNIT, Floats, Ints, Segment, unit_vectors
+from souvenir.knowledge.segmentation import UNIT, Floats, Ints, Segment, centred_vectors, unit_vectors
 
 SAME_TOPIC = (0.1, 0.4)
 """Mean similarity of their segments from which two clusters are merged, in a history of few segments and of many: the
@@ -163,8 +163,7 @@ def _vectors(segments: Sequence[Segment]) -> tuple[Floats, Floats]:
         weights[index] = one.weight
         means[index, : len(one.mean)] = one.mean
     sums = weights * means
-    centre = sums.sum(axis=0) / (weights.sum() + MEAN_PRIOR * (LEAST_WEIGHT + FULL_BYTES))
-    return sums, unit_vectors(np.where(weights > 0, means - centre, 0.0))
+    return sums, centred_vectors(sums, weights, MEAN_PRIOR)
 
 
 def _summed(vectors: Floats, into: Ints, rows: int) -> Floats:

@@ -46,6 +46,10 @@ SESSION_PRIOR = 12
 """The session's mean counts as if so many more messages of full weight had no direction: a short session has less of a
 mean, since it may have one subject only."""
 
+USUAL_LIKENESS, LEAST_PRIOR = 0.3, 0.2
+"""If messages are more alike than this on average, as all are in a language that the model hardly knows, what they
+share says little of their subject: the prior of their mean is multiplied by the cube of the ratio, at least by this."""
+
 OF_USER, OF_OPENING = 2, 2
 """A user says the subject, above all where a segment begins; an answer more often says its details."""
 
@@ -115,6 +119,22 @@ def unit_vectors(vectors: Floats) -> Floats:
     return units
 
 
+def centred_vectors(sums: Floats, weights: Floats, prior: float) -> Floats:
+    """Return the means of runs of messages, less the mean of all, of the length `UNIT`; zeros without vectors.
+
+    :param sums: The weighted sums of their vectors times `UNIT`, shape (runs, dim).
+    :param weights: Those of the messages with a vector, shape (runs, 1).
+    :param prior: The mean of all counts as if so many more messages of full weight had no direction.
+    """
+    total, weight = sums.sum(axis=0), weights.sum()
+    pairs = max(weight**2 - (weights**2).sum(), 1.0)
+    likeness = ((total**2).sum() - (sums**2).sum()) / pairs / UNIT**2
+    # Rounded, so that it is stable.
+    share = round(max((USUAL_LIKENESS / max(likeness, USUAL_LIKENESS)) ** 3, LEAST_PRIOR), 2)
+    centre = total / (weight + prior * share * (LEAST_WEIGHT + FULL_BYTES))
+    return unit_vectors(np.where(weights > 0, sums / np.maximum(weights, 1.0) - centre, 0.0))
+
+
 def _unit_begins(turns: Sequence[Turn]) -> Ints:
     begins: list[int] = []
     size_bytes = 0
@@ -146,8 +166,7 @@ def _means(weights: Floats, vectors: Floats, begins: Ints) -> Floats:
 def _unit_evidence(turns: Sequence[Turn], weights: Floats, vectors: Floats, begins: Ints) -> Floats:
     """Return the centred vectors of the units, of the length `UNIT` or shorter; zeros without vectors."""
     sums, totals = np.add.reduceat(weights * vectors, begins), np.add.reduceat(weights, begins)
-    centre = sums.sum(axis=0) / (totals.sum() + SESSION_PRIOR * (LEAST_WEIGHT + FULL_BYTES))
-    centred = unit_vectors(np.where(totals > 0, sums / np.maximum(totals, 1.0) - centre, 0.0))
+    centred = centred_vectors(sums, totals, SESSION_PRIOR)
     openings = np.array([[min(turns[begin].size_bytes, FULL_BYTES)] for begin in begins.tolist()])
     evidence: Floats = np.rint(centred * (LEAST_UNIT + (1 - LEAST_UNIT) * openings / FULL_BYTES))
     return evidence

@@ -20,7 +20,7 @@ from souvenir.knowledge.recognition.foreign import ENGLISH
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, RELATIVES, ROLES, TIME_WORDS
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import AUXILIARIES, EMPTY, FOREIGN, GENERIC, MODALS, WEAK
-from souvenir.knowledge.segmentation import OF_OPENING, OF_USER, Floats
+from souvenir.knowledge.segmentation import OF_OPENING, OF_USER, UNIT, Floats
 from souvenir.knowledge.topic_description import closeness
 from souvenir.store.graph.topics import READ_CHARS, Excerpt, Form, TopicMessage
 
@@ -34,10 +34,16 @@ PLACES = 2
 """Places of a part, in different messages."""
 
 NEXT_PART = 0.4
-"""Least value of a further part, relative to the first one."""
+"""Least value of a further part, relative to the first one ..."""
+
+NEXT_NEAR = 0.3
+"""... and its least cosine to it; both are said in one segment, since a topic may contain another subject too."""
 
 LEAST_VALUE = 0.4
-"""Least value of the first part; below it, a topic has no name."""
+"""Least value of the first part; below it, a topic has no name ..."""
+
+LEAST_NEAR = 0.08
+"""... nor below this closeness to the topic, however often it is said: it is rather a detail."""
 
 OF_CLOSENESS, OF_FOREIGN_CLOSENESS = 0.5, 0.25
 """Exponents of the closeness of a phrase to its topic, in English and in other languages, which many models know less:
@@ -67,12 +73,14 @@ class Phrase:
     """A phrase that may be part of a name.
 
     :param text: The text of its first place. :param weight: How much it is said, times the factors of its words.
-    :param is_foreign: Whether it is said in another language than English.
+    :param is_foreign: Whether it is said in another language than English. :param segments: The indexes of those that
+        say it.
     """
 
     text: str
     weight: float
     is_foreign: bool
+    segments: frozenset[int]
     places: tuple[Excerpt, ...]
 
 
@@ -80,10 +88,12 @@ class Phrase:
 class _Heard:
     """The phrases and stems of a message.
 
-    :param weight: How much it counts. :param forms: Its phrases by their stems. :param stems: Those of all its words.
+    :param segment: The index of its segment. :param weight: How much it counts. :param forms: Its phrases by their
+        stems. :param stems: Those of all its words.
     """
 
     message: TopicMessage
+    segment: int
     weight: float
     is_foreign: bool
     forms: Mapping[tuple[str, ...], str]
@@ -98,7 +108,7 @@ def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, S
     people = {
         word for of_message in forms.values() for one in of_message if _is_person(one) for word in _words(one.text)
     }
-    heard = [one for segment in segments for one in _heard(segment, forms, people)]
+    heard = [one for index, segment in enumerate(segments) for one in _heard(index, segment, forms, people)]
     of_phrase: defaultdict[tuple[str, ...], list[_Heard]] = defaultdict(list)
     of_stem: defaultdict[str, float] = defaultdict(float)
     for one in heard:
@@ -116,7 +126,8 @@ def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, S
             said_in_part = min(of_stem[stem] for stem in stems)
             weight = factor * log2(1 + (said_whole + said_in_part) / 2 / OF_USER)
             found = tuple(place for place, _ in places)
-            phrases.append(Phrase(places[0][1], weight, any(one.is_foreign for one in sayers), found))
+            is_foreign, said_in = any(one.is_foreign for one in sayers), frozenset(one.segment for one in sayers)
+            phrases.append(Phrase(places[0][1], weight, is_foreign, said_in, found))
     return sorted(phrases, key=lambda one: (-one.weight, one.text))[:CANDIDATES]
 
 
@@ -126,18 +137,26 @@ def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tup
     :param vectors: Unit vectors of the phrases, of the length `UNIT`; empty if the topic has none.
     :param means: The mean of the topic, and its centred mean.
     """
+    near = {one: closeness(vectors.get(one.text), means) for one in phrases}
     values = {
-        one: one.weight
-        * closeness(vectors.get(one.text), means) ** (OF_FOREIGN_CLOSENESS if one.is_foreign else OF_CLOSENESS)
-        for one in phrases
+        one: one.weight * near[one] ** (OF_FOREIGN_CLOSENESS if one.is_foreign else OF_CLOSENESS) for one in phrases
     }
     chosen: list[Phrase] = []
     for one in sorted(phrases, key=lambda one: -values[one]):
         if values[one] < (NEXT_PART * values[chosen[0]] if chosen else LEAST_VALUE) or len(chosen) == PARTS:
             break
-        if not any(_share_word(one.text, other.text) for other in chosen):
+        fits = not chosen or _goes_with(one, chosen[0], vectors)
+        if fits and not any(_share_word(one.text, other.text) for other in chosen):
             chosen.append(one)
-    return [place for one in chosen for place in one.places]
+    is_named = bool(chosen) and near[chosen[0]] >= LEAST_NEAR
+    return [place for one in chosen for place in one.places] if is_named else []
+
+
+def _goes_with(one: Phrase, first: Phrase, vectors: Mapping[str, Floats]) -> bool:
+    """Return whether a phrase may be a part of the name that begins with another one."""
+    if one.segments.isdisjoint(first.segments):
+        return False
+    return not vectors or float(vectors[one.text] @ vectors[first.text]) >= NEXT_NEAR * UNIT**2
 
 
 def shown_name(parts: Sequence[str]) -> str:
@@ -157,7 +176,7 @@ def _share_word(one: str, other: str) -> bool:
 
 
 def _heard(
-    segment: Sequence[TopicMessage], forms: Mapping[int, Sequence[Form]], people: Collection[str]
+    index: int, segment: Sequence[TopicMessage], forms: Mapping[int, Sequence[Form]], people: Collection[str]
 ) -> Iterator[_Heard]:
     is_opening = True
     for message in segment:
@@ -172,7 +191,7 @@ def _heard(
         found = [run for words, _ in nouns for run in _runs(words, people)]
         found += [one.text for one in forms.get(message.id, ()) if not _is_name(one.text.split()[-1], people)]
         is_foreign = any(language != ENGLISH for _, language in nouns)
-        yield _Heard(message, weight, is_foreign, _by_stems(found), frozenset(_stems(text)))
+        yield _Heard(message, index, weight, is_foreign, _by_stems(found), frozenset(_stems(text)))
 
 
 def _runs(words: Sequence[str], people: Collection[str]) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from souvenir.conversations.agents import Agents
 from souvenir.conversations.messages import Conversations
 from souvenir.core.types import ConceptKind, MessageRole
-from souvenir.knowledge import topic_assignment
+from souvenir.knowledge import topic_assignment, topic_names
 from souvenir.knowledge.recognition.extraction import noun_phrases
 from souvenir.knowledge.segmentation import UNIT, Floats
 from souvenir.knowledge.topic_names import CANDIDATES, Phrase, name_of, phrases_of, shown_name
@@ -20,6 +20,12 @@ from souvenir.store.selection import Chooses
 from tests.knowledge.agent import ANN, Agent
 
 LESSONS = ("The guitar, and Lisbon", "The guitar, and the metronome", "The metronome")
+
+
+@pytest.fixture
+def related(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Different words are never close in meaning for the fake embedder."""
+    monkeypatch.setattr(topic_names, "NEXT_NEAR", -1.0)
 
 
 def name(ann: Agent) -> str:
@@ -92,11 +98,19 @@ def test_the_number_of_compared_phrases_is_bounded() -> None:
 
 
 def parts(
-    *weights: tuple[str, float], means: Floats | None = None, is_foreign: bool = False, **cosines: float
+    *weights: tuple[str, float],
+    means: Floats | None = None,
+    is_foreign: bool = False,
+    alone: str = "",
+    **cosines: float,
 ) -> list[str]:
-    """Return the parts of a name of phrases with these weights and cosines to the topic."""
+    """Return the parts of a name of phrases with these weights and cosines to the topic.
+
+    :param alone: The phrase that only another segment says.
+    """
     found = [
-        Phrase(text, weight, is_foreign, (Excerpt(number, 0, 1),)) for number, (text, weight) in enumerate(weights)
+        Phrase(text, weight, is_foreign, frozenset({text == alone}), (Excerpt(number, 0, 1),))
+        for number, (text, weight) in enumerate(weights)
     ]
     vectors = {text: UNIT * np.array([cosine, np.sqrt(1 - cosine**2)]) for text, cosine in cosines.items()}
     mean = UNIT * np.array([1.0, 0.0]) if means is None else means
@@ -111,10 +125,23 @@ def test_a_name_has_the_phrases_that_are_said_most_and_are_close_to_the_topic() 
     ]
     assert parts(("knee", 2.0), ("run", 1.0), knee=0.9, run=0.7) == ["knee"]
     assert parts(("knee", 1.0), ("run", 1.0), knee=0.39, run=0.39) == []
-    assert parts(("knie", 2.0), ("trap", 1.2), is_foreign=True, knie=0.25, trap=1.0) == ["trap", "knie"]
-    assert parts(("knie", 2.0), ("trap", 0.9), is_foreign=True, knie=0.25, trap=1.0) == ["knie", "trap"]
+    assert parts(("knie", 2.0), ("trap", 1.2), is_foreign=True, knie=0.31, trap=1.0) == ["trap", "knie"]
+    assert parts(("knie", 2.0), ("trap", 0.9), is_foreign=True, knie=0.31, trap=1.0) == ["knie", "trap"]
+    assert parts(("knee", 9.0), knee=0.28) == [], "its closeness is 0.28 times 0.28"
     nothing = np.zeros(2)
     assert parts(("knee", 1.0), ("run", 0.3), means=nothing) == ["knee"]
+
+
+def test_further_parts_are_said_with_the_first_one_and_are_close_to_it() -> None:
+    weights = ("knee", 1.0), ("run", 1.0), ("stairs", 1.0)
+    assert parts(*weights, alone="run", knee=0.9, run=0.8, stairs=0.7) == ["knee", "stairs"]
+    assert parts(("knee", 1.0), ("tax", 2.5), knee=0.7, tax=0.1) == ["knee"], (
+        "both are near to the mean of two subjects"
+    )
+    segments = [
+        [TopicMessage(number, MessageRole.USER, text, None)] for number, text in enumerate(("A boiler", "A tax"))
+    ]
+    assert {one.text: one.segments for one in phrases_of(segments, {})} == {"boiler": {0}, "tax": {1}}
 
 
 def test_parts_of_a_name_share_no_word() -> None:
@@ -126,12 +153,14 @@ def test_parts_of_a_name_share_no_word() -> None:
     assert shown_name([]) == ""
 
 
+@pytest.mark.usefixtures("related")
 def test_a_topic_is_named_by_common_nouns_of_its_messages(ann: Agent) -> None:
     ann.tell(*LESSONS)
     [topic], _ = ann.graph.topics.page(ANN)
     assert (topic.name, topic.named_by) == ("guitar, metronome, Lisbon", None)
 
 
+@pytest.mark.usefixtures("related")
 def test_a_name_loses_what_is_deleted_or_edited_at_once(ann: Agent) -> None:
     first, second, third = ann.tell(*LESSONS)
     ann.edit(second, "And so on")
@@ -142,6 +171,7 @@ def test_a_name_loses_what_is_deleted_or_edited_at_once(ann: Agent) -> None:
     assert ann.graph.topics.page(ANN) == ([], 0)
 
 
+@pytest.mark.usefixtures("related")
 def test_a_name_does_not_quote_messages_that_the_policy_hides(ann: Agent) -> None:
     flagged = MessageDraft(MessageRole.USER, LESSONS[0], {"sensitive_topics": ["health"]}, session_id="s")
     Conversations(ann.engine).add(ANN, [flagged])
@@ -151,6 +181,7 @@ def test_a_name_does_not_quote_messages_that_the_policy_hides(ann: Agent) -> Non
     assert name(ann) == "guitar, metronome"
 
 
+@pytest.mark.usefixtures("related")
 def test_a_deleted_concept_is_in_no_name(ann: Agent) -> None:
     ann.tell(*LESSONS, "Madeira")
     [lisbon] = [one.concept_id for one in ann.graph.topics.details(ANN, 1).named.terms if one.name == "Lisbon"]
@@ -169,6 +200,7 @@ def test_a_topic_without_a_name_is_not_listed_until_it_gets_one(ann: Agent) -> N
     assert (topic.name, total) == ("Anna", 1)
 
 
+@pytest.mark.usefixtures("related")
 def test_only_the_largest_topics_are_named_and_one_that_becomes_small_loses_its_name(
     ann: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -413,6 +413,16 @@ def test_segments_have_the_greatest_coherence_less_their_costs(seed: int) -> Non
     assert value == pytest.approx(best_segments(centred), abs=0.01)
 
 
+def test_subjects_are_told_apart_in_a_language_whose_messages_are_all_alike() -> None:
+    units = np.concatenate([np.zeros((8, 3)), 0.25 * np.eye(8)], axis=1)
+    units[:, 0], units[:4, 1], units[4:, 2] = 0.7, 0.35, 0.35
+    units /= np.linalg.norm(units, axis=1, keepdims=True)
+    few = [Turn(index, False, 120, 0, unit.astype(np.float32), (), ()) for index, unit in enumerate(units[2:6])]
+    assert [one.first for one in segments_of(few)] == [0, 2]
+    segments = [segment(unit, concept_ids=[1]) for unit in units]
+    assert clusters_of(segments, range(8)).topic_of == [0] * 4 + [1] * 4
+
+
 @pytest.mark.parametrize(("size_bytes", "segments"), [(FULL_BYTES, 2), (SHORT_BYTES + 5, 1)])
 def test_a_unit_with_a_short_opening_needs_more_to_be_a_segment(size_bytes: int, segments: int) -> None:
     one = np.array([1.0, 0.0, 0.0], np.float32)
