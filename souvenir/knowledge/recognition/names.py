@@ -288,7 +288,8 @@ class NameReader:
             return False
         if has_capital(token) or place in self._in_compounds or self._is_saint(place) or self._is_saint(place - 1):
             return True
-        if folded in COMMON_WORDS or singular(folded) in COMMON_WORDS:
+        is_company = KNOWN.get(folded) is ConceptKind.ORGANISATION
+        if folded in COMMON_WORDS or (not is_company and singular(folded) in COMMON_WORDS):
             return is_tool_of_common_word(self._words, self._folded, place)
         # "böse" is no Bose.
         is_plain = folded == token.word
@@ -375,7 +376,7 @@ class NameReader:
     def _is_dutch_name(self, place: int) -> bool:
         """Return True for the first word of "Van Dalfsen Logistiek", which is a preposition elsewhere."""
         if place > 0:
-            return self._folded[place] == "van"
+            return self._folded[place] == "van" and self._folded[place + 1] not in KNOWN
         last = self._folded[place + 2] if place + 2 < len(self._folded) else ""
         is_firm = last.endswith(TRADES) or HEADS.get(last) is ConceptKind.ORGANISATION
         return self._language == DUTCH and place == 0 and self._folded[0] == "van" and is_firm

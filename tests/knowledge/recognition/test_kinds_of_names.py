@@ -69,6 +69,8 @@ def kinds(text: str) -> dict[str, ConceptKind]:
         ("The Dyson makes a noise.", "dyson", PRODUCT),
         ("Hij wil de oude Volvo verkopen.", "volvo", PRODUCT),
         ("It came from Instructor Anna.", "instructor anna", PERSON),
+        ("i went to currys, it was shut", "currys", ORGANISATION),
+        ("heb net een mail van vattenfall gekregen", "vattenfall", ORGANISATION),
     ],
 )
 def test_the_clause_around_a_name_tells_its_kind(text, key, kind):
