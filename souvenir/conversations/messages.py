@@ -180,7 +180,7 @@ class Conversations:
             if content is not None:
                 tx.passages.delete(PassageKind.MESSAGE, [message.id])
                 tx.passages.insert(message.owner, passages)
-                mentions.reread(tx.passages, RecordKind.MESSAGE, message.id)
+                mentions.reread(tx.connection, tx.namespace_id, RecordKind.MESSAGE, message.id)
             [changed] = _require_messages(tx.connection, agent, [uid])
             return changed
 

@@ -285,7 +285,7 @@ def _replace_message(tx: Transaction, message: Message, passages: Sequence[Prepa
         privacy.put(tx.connection, SPEAKER, message.id, message.speaker)
     tx.passages.delete(PassageKind.MESSAGE, [message.id])
     tx.passages.insert(message.owner, passages)
-    mentions.reread(tx.passages, RecordKind.MESSAGE, message.id)
+    mentions.reread(tx.connection, tx.namespace_id, RecordKind.MESSAGE, message.id)
 
 
 def _spoken(message: Message) -> tuple[str, str | None]:

@@ -238,7 +238,7 @@ class IndexRegistry:
             self._snapshots.warn(UNWRITABLE, error)
 
     def sweep_snapshots(self, known: Container[int], changed: Container[int], includes: Includes) -> bool:
-        """Remove the snapshots of unknown namespaces and histories, and those that must be written again.
+        """Remove the snapshots of unknown namespaces, kinds and histories, and those that must be written again.
 
         :param known: The existing namespaces. :param changed: Those whose old snapshots must not be kept.
         :return: False, with a warning, if the folder does not allow it.
@@ -246,7 +246,8 @@ class IndexRegistry:
         try:
             for name in self._snapshots.names():
                 namespace_id = namespace_in(name)
-                if namespace_id not in known or namespace_id in changed:
+                is_used = name in {IndexKey(namespace_id, kind).snapshot_name for kind in PassageKind}
+                if not is_used or namespace_id not in known or namespace_id in changed:
                     self._snapshots.remove(name)
                 else:
                     self._snapshots.remove_unusable(name, includes)

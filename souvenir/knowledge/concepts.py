@@ -168,7 +168,7 @@ class Concepts:
             for key in names:
                 mentions.hide_key(tx.connection, tx.namespace_id, key)
             for id_, key in concept_similarity.keys(tx.connection, members).items():
-                tx.passages.tell(mentions.hide(tx.connection, tx.namespace_id, id_, key).changes)
+                mentions.hide(tx.connection, tx.namespace_id, id_, key)
             return concept
 
         require_concepts(self._engine, scope, concept_id)

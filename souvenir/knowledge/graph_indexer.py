@@ -1,20 +1,18 @@
 """Index new texts into the concept graph: a background thread finds the concepts that they mention.
 
 The queue is a table, so nothing is lost in a crash; the mentions of a batch are stored in the same transaction that
-removes it from the queue. Texts are analysed and new concepts embedded outside of every lock. A text that changes in
+removes it from the queue. Texts are analysed outside of every lock. A text that changes in
 the meantime is queued again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread
 
 import structlog
 
-from souvenir.core.errors import Overloaded, SouvenirError
-from souvenir.core.passages import PreparedPassage
+from souvenir.core.errors import SouvenirError
 from souvenir.core.types import RecordKind, Scope
 from souvenir.knowledge.claims import Claims
 from souvenir.knowledge.concept_similarity import matching, store_matches
@@ -24,7 +22,7 @@ from souvenir.knowledge.topic_assignment import TopicAssignment
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import meta
 from souvenir.store.graph import concept_similarity, mention_queue, mentions
-from souvenir.store.graph.mentions import NotPrepared, Reading
+from souvenir.store.graph.mentions import Reading
 from souvenir.store.graph.relations import named_memories
 from souvenir.store.messages import agents
 from souvenir.store.sql import Connection
@@ -42,9 +40,6 @@ BATCH_SIZE = 64
 
 MATCHED_AT_ONCE = 1024
 """New concepts that are matched in one batch, since each batch reads the keys of the whole graph."""
-
-TRIES = 10
-"""Attempts of a batch whose concepts are deleted while they are embedded."""
 
 CLOSE_TIMEOUT_S = 10.0
 
@@ -139,26 +134,16 @@ class GraphIndexer:
             elif unmatched:
                 self._match(namespace_id, scope, unmatched)
             else:
-                self._write(namespace_id, scope, lambda tx: mentions.sweep(tx.passages))
+                self._write(namespace_id, scope, lambda tx: mentions.sweep(tx.connection, namespace_id))
         except _NamespaceGone:
             log.info("graph_namespace_deleted", namespace=scope.namespace)
 
     def _store(self, namespace_id: int, scope: Scope, readings: Sequence[Reading]) -> None:
-        keys = {said.key for one in readings for said in one.mentions}
-        for _ in range(TRIES):
-            with self._engine.namespace(scope) as (connection, _):
-                known = mentions.known_keys(connection, namespace_id, keys)
-                new = sorted(keys - known.keys() - mentions.hidden_keys(connection, namespace_id, keys - known.keys()))
-            prepared = dict(zip(new, self._engine.prepare(new), strict=True)) if new else {}
+        def work(tx: Transaction) -> None:
+            mentions.write(tx.connection, namespace_id, readings)
+            Claims.update_entities(tx, [one.owner_id for one in readings if one.kind is RecordKind.MEMORY])
 
-            def work(tx: Transaction, prepared: Mapping[str, Sequence[PreparedPassage]] = prepared) -> None:
-                mentions.write(tx.passages, readings, prepared, tx.now)
-                Claims.update_entities(tx, [one.owner_id for one in readings if one.kind is RecordKind.MEMORY])
-
-            # A concept whose last mention is deleted in the meantime is new again.
-            with suppress(NotPrepared):
-                return self._write(namespace_id, scope, work)
-        raise Overloaded("Concepts are being changed concurrently; indexing is retried")
+        self._write(namespace_id, scope, work)
 
     def _match(self, namespace_id: int, scope: Scope, ids: Sequence[int]) -> None:
         with self._engine.namespace(scope) as (connection, _):

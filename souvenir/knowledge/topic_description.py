@@ -19,20 +19,13 @@ from souvenir.knowledge.clustering import Clusters
 from souvenir.knowledge.recognition.extraction import said
 from souvenir.knowledge.segmentation import OF_USER, UNIT, Floats, unit_vectors
 from souvenir.store.graph import concept_similarity
-from souvenir.store.graph import topics as rows
 from souvenir.store.graph.topics import Excerpt, Form, TopicMessage
 from souvenir.store.sql import Connection
 
 TERMS_OF_TOPIC = 12
 
-CANDIDATES = 48
-"""Concepts of a topic whose vectors are compared with it: the most frequent ones that few other topics mention."""
-
-TOPICS_AT_ONCE = 100
-"""Topics whose concepts' vectors are held at once."""
-
 LEAST_CLOSENESS = 0.05
-"""Cosine of a concept that is not close to its topic, or has no vector."""
+"""Cosine of a phrase that is not close to its topic, or has no vector."""
 
 SENTENCES = 3
 
@@ -49,32 +42,19 @@ WITHOUT_NEWS = 0.1
 def terms_of(connection: Connection, clusters: Clusters) -> list[dict[int, float]]:
     """Return the best concepts of each topic with their weights: 1 for the best one.
 
-    A concept is weighted by how much the topic mentions it, by how few topics do, and by how close its meaning is to
-    that of the topic. Keys break ties, since ids depend on the order of discovery and would differ after a rebuild.
+    A concept is weighted by how much the topic mentions it and by how few topics do. Keys break ties, since ids depend
+    on the order of discovery and would differ after a rebuild.
     """
-    topics, keys = len(clusters.mentions), concept_similarity.keys(connection, clusters.topics_of)
+    topics, keys = len(clusters.mentions) + 1, concept_similarity.keys(connection, clusters.topics_of)
     found: list[dict[int, float]] = []
-    for begin in range(0, topics, TOPICS_AT_ONCE):
-        some = [_candidates(clusters, topic, keys) for topic in range(begin, min(begin + TOPICS_AT_ONCE, topics))]
-        stored = rows.concept_vectors(connection, {id_ for candidates in some for id_ in candidates})
-        vectors = {id_: unit(one) for id_, one in stored.items()}
-        for topic, candidates in enumerate(some, begin):
-            weights = {
-                id_: weight * sqrt(closeness(vectors.get(id_), clusters.means[topic]))
-                for id_, weight in candidates.items()
-            }
-            best = sorted(weights, key=lambda id_: (-weights[id_], keys[id_]))[:TERMS_OF_TOPIC]
-            found.append({id_: round(weights[id_] / weights[best[0]], 2) for id_ in best})
+    for mentions in clusters.mentions:
+        weights = {
+            id_: log2(1 + count / OF_USER) * sqrt(log2(topics / clusters.topics_of[id_]))
+            for id_, count in mentions.items()
+        }
+        best = sorted(weights, key=lambda id_: (-weights[id_], keys[id_]))[:TERMS_OF_TOPIC]
+        found.append({id_: round(weights[id_] / weights[best[0]], 2) for id_ in best})
     return found
-
-
-def _candidates(clusters: Clusters, topic: int, keys: Mapping[int, str]) -> dict[int, float]:
-    topics = len(clusters.mentions) + 1
-    weights = {
-        id_: log2(1 + mentions / OF_USER) * sqrt(log2(topics / clusters.topics_of[id_]))
-        for id_, mentions in clusters.mentions[topic].items()
-    }
-    return {id_: weights[id_] for id_ in sorted(weights, key=lambda id_: (-weights[id_], keys[id_]))[:CANDIDATES]}
 
 
 def unit(stored: bytes) -> Floats:

@@ -136,9 +136,7 @@ class Removal:
     def _forget_mentions(self, kind: RecordKind, ids: Sequence[int], namespace_id: int) -> None:
         """Remove mentions while their owners exist; concepts without mentions are deleted too."""
         forgotten = mentions.forget(self.connection, namespace_id, kind, ids)
-        self.changes += forgotten.changes
-        gone = len(forgotten.changes)
-        self._add(mentions=forgotten.mentions, concepts=forgotten.concepts, passages=gone, vectors=gone)
+        self._add(mentions=forgotten.mentions, concepts=forgotten.concepts)
 
     def _forget_requests(self, namespace_id: int, made: Iterable[str]) -> None:
         """Delete the idempotency keys that created one of these: a repeated request creates a new object."""

@@ -121,14 +121,6 @@ RULES = {
     "block {} has another history than its version says": (
         "SELECT id FROM blocks b WHERE version <> (SELECT max(version) FROM block_history h WHERE h.block_id = b.id)"
     ),
-    "passage {} belongs to no concept, or says something else": (
-        "SELECT p.id FROM passages p WHERE kind = 'concept' AND NOT EXISTS (SELECT 1 FROM concepts c "
-        "WHERE c.id = p.owner_id AND c.namespace_id = p.namespace_id AND c.key = p.text)"
-    ),
-    "concept {} has no passage": (
-        "SELECT id FROM concepts c WHERE NOT EXISTS "
-        "(SELECT 1 FROM passages p WHERE p.kind = 'concept' AND p.owner_id = c.id)"
-    ),
     "concept {} is not mentioned as often as it counts, or nowhere": (
         "SELECT id FROM concepts c WHERE owners <> (SELECT count(*) FROM mentions m WHERE m.concept_id = c.id) "
         "OR owners = 0 AND NOT EXISTS (SELECT 1 FROM claims l WHERE c.id IN (l.concept_id, l.other_id))"

@@ -373,7 +373,7 @@ class Transaction:
             after = replace(after, tags=self._put_tags(after.id, after.tags, at))
         after = replace(after, facts=self._write_passages(before, after, passages, new_facts))
         if concept_state(after) != concept_state(before):
-            mentions.reread(self.passages, RecordKind.MEMORY, after.id, stays=not after.archived)
+            mentions.reread(self.connection, self.namespace_id, RecordKind.MEMORY, after.id, stays=not after.archived)
         self._record(action, after.id, before=before, after=after)
         return after
 

@@ -201,6 +201,9 @@ def test_files_of_a_former_layout_are_removed(stored: Shelf):
     namespace_id = stored.namespace_id()
     for suffix in ("faiss", "tokens", "npz", "json", "json.partial"):
         (stored.index_dir / f"{namespace_id}.{suffix}").write_bytes(b"x")
+    # Concepts had an index.
+    snapshot = stored.index_dir / f"{namespace_id}.index"
+    snapshot.with_name(f"{namespace_id}-concept.index").write_bytes(snapshot.read_bytes())
     assert stored.sweep()
     assert files(stored) == {f"{namespace_id}.index"}
 

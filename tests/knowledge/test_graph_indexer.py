@@ -86,7 +86,7 @@ def read_anew(ann: Agent) -> None:
         query = "SELECT DISTINCT kind, owner_id FROM mentions ORDER BY owner_id DESC"
         owners: list[Any] = tx.connection.execute(query).fetchall()
         for kind, owner_id in owners:
-            mentions.reread(tx.passages, RecordKind(kind), owner_id)
+            mentions.reread(tx.connection, tx.namespace_id, RecordKind(kind), owner_id)
 
     ann.engine.write(ANN, work)
     assert not whole(ann)["mentions"]

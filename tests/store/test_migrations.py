@@ -157,6 +157,20 @@ def test_migrated_topics_continue(version: int, tmp_path: Path):
         assert topic.summary is not None
 
 
+def test_concepts_of_former_releases_lose_their_passages(tmp_path: Path):
+    settings = Settings(data_dir=tmp_path)
+    shutil.copyfile(DATABASES / "v16.db", settings.database_path)
+    passages = "SELECT count(*) FROM passages WHERE kind = 'concept'"
+    with closing(apsw.Connection(str(settings.database_path))) as before:
+        count = before.execute(passages).get
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        with engine.namespace(Scope()) as (connection, _):
+            assert count and connection.execute(passages).get == 0
+            vectors = "SELECT count(*) FROM vectors WHERE passage_id NOT IN (SELECT id FROM passages)"
+            assert connection.execute(vectors).get == 0
+        assert not engine.check()
+
+
 @pytest.mark.parametrize("version", WITH_CONVERSATIONS)
 def test_migrated_messages_are_scored_like_new_ones(version: int, tmp_path: Path):
     """Except for vectors: version 3 embedded more of long answers than their start."""

@@ -27,7 +27,6 @@ class PassageKind(StrEnum):
 
     MEMORY = "memory"
     MESSAGE = "message"
-    CONCEPT = "concept"
 
 
 class RecordKind(StrEnum):

@@ -30,7 +30,7 @@ def replace(connection: Connection, found: Mapping[int, Collection[int]]) -> set
     touched = set(gone)
     connection.execute(f"DELETE FROM near_concepts WHERE other_id {CHOSEN}", (chosen,))
     pairs = {(one, other) for one, others in found.items() for other in others}
-    query = "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, 1)"
+    query = "INSERT INTO near_concepts (concept_id, other_id) VALUES (?, ?)"
     connection.executemany(query, sorted(pairs | {(other, one) for one, other in pairs}))
     return touched | {other for _, other in pairs}
 

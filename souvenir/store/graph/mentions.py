@@ -2,7 +2,7 @@
 
 Concepts, their forms and their neighbours are derived from mentions alone: each write keeps them consistent, in any
 order of additions and deletions, so analysing everything again gives the same counts. A concept without mentions is
-deleted with its passage and its claims. Each function takes a connection inside a transaction.
+deleted with its claims. Each function takes a connection inside a transaction.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ from datetime import UTC, datetime
 from itertools import groupby, permutations
 from typing import NamedTuple
 
-from souvenir.core.passages import PassageOwner, PassageRemoved, PreparedPassage
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import from_us, to_us
-from souvenir.core.types import Mentioned, PassageKind, RecordKind
+from souvenir.core.types import Mentioned, RecordKind
 from souvenir.core.types.statements import Definition, Statement
 from souvenir.store.graph import mention_queue, statements
 from souvenir.store.messages import messages
 from souvenir.store.messages.messages import MessageFilter
 from souvenir.store.namespaces import Namespace, visible_condition
-from souvenir.store.passages import PassageWriter, remove_passages
 from souvenir.store.rows import grouped, ids_parameter, select
 from souvenir.store.sql import Connection, SqlValue
 
@@ -45,17 +43,11 @@ class Reading:
     statements: Sequence[Statement] = ()
 
 
-class NotPrepared(Exception):
-    """Raised if an expected concept does not exist and its passage was not prepared; nothing may be written."""
+class Forgotten(NamedTuple):
+    """Numbers of deleted rows."""
 
-
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """:param changes: Changes for the index of concepts."""
-
-    mentions: int = 0
-    concepts: int = 0
-    changes: tuple[PassageRemoved, ...] = ()
+    mentions: int
+    concepts: int
 
 
 @dataclass(slots=True)
@@ -101,26 +93,14 @@ def hidden_keys(connection: Connection, namespace_id: int, keys: Iterable[str]) 
     return {by_hash[one] for one in rows}
 
 
-def write(
-    passages: PassageWriter,
-    readings: Sequence[Reading],
-    prepared: Mapping[str, Sequence[PreparedPassage]],
-    now: datetime,
-) -> int:
-    """Store the mentions of items that are still queued and remove these from the queue; return the number of items.
-
-    :param prepared: The passages of possibly new concepts, by key.
-    :raises NotPrepared: If a passage is missing; nothing may be written.
-    """
-    connection, namespace_id = passages.connection, passages.namespace_id
+def write(connection: Connection, namespace_id: int, readings: Sequence[Reading]) -> int:
+    """Store the mentions of items that are still queued and remove these from the queue; return the number of items."""
     taken = [one for one in readings if mention_queue.take(connection, one.unread_id)]
     keys = {mention.key for one in taken for mention in one.mentions}
     ids = known_keys(connection, namespace_id, keys)
     hidden = hidden_keys(connection, namespace_id, keys - ids.keys())
     for key in sorted(keys - ids.keys() - hidden):
-        if key not in prepared:
-            raise NotPrepared(key)
-        ids[key] = _insert(passages, key, prepared[key], now)
+        ids[key] = _insert(connection, namespace_id, key)
     for kind in RecordKind:
         # An item that was queued again for new rules still has the mentions of the previous rules.
         _take_back(connection, namespace_id, kind, [one.owner_id for one in taken if one.kind is kind])
@@ -150,7 +130,7 @@ def write(
     )
     _count(connection, namespace_id, counts, mentioning)
     queue_sessions(connection, (one.owner_id for one in taken if one.kind is RecordKind.MESSAGE))
-    sweep(passages)
+    sweep(connection, namespace_id)
     return len(taken)
 
 
@@ -159,31 +139,31 @@ def forget(connection: Connection, namespace_id: int, kind: RecordKind, owner_id
     mention_queue.forget(connection, kind, owner_ids)
     mentions, concepts = _forget(connection, namespace_id, kind, owner_ids)
     gone = list(dict.fromkeys([*concepts, *_unmentioned(connection, namespace_id)]))
-    return Forgotten(mentions, len(gone), tuple(remove_concepts(connection, gone)))
+    remove_concepts(connection, gone)
+    return Forgotten(mentions, len(gone))
 
 
-def reread(passages: PassageWriter, kind: RecordKind, owner_id: int, *, stays: bool = True) -> None:
+def reread(connection: Connection, namespace_id: int, kind: RecordKind, owner_id: int, *, stays: bool = True) -> None:
     """Delete the mentions of a changed message or memory, and queue it again if it stays; an archived memory does not.
 
     Concepts with claims are kept until the queue is processed, since the new text may mention them again.
     """
-    connection = passages.connection
     if not stays:
         _ids(connection, "DELETE FROM claims WHERE memory_id", [owner_id])
         _ids(connection, "DELETE FROM claims WHERE other_memory_id", [owner_id])
-    _, concepts = _forget(connection, passages.namespace_id, kind, [owner_id])
+    _, concepts = _forget(connection, namespace_id, kind, [owner_id])
     claimed = set(_ids(connection, "SELECT concept_id FROM claims WHERE concept_id", concepts))
     claimed |= set(_ids(connection, "SELECT other_id FROM claims WHERE other_id", concepts))
-    passages.tell(remove_concepts(connection, [one for one in concepts if one not in claimed]))
+    remove_concepts(connection, [one for one in concepts if one not in claimed])
     if stays:
-        mention_queue.put(connection, passages.namespace_id, kind, [owner_id])
+        mention_queue.put(connection, namespace_id, kind, [owner_id])
     else:
         mention_queue.forget(connection, kind, [owner_id])
 
 
-def sweep(passages: PassageWriter) -> None:
+def sweep(connection: Connection, namespace_id: int) -> None:
     """Delete concepts without mentions, unless the queue may still mention them."""
-    passages.tell(remove_concepts(passages.connection, _unmentioned(passages.connection, passages.namespace_id)))
+    remove_concepts(connection, _unmentioned(connection, namespace_id))
 
 
 def hide_key(connection: Connection, namespace_id: int, key: str) -> None:
@@ -192,7 +172,7 @@ def hide_key(connection: Connection, namespace_id: int, key: str) -> None:
     connection.execute(query, (namespace_id, key_hash(key)))
 
 
-def hide(connection: Connection, namespace_id: int, concept_id: int, key: str) -> Forgotten:
+def hide(connection: Connection, namespace_id: int, concept_id: int, key: str) -> None:
     """Delete a concept with its mentions and exclude its key from extraction."""
     hide_key(connection, namespace_id, key)
     query = "DELETE FROM mentions WHERE concept_id = ? RETURNING kind, owner_id"
@@ -209,21 +189,19 @@ def hide(connection: Connection, namespace_id: int, concept_id: int, key: str) -
         (concept_id,),
     )
     queue_sessions(connection, by_kind[RecordKind.MESSAGE])
-    return Forgotten(len(owners), 1, tuple(remove_concepts(connection, [concept_id])))
+    remove_concepts(connection, [concept_id])
 
 
 _STILL_MENTIONING = "SELECT DISTINCT owner_id FROM mentions WHERE kind = '{}' AND owner_id"
 
 
-def remove_concepts(connection: Connection, ids: Sequence[int]) -> list[PassageRemoved]:
+def remove_concepts(connection: Connection, ids: Sequence[int]) -> None:
     """Delete concepts without mentions; concepts similar to one are matched again."""
     near = _ids(connection, "SELECT DISTINCT other_id FROM near_concepts WHERE concept_id", ids)
     same = _ids(connection, "SELECT id FROM concepts WHERE same_as", ids)
     queue_matching(connection, {*near, *same} - {*ids})
-    gone = remove_passages(connection, PassageKind.CONCEPT, ids)
     # The schema cascades to claims.
     _ids(connection, "DELETE FROM concepts WHERE id", ids)
-    return [PassageRemoved(passage_id, PassageKind.CONCEPT) for passage_id, _ in gone]
 
 
 def queue_matching(connection: Connection, concept_ids: Iterable[int]) -> None:
@@ -290,13 +268,12 @@ def _unmentioned(connection: Connection, namespace_id: int) -> list[int]:
     return list(select(connection, int, query, (namespace_id,)))
 
 
-def _insert(passages: PassageWriter, key: str, prepared: Sequence[PreparedPassage], now: datetime) -> int:
-    row = passages.connection.execute(
-        "INSERT INTO concepts (namespace_id, key, owners) VALUES (?, ?, 0) RETURNING id", (passages.namespace_id, key)
+def _insert(connection: Connection, namespace_id: int, key: str) -> int:
+    row = connection.execute(
+        "INSERT INTO concepts (namespace_id, key, owners) VALUES (?, ?, 0) RETURNING id", (namespace_id, key)
     ).get
     concept_id = int(row)
-    passages.insert(PassageOwner(PassageKind.CONCEPT, concept_id, "", now, archived=False), prepared)
-    queue_matching(passages.connection, [concept_id])
+    queue_matching(connection, [concept_id])
     return concept_id
 
 

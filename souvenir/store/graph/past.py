@@ -173,7 +173,7 @@ def _copy_similarities(graph: Connection, store: Connection, namespace_id: int, 
     )
     rows = select(store, tuple[int, int], query, (namespace_id,))
     graph.executemany(
-        "INSERT INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, 1)",
+        "INSERT INTO near_concepts (concept_id, other_id) VALUES (?, ?)",
         [row for row in rows if row[0] in mentioned and row[1] in mentioned],
     )
 

@@ -210,19 +210,6 @@ def said_in(connection: Connection, session_ids: Sequence[int]) -> Iterator[Said
         )
 
 
-def concept_vectors(connection: Connection, concept_ids: Iterable[int]) -> dict[int, bytes]:
-    """Return the vectors by the current model."""
-    return dict(
-        select(
-            connection,
-            tuple[int, bytes],
-            "SELECT p.owner_id, v.vector FROM passages p JOIN vectors v ON v.passage_id = p.id AND v.model_id = "
-            f"(SELECT value FROM meta WHERE key = '{MODEL}') WHERE p.kind = 'concept' AND p.owner_id {_CHOSEN}",
-            (ids_parameter(concept_ids),),
-        )
-    )
-
-
 def messages_of(connection: Connection, place: SegmentPlace, last: int) -> list[TopicMessage]:
     """Return the messages of a segment, given the position of the last one."""
     rows = readable(
@@ -297,8 +284,8 @@ def named_ids(connection: Connection, namespace_id: int) -> set[int]:
 
 
 def insert(connection: Connection, namespace_id: int, now: datetime) -> int:
-    query = "INSERT INTO topics (namespace_id, created_at, updated_at) VALUES (?, ?, ?) RETURNING id"
-    return only(connection, int, query, (namespace_id, to_us(now), to_us(now)))
+    query = "INSERT INTO topics (namespace_id, created_at) VALUES (?, ?) RETURNING id"
+    return only(connection, int, query, (namespace_id, to_us(now)))
 
 
 def remove_empty(connection: Connection, namespace_id: int) -> None:

@@ -292,10 +292,6 @@ def _of_passage(connection: apsw.Connection, passage_id: int) -> Iterator[Column
             "WHERE id = ?1 AND ?2 IS NULL",
             ("namespace_id", "text", "occurred_at", "session_id", "position", "role", "user_id", "speaker"),
         ),
-        PassageKind.CONCEPT: (
-            "SELECT namespace_id, key FROM concepts WHERE id = ?1 AND ?2 IS NULL",
-            ("namespace_id", "text"),
-        ),
     }
     query, names = queries[PassageKind(kind)]
     for row in connection.execute(query, (owner_id, fact_id)):
