@@ -61,6 +61,7 @@ _KINDS_OF_TAGS = {
 """By the part of speech: names of people, places, organisations and others, and nouns."""
 
 
+_AVENUE = "大道"
 _NOUNS = ("n", "vn")
 _MIN_COMPOUND, _MAX_COMPOUND = 3, 6
 """Characters of a compound noun: most words have two."""
@@ -137,8 +138,9 @@ def _concept(words: Sequence[_Word], place: int) -> tuple[int, ConceptKind | Non
         # 青禾 + 艺术 + 学校: a name, a noun, and the noun that says what it is.
         return end + 2, ConceptKind.ORGANISATION
     joined = _by_ending(ahead) if len(ahead) > 1 and word.tag in (*_KINDS_OF_TAGS, "vn") else None
-    if joined is not None and (word.tag not in ("n", "vn") or joined is ConceptKind.ORGANISATION):
-        # 杭州 + 马拉松: a name, and the noun that ends it.
+    is_named = word.tag not in ("n", "vn") or ahead == _AVENUE
+    if joined is not None and (is_named or joined is ConceptKind.ORGANISATION):
+        # 杭州 + 马拉松, 世纪 + 大道: a name, and the noun that ends it.
         return end + 1, joined
     if word.tag == "nr":
         return end, ConceptKind.PERSON

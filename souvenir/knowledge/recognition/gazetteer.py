@@ -145,6 +145,12 @@ KNOWN = kinds_of(
 )
 """Well-known places, organisations and products."""
 
+_STREETS = tuple(_KINDS["street endings"])
+NO_STREETS = tuple(_KINDS["no streets"])
+"""German and Dutch nouns that end like the name of a street: Arbeitsplatz, snelweg."""
+_MIN_STREET_CHARS = 7
+"""Of the shortest names: Burgweg."""
+
 _MEDICINES = tuple(_KINDS["medicine endings"])
 _MIN_MEDICINE_CHARS = 8
 _CACHED_WORDS = 16_384
@@ -162,6 +168,13 @@ def known_kind(name: str) -> ConceptKind | None:
     if found is None and name.endswith(_MEDICINES) and len(name) >= _MIN_MEDICINE_CHARS:
         return ConceptKind.PRODUCT
     return found
+
+
+@lru_cache(_CACHED_WORDS)
+def is_street(word: str) -> bool:
+    """Return True for the German or Dutch name of a street, in one word: Lindenweg, but not Heimweg."""
+    is_compound = word.endswith(_STREETS) and word not in _STREETS and len(word) >= _MIN_STREET_CHARS
+    return is_compound and not word.endswith(NO_STREETS)
 
 
 @lru_cache(_CACHED_WORDS)

@@ -25,7 +25,17 @@ from souvenir.knowledge.recognition.evidence import (
     is_tool_of_common_word,
 )
 from souvenir.knowledge.recognition.exact import Token
-from souvenir.knowledge.recognition.foreign import DUTCH, ENGLISH, GERMAN, SPANISH, goes_on, kind_abroad, kind_alone
+from souvenir.knowledge.recognition.foreign import (
+    DUTCH,
+    ENGLISH,
+    GERMAN,
+    SPANISH,
+    goes_on,
+    is_address,
+    is_street_here,
+    kind_abroad,
+    kind_alone,
+)
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
     COMMON_WORDS,
@@ -226,6 +236,8 @@ class NameReader:
         return None
 
     def _kind(self, folded: Sequence[str], around: Surroundings) -> ConceptKind:
+        if is_address(folded):
+            return ConceptKind.PLACE
         kind = kind_alone(folded[0], self._language) if len(folded) == 1 else None
         if self._language == GERMAN and len(folded) == 2 and folded[1].isdigit() and folded[0] not in KNOWN:
             # A noun with a number: "Volk 2", "Gleis 7".
@@ -288,6 +300,8 @@ class NameReader:
             return False
         if has_capital(token) or place in self._in_compounds or self._is_saint(place) or self._is_saint(place - 1):
             return True
+        if is_street_here(self._folded, place, self._language):
+            return True
         if folded in COMMON_WORDS or singular(folded) in COMMON_WORDS:
             return is_tool_of_common_word(self._words, self._folded, place)
         # "böse" is no Bose.
@@ -312,7 +326,9 @@ class NameReader:
             return False
         word, folded = token.word, self._folded[place]
         goes_on = self._goes_on(place)
-        if folded.endswith(HONORIFICS) or (goes_on and (self._is_initial(place) or self._is_dutch_name(place))):
+        if folded.endswith(HONORIFICS) or is_street_here(self._folded, place, self._language):
+            return True
+        if goes_on and (self._is_initial(place) or self._is_dutch_name(place)):
             return True
         if is_unlike_a_start(token.text) and word not in COMMON_WORDS and not token.text.isupper():
             return True
@@ -321,7 +337,7 @@ class NameReader:
         if (
             folded in NAMES_AND_WORDS
             and folded not in self._no_names
-            and (place > 0 or goes_on or self._is_followed_by_verb(place))
+            and (place > 0 or goes_on or not _VERBS_OF_PEOPLE.isdisjoint(self._folded[place + 1 : place + 2]))
         ):
             return True
         if _is_no_name(word) or folded in self._no_names or word in _FOREIGN_OWNERS:
@@ -369,9 +385,6 @@ class NameReader:
         is_after_name = before is not None and class_of(before.word) not in _BEFORE_INITIALS
         return len(text) == 1 and text.isupper() and text not in ("A", "I") and not is_after_name
 
-    def _is_before_capital(self, place: int) -> bool:
-        return place > 0 and place + 1 < len(self._words) and self._is_capital(place + 1)
-
     def _is_dutch_name(self, place: int) -> bool:
         """Return True for the first word of "Van Dalfsen Logistiek", which is a preposition elsewhere."""
         if place > 0:
@@ -400,16 +413,14 @@ class NameReader:
         ahead = self._folded[place + 1] if place + 1 < len(self._folded) else ""
         return ahead.isdigit() and len(ahead) <= MAX_DIGITS and self._folded[place] not in GIVEN_NAMES
 
-    def _is_followed_by_verb(self, place: int) -> bool:
-        return place + 1 < len(self._folded) and self._folded[place + 1] in _VERBS_OF_PEOPLE
-
     def _may_continue(self, place: int) -> bool:
         token = self._words[place]
         if token is None or not self._is_capital(place):
             return False
         if self._folded[place] in HEADS:
             return True
-        if self._language in _ARTICLES_IN_NAMES.get(self._folded[place], ()) and self._is_before_capital(place):
+        is_article = self._language in _ARTICLES_IN_NAMES.get(self._folded[place], ())
+        if is_article and 0 < place < len(self._words) - 1 and self._is_capital(place + 1):
             return True
         before = self._folded[place - 1] if place else ""
         if len(token.text) == 1 and place + 1 < len(self._words) and (before in GIVEN_NAMES or before in TITLES):
@@ -457,15 +468,12 @@ class NameReader:
             last, ahead = self._words[end - 1], self._words[end] if end < len(self._words) else None
             if ahead is not None and last is not None and not last.text.endswith(("'s", "'")):
                 kind = PHRASE_HEADS.get(self._folded[end])
-                if (
-                    kind is not None
-                    and self._folded[first] not in GIVEN_NAMES
-                    and ahead.word not in ("team", "company")
-                ):
+                is_named = self._folded[first] not in GIVEN_NAMES
+                if kind is not None and is_named and ahead.word not in ("team", "company"):
                     return first, end + 1
                 second = self._folded[end + 1] if end + 1 < len(self._words) else ""
                 is_head = PHRASE_HEADS.get(second) is ConceptKind.ORGANISATION and second not in ("team", "company")
-                if is_head and class_of(ahead.word) in _NOUNS and self._folded[first] not in GIVEN_NAMES:
+                if is_head and is_named and class_of(ahead.word) in _NOUNS:
                     return first, end + 2
         elif self._language == SPANISH and first > 0:
             if self._folded[first - 1] in HEADS:

@@ -143,3 +143,28 @@ def test_nouns_for_a_particular_organisation_or_place_have_its_kind(text, key, k
 )
 def test_nouns_for_no_particular_organisation_or_place_have_none(text):
     assert not {ORGANISATION, PLACE} & {*kinds(text).values()}
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("wir treffen uns in der zorblaxstraße um acht", "zorblaxstrasse"),
+        ("Ich wohne in der Zorblaxstraße 12 in Köln.", "zorblaxstrasse 12"),
+        ("my flat on zorblaxallee is cold", "zorblaxallee"),
+        ("ik woon aan de zorblaxgracht", "zorblaxgracht"),
+        ("vivo en calle mayor", "calle mayor"),
+        ("quedamos en la calle mayor 12", "calle mayor 12"),
+        ("他住在春熙大道附近", "春熙大道"),
+    ],
+)
+def test_streets_are_places_in_small_letters_too(text, key):
+    assert kinds(text)[key] is PLACE
+
+
+@pytest.mark.parametrize("text", ["mein heimweg war lang", "de file op de snelweg", "en la calle hace frío"])
+def test_nouns_that_end_like_streets_are_no_places(text):
+    assert PLACE not in kinds(text).values()
+
+
+def test_a_german_noun_that_ends_like_a_street_is_a_phrase():
+    assert kinds("Der Parkplatz am Kaufhaus war voll.")["parkplatz"] is PHRASE
