@@ -168,3 +168,32 @@ def test_nouns_that_end_like_streets_are_no_places(text):
 
 def test_a_german_noun_that_ends_like_a_street_is_a_phrase():
     assert kinds("Der Parkplatz am Kaufhaus war voll.")["parkplatz"] is PHRASE
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("They use zorbVet at the clinic.", "zorbvet"),
+        ("I read the sheets in forZorb now.", "forzorb"),
+        ("My iZorb broke.", "izorb"),
+        ("We load it with zorbizes v5.3.2.", "zorbizes"),
+        ("We upgraded to zorb-manager 1.14 last week.", "zorb manager"),
+    ],
+)
+def test_names_with_a_capital_inside_or_a_version_are_products(text, key):
+    assert kinds(text)[key] is PRODUCT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The fetchZorb call is slow.",
+        "I keep it in localStorage for now.",
+        "We loop with forEach there.",
+        "zorbVet calls zorbData and then it hangs.",
+        "My body-fat is 22.5 now.",
+        "It supports 1.2.3 only.",
+    ],
+)
+def test_code_and_figures_are_no_products(text):
+    assert PRODUCT not in kinds(text).values()
