@@ -110,10 +110,19 @@ def test_words_that_are_also_names_are_none_elsewhere(text):
         ("我换了一台戴森", "戴森", PRODUCT),
         ("我用微医App约了", "微医", PRODUCT),
         ("孩子在朝阳实验小学读书", "朝阳实验小学", ORGANISATION),
+        ("我买了辆红旗H5", "红旗h5", PRODUCT),
+        ("我晚点发飞书给你", "飞书", PRODUCT),
+        ("她报了小提琴课", "小提琴课", PHRASE),
+        ("周末的夏令营还没有通知", "夏令营", ConceptKind.EVENT),
     ],
 )
 def test_names_in_chinese_texts_have_a_kind(text, key, kind):
     assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize("text", ["公司今年上市了", "我在走路去那边", "客服说明天修手机", "同事和邻居都来"])
+def test_chinese_words_without_a_particular_meaning_are_no_names(text):
+    assert not {NAME, PERSON, PLACE, PRODUCT} & {*kinds(text).values()}
 
 
 def test_a_common_english_word_in_a_chinese_text_is_no_name():
