@@ -106,6 +106,9 @@ TRADES = tuple(_KINDS["trades"])
 FIRST_TRADES = _KINDS["trades"] | _KINDS["trades of names"]
 """First words of such names: Heizung Kramer, Construcciones Bermejo."""
 
+FIRMS = _KINDS["firms before a name"]
+"""German and Dutch words before the name of a firm, without an article: bäckerei krause."""
+
 VENUES = _entries(_KINDS["venues"])
 """Nouns for a place that are concepts only where a particular one is meant: the station."""
 

@@ -25,6 +25,7 @@ from souvenir.knowledge.recognition.evidence import (
     is_tool_of_common_word,
 )
 from souvenir.knowledge.recognition.exact import Token
+from souvenir.knowledge.recognition.firms import ends_of_firms
 from souvenir.knowledge.recognition.foreign import (
     DUTCH,
     ENGLISH,
@@ -159,9 +160,10 @@ class NameReader:
         self._folded = ["" if word is None else fold(word.word.rstrip(".")) or word.text for word in words]
         self._seen = seen
         self._language = language
-        self._compounds = ends_of_compounds(words, self._folded, lower=lower)
-        self._in_compounds = {place for first, end in self._compounds.items() for place in range(first, end)}
         self._no_names = SMALL_WORDS.get(language, frozenset()) | (TIME_WORDS if language != ENGLISH else frozenset())
+        self._firms = ends_of_firms(words, self._folded, self._no_names)
+        self._compounds = self._firms | ends_of_compounds(words, self._folded, lower=lower)
+        self._in_compounds = {place for first, end in self._compounds.items() for place in range(first, end)}
 
     def names(self) -> list[Name]:
         found: list[Name] = []
@@ -209,7 +211,7 @@ class NameReader:
             # A preposition, and no greeting as in English.
             before = ["mit" if word == "met" else word for word in before]
         around = Surroundings(before, self._folded[end : end + CONTEXT_WORDS])
-        kind = self._kind(self._folded[first:end], around)
+        kind = ConceptKind.ORGANISATION if first in self._firms else self._kind(self._folded[first:end], around)
         if kind is ConceptKind.NAME and not is_acronym(form):
             kind = kind_by_list(around) or kind_by_signs(form, around.before) or kind
         if run[-1].text.endswith(("'s", "'")) and kind in (ConceptKind.PERSON, ConceptKind.NAME):
@@ -388,7 +390,7 @@ class NameReader:
     def _is_dutch_name(self, place: int) -> bool:
         """Return True for the first word of "Van Dalfsen Logistiek", which is a preposition elsewhere."""
         if place > 0:
-            return self._folded[place] == "van"
+            return self._folded[place] == "van" and self._folded[place + 1] not in KNOWN
         last = self._folded[place + 2] if place + 2 < len(self._folded) else ""
         is_firm = last.endswith(TRADES) or HEADS.get(last) is ConceptKind.ORGANISATION
         return self._language == DUTCH and place == 0 and self._folded[0] == "van" and is_firm

@@ -206,3 +206,22 @@ def test_names_with_a_capital_inside_or_a_version_are_products(text, key):
 )
 def test_code_and_figures_are_no_products(text):
     assert PRODUCT not in kinds(text).values()
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("der schrank von fliesen-zorbler", "fliesen zorbler"),
+        ("hab es bei autohaus zorbler gekauft", "autohaus zorbler"),
+        ("bij bakkerij zorbler gehaald", "bakkerij zorbler"),
+        ("got the sofa from zorbler & quibb", "zorbler & quibb"),
+        ("dongels van tp-link", "tp link"),
+    ],
+)
+def test_firms_in_small_letters_are_found_after_a_preposition(text, key):
+    assert kinds(text)[key] is ORGANISATION
+
+
+@pytest.mark.parametrize("text", ["bei autohaus gekauft", "bij bakkerij bestellen", "from salt & vinegar"])
+def test_other_words_after_a_preposition_and_a_trade_are_no_names(text):
+    assert not [key for key in kinds(text) if " " in key]
