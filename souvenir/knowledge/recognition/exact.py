@@ -17,7 +17,7 @@ from souvenir.core.dates import FOREIGN_MONTHS, MONTH_NAMES
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, KNOWN
 from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS, key_of
-from souvenir.knowledge.recognition.vocabulary import AUXILIARIES
+from souvenir.knowledge.recognition.vocabulary import AUXILIARIES, WordClass, class_of
 
 
 class Sort(Enum):
@@ -241,6 +241,20 @@ def _camel(match: re.Match[str]) -> _Found:
     """Return code, or a product whose only capital is the last letter: memoQ."""
     is_brand = match["camel"][:-1].islower() and match["camel"][:-1].isalpha()
     return _mention(match["camel"], match["camel"], ConceptKind.PRODUCT if is_brand else ConceptKind.CODE)
+
+
+_BRAND = re.compile("([a-z]{3,10})[A-Z][a-z]{2,12}")
+_FOR = "for"
+_NO_BRANDS = frozenset("forEach forIn forOf".split())
+_STARTS_OF_CODE = frozenset("idx req res arr elem env config param params callback async num obj dest prev".split())
+
+
+def is_brand(form: str) -> bool:
+    """Return True for the name of a product that only looks like code: ezyVet, forScore, but not localStorage."""
+    match = _BRAND.fullmatch(form)
+    if match is None or form in _NO_BRANDS or match[1] in _STARTS_OF_CODE:
+        return False
+    return match[1] == _FOR or (class_of(match[1]) is WordClass.NOUN and match[1] not in COMMON_WORDS)
 
 
 def _hashtag(match: re.Match[str]) -> _Found:

@@ -23,7 +23,7 @@ from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.index.analyser import fold, normalised
 from souvenir.knowledge.recognition.capitals import has_capital, is_heading
 from souvenir.knowledge.recognition.chinese import chinese_mentions, is_chinese
-from souvenir.knowledge.recognition.exact import Sort, Token, tokens
+from souvenir.knowledge.recognition.exact import Sort, Token, is_brand, tokens
 from souvenir.knowledge.recognition.foreign import ENGLISH, nouns, typed_words
 from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, GIVEN_NAMES, HEADS, KNOWN, SMALL_WORDS, TITLES
 from souvenir.knowledge.recognition.names import Name, names
@@ -74,6 +74,11 @@ _RELEASE = re.compile(r"v?\d+\.\d+\.\d+")
 _TOOLS = (WordClass.NOUN, WordClass.ADJECTIVE, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS)
 _NO_TOOLS = frozenset("version versions release releases tag build patch image ip address update upgrade".split())
 
+_SOFTWARE_WORDS = _NO_TOOLS | frozenset(
+    "upgraded updated install installed deploy deployed bumped cluster server".split()
+)
+"""Words of a text about software."""
+
 _BEFORE_INITIALS = (WordClass.PREPOSITION, WordClass.TO, WordClass.FUNCTION)
 
 _MARKUP = frozenset("#*|>_=")
@@ -95,11 +100,15 @@ def mentioned(text: str) -> tuple[Mentioned, ...]:
     """
     text = normalised(text[:MAX_CHARS_READ])[:MAX_CHARS_READ]
     found = sorted(_all_mentions(text), key=lambda place_and_mention: place_and_mention[0])
+    codes = {mention.key: mention.form for _, mention in found if mention.kind is ConceptKind.CODE}
+    brand = next(iter(codes)) if len(codes) == 1 and all(map(is_brand, codes.values())) else None
     counts: dict[str, float] = {}
     first: dict[str, Mentioned] = {}
     for _, mention in found:
         counts[mention.key] = counts.get(mention.key, 0.0) + _WEIGHTS[mention.kind]
-        known = first.setdefault(mention.key, mention)
+        known = first.setdefault(
+            mention.key, replace(mention, kind=ConceptKind.PRODUCT) if mention.key == brand else mention
+        )
         if known.kind in UNTYPED and mention.kind not in UNTYPED:
             first[mention.key] = replace(known, kind=mention.kind)
     kept = set(sorted(first, key=lambda key: -counts[key])[:MAX_MENTIONS])
@@ -161,6 +170,7 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
         ]
         for sentence, heading in zip(sentences, headings, strict=True)
     ]
+    in_software = not _SOFTWARE_WORDS.isdisjoint(counts)
     versions = {word.start: ahead.text for word, ahead in pairwise(cut) if _may_be_version(ahead) and word.word}
     defined = {name.mention.key: name.mention.kind for found in named for name in found if name.is_defined}
     for sentence, found in zip(sentences, named, strict=True):
@@ -173,8 +183,12 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
             yield name.start, replace(name.mention, kind=kind)
             words[name.first : name.end] = [None] * (name.end - name.first)
         for place, word in enumerate(words) if versions else ():
-            if word is not None and _RELEASE.match(versions.get(word.start, "")) and _is_tool(word.word):
-                yield word.start, Mentioned(word.word, word.text, ConceptKind.PRODUCT)
+            if (
+                word is not None
+                and _is_tool(word.word)
+                and _is_release(word.word, versions.get(word.start, ""), in_software=in_software)
+            ):
+                yield word.start, Mentioned(key_of(word.text), word.text, ConceptKind.PRODUCT)
                 words[place] = None
         words = [word if word is not None and _is_latin(word.word[:1]) else None for word in words]
         if language == ENGLISH:
@@ -210,11 +224,18 @@ def _may_be_version(token: Token) -> bool:
     return token.sort is Sort.VOID or (token.mention is not None and token.mention.kind is ConceptKind.CODE)
 
 
+def _is_release(word: str, version: str, *, in_software: bool) -> bool:
+    """Return True for a version in full, or after a hyphenated word in a text about software: cert-manager 1.14."""
+    return bool(_RELEASE.match(version) or (in_software and "-" in word and _VERSION.fullmatch(version)))
+
+
 def _is_tool(word: str) -> bool:
-    """Return True for a word in small letters that names what a version is of: black 23.3.0."""
+    """Return True for a word in small letters that names what a version is of: black 23.3.0, cert-manager 1.14.0."""
+    is_verb = class_of(word) is WordClass.VERB
+    stems = {word, word.removesuffix("s"), word.removesuffix("es")}
     return (
-        class_of(word) in _TOOLS
-        and word.isalnum()
+        (class_of(word) in _TOOLS or (is_verb and COMMON_WORDS.isdisjoint(stems)))
+        and word.replace("-", "").isalnum()
         and not word.endswith("ed")
         and word not in _NO_TOOLS
         and word not in GENERIC

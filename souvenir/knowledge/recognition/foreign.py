@@ -17,9 +17,11 @@ from souvenir.knowledge.recognition.gazetteer import (
     GIVEN_NAMES,
     HEADS,
     KNOWN,
+    NO_STREETS,
     RELATIVES,
     ROLES,
     SMALL_WORDS,
+    is_street,
 )
 from souvenir.knowledge.recognition.kinds import POSSESSIVES
 from souvenir.knowledge.recognition.spelling import key_of
@@ -35,6 +37,9 @@ _AMBIGUOUS_ENDS = frozenset("bank band team hall play".split())
 _NO_ENDS = _AMBIGUOUS_ENDS | ENGLISH_HEADS
 _OF = "de"
 _SPA = "bad"
+_CALLES = frozenset(("calle", "avenida", "plaza"))
+_BEFORE_CALLES = frozenset(("en", "por"))
+"""Directly before the word for a street, if its name follows: "en calle Mayor", but "en la calle"."""
 _ARTICLES = {
     SPANISH: frozenset("el la los las un una unos unas mi mis tu tus su sus nuestro nuestra del al".split()),
     DUTCH: frozenset("de het een mijn zijn haar ons onze jouw hun".split()),
@@ -109,6 +114,8 @@ def _kind(word: str, before: str) -> ConceptKind | None:
 
 def compound_kind(word: str) -> ConceptKind | None:
     """Return the kind of a German or Dutch compound by its end."""
+    if word.endswith(NO_STREETS):
+        return None
     ends = (word[start:] for start in range(3, len(word) - MIN_HEAD_CHARS + 1))
     return next((HEADS[end] for end in ends if end in HEADS and end not in _NO_ENDS), None)
 
@@ -121,6 +128,25 @@ def _whole(words: Sequence[Token | None], place: int, kind: ConceptKind) -> list
         if of is not None and noun is not None and of.word == _OF and fold(noun.word) not in SMALL_WORDS["es"]:
             end = place + 3
     return [word for word in words[place:end] if word is not None]
+
+
+def is_address(name: Sequence[str]) -> bool:
+    """Return True for a street, also with its number: Lindenstraße 12, calle mayor 12."""
+    *street, last = name
+    if street and last.isdigit():
+        return is_street(street[-1]) or street[0] in _CALLES
+    return is_street(last)
+
+
+def is_street_here(folded: Sequence[str], place: int, language: str) -> bool:
+    """Return True for the name of a street, in any case: "lindenweg", "en calle mayor", "la calle real 2"."""
+    if is_street(folded[place]):
+        return True
+    before = folded[place - 1] if place else ""
+    if language != SPANISH or before not in _CALLES or folded[place] in SMALL_WORDS[SPANISH]:
+        return False
+    has_number = place + 1 < len(folded) and folded[place + 1].isdigit()
+    return has_number or (place > 1 and folded[place - 2] in _BEFORE_CALLES)
 
 
 def goes_on(first: str) -> bool:

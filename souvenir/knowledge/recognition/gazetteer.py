@@ -106,6 +106,9 @@ TRADES = tuple(_KINDS["trades"])
 FIRST_TRADES = _KINDS["trades"] | _KINDS["trades of names"]
 """First words of such names: Heizung Kramer, Construcciones Bermejo."""
 
+FIRMS = _KINDS["firms before a name"]
+"""German and Dutch words before the name of a firm, without an article: bäckerei krause."""
+
 VENUES = _entries(_KINDS["venues"])
 """Nouns for a place that are concepts only where a particular one is meant: the station."""
 
@@ -145,6 +148,12 @@ KNOWN = kinds_of(
 )
 """Well-known places, organisations and products."""
 
+_STREETS = tuple(_KINDS["street endings"])
+NO_STREETS = tuple(_KINDS["no streets"])
+"""German and Dutch nouns that end like the name of a street: Arbeitsplatz, snelweg."""
+_MIN_STREET_CHARS = 7
+"""Of the shortest names: Burgweg."""
+
 _MEDICINES = tuple(_KINDS["medicine endings"])
 _MIN_MEDICINE_CHARS = 8
 _CACHED_WORDS = 16_384
@@ -162,6 +171,13 @@ def known_kind(name: str) -> ConceptKind | None:
     if found is None and name.endswith(_MEDICINES) and len(name) >= _MIN_MEDICINE_CHARS:
         return ConceptKind.PRODUCT
     return found
+
+
+@lru_cache(_CACHED_WORDS)
+def is_street(word: str) -> bool:
+    """Return True for the German or Dutch name of a street, in one word: Lindenweg, but not Heimweg."""
+    is_compound = word.endswith(_STREETS) and word not in _STREETS and len(word) >= _MIN_STREET_CHARS
+    return is_compound and not word.endswith(NO_STREETS)
 
 
 @lru_cache(_CACHED_WORDS)

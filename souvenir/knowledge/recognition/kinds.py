@@ -126,6 +126,7 @@ _DESCRIPTIONS = frozenset(
 _SHOPS = frozenset("dealer dealership guy shop store factory engineer service handler handelaar".split())
 CAMEL = re.compile("(?!Mc|Mac|De|La|Le|Van|Fitz)(?!.*(?:Error|Exception)$)[A-Z][a-z]+[A-Z][A-Za-z0-9]+")
 """A capital inside of a name, which brands have rather than people: GeoGebra, TinyMCE."""
+_SMALL_I = re.compile("i[A-Z][a-z]{2,}")
 _AMPERSAND = re.compile("[A-Za-z]{2}&[A-Z]")
 _BY_A_BUSINESS = frozenset("at by bei bij".split())
 _IN = frozenset(("in", "near", "en", "nahe", "bei"))
@@ -364,7 +365,9 @@ def _by_given_name(words: Sequence[str], around: Surroundings) -> ConceptKind | 
 
 
 def kind_by_signs(form: str, before: Sequence[str]) -> ConceptKind | None:
-    """Return the kind of a brand with a capital or an ampersand inside: TinyMCE, made by HomeServe, Kids&Us."""
+    """Return the kind of a brand with a capital or an ampersand inside: TinyMCE, iZorb, made by HomeServe, Kids&Us."""
     if CAMEL.fullmatch(form):
         return ConceptKind.ORGANISATION if before and before[0] in _BY_A_BUSINESS else ConceptKind.PRODUCT
+    if _SMALL_I.fullmatch(form):
+        return ConceptKind.PRODUCT
     return ConceptKind.ORGANISATION if _AMPERSAND.search(form) else None

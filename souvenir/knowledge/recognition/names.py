@@ -25,7 +25,18 @@ from souvenir.knowledge.recognition.evidence import (
     is_tool_of_common_word,
 )
 from souvenir.knowledge.recognition.exact import Token
-from souvenir.knowledge.recognition.foreign import DUTCH, ENGLISH, GERMAN, SPANISH, goes_on, kind_abroad, kind_alone
+from souvenir.knowledge.recognition.firms import ends_of_firms
+from souvenir.knowledge.recognition.foreign import (
+    DUTCH,
+    ENGLISH,
+    GERMAN,
+    SPANISH,
+    goes_on,
+    is_address,
+    is_street_here,
+    kind_abroad,
+    kind_alone,
+)
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
     COMMON_WORDS,
@@ -149,9 +160,10 @@ class NameReader:
         self._folded = ["" if word is None else fold(word.word.rstrip(".")) or word.text for word in words]
         self._seen = seen
         self._language = language
-        self._compounds = ends_of_compounds(words, self._folded, lower=lower)
-        self._in_compounds = {place for first, end in self._compounds.items() for place in range(first, end)}
         self._no_names = SMALL_WORDS.get(language, frozenset()) | (TIME_WORDS if language != ENGLISH else frozenset())
+        self._firms = ends_of_firms(words, self._folded, self._no_names)
+        self._compounds = self._firms | ends_of_compounds(words, self._folded, lower=lower)
+        self._in_compounds = {place for first, end in self._compounds.items() for place in range(first, end)}
 
     def names(self) -> list[Name]:
         found: list[Name] = []
@@ -199,7 +211,7 @@ class NameReader:
             # A preposition, and no greeting as in English.
             before = ["mit" if word == "met" else word for word in before]
         around = Surroundings(before, self._folded[end : end + CONTEXT_WORDS])
-        kind = self._kind(self._folded[first:end], around)
+        kind = ConceptKind.ORGANISATION if first in self._firms else self._kind(self._folded[first:end], around)
         if kind is ConceptKind.NAME and not is_acronym(form):
             kind = kind_by_list(around) or kind_by_signs(form, around.before) or kind
         if run[-1].text.endswith(("'s", "'")) and kind in (ConceptKind.PERSON, ConceptKind.NAME):
@@ -226,6 +238,8 @@ class NameReader:
         return None
 
     def _kind(self, folded: Sequence[str], around: Surroundings) -> ConceptKind:
+        if is_address(folded):
+            return ConceptKind.PLACE
         kind = kind_alone(folded[0], self._language) if len(folded) == 1 else None
         if self._language == GERMAN and len(folded) == 2 and folded[1].isdigit() and folded[0] not in KNOWN:
             # A noun with a number: "Volk 2", "Gleis 7".
@@ -288,11 +302,12 @@ class NameReader:
             return False
         if has_capital(token) or place in self._in_compounds or self._is_saint(place) or self._is_saint(place - 1):
             return True
+        if is_street_here(self._folded, place, self._language):
+            return True
         is_company = KNOWN.get(folded) is ConceptKind.ORGANISATION
         if folded in COMMON_WORDS or (not is_company and singular(folded) in COMMON_WORDS):
             return is_tool_of_common_word(self._words, self._folded, place)
-        # "böse" is no Bose.
-        is_plain = folded == token.word
+        is_plain = folded == token.word  # "böse" is no Bose
         if (is_plain and is_known_in_small_letters(folded)) or (
             self._lower and (folded in GIVEN_NAMES or folded in KNOWN)
         ):
@@ -313,7 +328,9 @@ class NameReader:
             return False
         word, folded = token.word, self._folded[place]
         goes_on = self._goes_on(place)
-        if folded.endswith(HONORIFICS) or (goes_on and (self._is_initial(place) or self._is_dutch_name(place))):
+        if folded.endswith(HONORIFICS) or is_street_here(self._folded, place, self._language):
+            return True
+        if goes_on and (self._is_initial(place) or self._is_dutch_name(place)):
             return True
         if is_unlike_a_start(token.text) and word not in COMMON_WORDS and not token.text.isupper():
             return True
@@ -322,7 +339,7 @@ class NameReader:
         if (
             folded in NAMES_AND_WORDS
             and folded not in self._no_names
-            and (place > 0 or goes_on or self._is_followed_by_verb(place))
+            and (place > 0 or goes_on or not _VERBS_OF_PEOPLE.isdisjoint(self._folded[place + 1 : place + 2]))
         ):
             return True
         if _is_no_name(word) or folded in self._no_names or word in _FOREIGN_OWNERS:
@@ -370,9 +387,6 @@ class NameReader:
         is_after_name = before is not None and class_of(before.word) not in _BEFORE_INITIALS
         return len(text) == 1 and text.isupper() and text not in ("A", "I") and not is_after_name
 
-    def _is_before_capital(self, place: int) -> bool:
-        return place > 0 and place + 1 < len(self._words) and self._is_capital(place + 1)
-
     def _is_dutch_name(self, place: int) -> bool:
         """Return True for the first word of "Van Dalfsen Logistiek", which is a preposition elsewhere."""
         if place > 0:
@@ -401,16 +415,14 @@ class NameReader:
         ahead = self._folded[place + 1] if place + 1 < len(self._folded) else ""
         return ahead.isdigit() and len(ahead) <= MAX_DIGITS and self._folded[place] not in GIVEN_NAMES
 
-    def _is_followed_by_verb(self, place: int) -> bool:
-        return place + 1 < len(self._folded) and self._folded[place + 1] in _VERBS_OF_PEOPLE
-
     def _may_continue(self, place: int) -> bool:
         token = self._words[place]
         if token is None or not self._is_capital(place):
             return False
         if self._folded[place] in HEADS:
             return True
-        if self._language in _ARTICLES_IN_NAMES.get(self._folded[place], ()) and self._is_before_capital(place):
+        is_article = self._language in _ARTICLES_IN_NAMES.get(self._folded[place], ())
+        if is_article and 0 < place < len(self._words) - 1 and self._is_capital(place + 1):
             return True
         before = self._folded[place - 1] if place else ""
         if len(token.text) == 1 and place + 1 < len(self._words) and (before in GIVEN_NAMES or before in TITLES):
@@ -458,15 +470,12 @@ class NameReader:
             last, ahead = self._words[end - 1], self._words[end] if end < len(self._words) else None
             if ahead is not None and last is not None and not last.text.endswith(("'s", "'")):
                 kind = PHRASE_HEADS.get(self._folded[end])
-                if (
-                    kind is not None
-                    and self._folded[first] not in GIVEN_NAMES
-                    and ahead.word not in ("team", "company")
-                ):
+                is_named = self._folded[first] not in GIVEN_NAMES
+                if kind is not None and is_named and ahead.word not in ("team", "company"):
                     return first, end + 1
                 second = self._folded[end + 1] if end + 1 < len(self._words) else ""
                 is_head = PHRASE_HEADS.get(second) is ConceptKind.ORGANISATION and second not in ("team", "company")
-                if is_head and class_of(ahead.word) in _NOUNS and self._folded[first] not in GIVEN_NAMES:
+                if is_head and is_named and class_of(ahead.word) in _NOUNS:
                     return first, end + 2
         elif self._language == SPANISH and first > 0:
             if self._folded[first - 1] in HEADS:

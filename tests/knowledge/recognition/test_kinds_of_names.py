@@ -112,10 +112,19 @@ def test_words_that_are_also_names_are_none_elsewhere(text):
         ("我换了一台戴森", "戴森", PRODUCT),
         ("我用微医App约了", "微医", PRODUCT),
         ("孩子在朝阳实验小学读书", "朝阳实验小学", ORGANISATION),
+        ("我买了辆红旗H5", "红旗h5", PRODUCT),
+        ("我晚点发飞书给你", "飞书", PRODUCT),
+        ("她报了小提琴课", "小提琴课", PHRASE),
+        ("周末的夏令营还没有通知", "夏令营", ConceptKind.EVENT),
     ],
 )
 def test_names_in_chinese_texts_have_a_kind(text, key, kind):
     assert kinds(text)[key] is kind
+
+
+@pytest.mark.parametrize("text", ["公司今年上市了", "我在走路去那边", "客服说明天修手机", "同事和邻居都来"])
+def test_chinese_words_without_a_particular_meaning_are_no_names(text):
+    assert not {NAME, PERSON, PLACE, PRODUCT} & {*kinds(text).values()}
 
 
 def test_a_common_english_word_in_a_chinese_text_is_no_name():
@@ -145,3 +154,76 @@ def test_nouns_for_a_particular_organisation_or_place_have_its_kind(text, key, k
 )
 def test_nouns_for_no_particular_organisation_or_place_have_none(text):
     assert not {ORGANISATION, PLACE} & {*kinds(text).values()}
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("wir treffen uns in der zorblaxstraße um acht", "zorblaxstrasse"),
+        ("Ich wohne in der Zorblaxstraße 12 in Köln.", "zorblaxstrasse 12"),
+        ("my flat on zorblaxallee is cold", "zorblaxallee"),
+        ("ik woon aan de zorblaxgracht", "zorblaxgracht"),
+        ("vivo en calle mayor", "calle mayor"),
+        ("quedamos en la calle mayor 12", "calle mayor 12"),
+        ("他住在春熙大道附近", "春熙大道"),
+    ],
+)
+def test_streets_are_places_in_small_letters_too(text, key):
+    assert kinds(text)[key] is PLACE
+
+
+@pytest.mark.parametrize("text", ["mein heimweg war lang", "de file op de snelweg", "en la calle hace frío"])
+def test_nouns_that_end_like_streets_are_no_places(text):
+    assert PLACE not in kinds(text).values()
+
+
+def test_a_german_noun_that_ends_like_a_street_is_a_phrase():
+    assert kinds("Der Parkplatz am Kaufhaus war voll.")["parkplatz"] is PHRASE
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("They use zorbVet at the clinic.", "zorbvet"),
+        ("I read the sheets in forZorb now.", "forzorb"),
+        ("My iZorb broke.", "izorb"),
+        ("We load it with zorbizes v5.3.2.", "zorbizes"),
+        ("We upgraded to zorb-manager 1.14 last week.", "zorb manager"),
+    ],
+)
+def test_names_with_a_capital_inside_or_a_version_are_products(text, key):
+    assert kinds(text)[key] is PRODUCT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The fetchZorb call is slow.",
+        "I keep it in localStorage for now.",
+        "We loop with forEach there.",
+        "zorbVet calls zorbData and then it hangs.",
+        "My body-fat is 22.5 now.",
+        "It supports 1.2.3 only.",
+    ],
+)
+def test_code_and_figures_are_no_products(text):
+    assert PRODUCT not in kinds(text).values()
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("der schrank von fliesen-zorbler", "fliesen zorbler"),
+        ("hab es bei autohaus zorbler gekauft", "autohaus zorbler"),
+        ("bij bakkerij zorbler gehaald", "bakkerij zorbler"),
+        ("got the sofa from zorbler & quibb", "zorbler & quibb"),
+        ("dongels van tp-link", "tp link"),
+    ],
+)
+def test_firms_in_small_letters_are_found_after_a_preposition(text, key):
+    assert kinds(text)[key] is ORGANISATION
+
+
+@pytest.mark.parametrize("text", ["bei autohaus gekauft", "bij bakkerij bestellen", "from salt & vinegar"])
+def test_other_words_after_a_preposition_and_a_trade_are_no_names(text):
+    assert not [key for key in kinds(text) if " " in key]
