@@ -16,6 +16,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     COMMON_WORDS,
     KNOWN,
     KNOWN_COMPOUNDS,
+    MAKERS,
     PHRASE_HEADS,
     RELATIVES,
     ROLES,
@@ -25,6 +26,9 @@ from souvenir.knowledge.recognition.vocabulary import GENERIC, WEAK, WordClass, 
 
 MIN_UNKNOWN_CHARS = 4
 """Shorter unknown words in small letters are abbreviations and slips."""
+
+MIN_LINE_CHARS = 3
+"""Shortest name of a line of products: the series of a model."""
 
 MAX_WORDS_OF_COMPOUND = 3
 
@@ -57,6 +61,8 @@ _STATES = frozenset("is isn't was has had does doesn't did didn't can can't won'
 """Verbs before which a noun in the singular needs an article, so one without is a name: "Confluence is read-only"."""
 
 _MODELS = frozenset("pro max mini plus ultra se air lite xl fe premium".split())
+_LINES = (WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.ADJECTIVE)
+_PAPER = frozenset(("a3", "a4", "a5"))
 _MODEL_NUMBER = re.compile("(?=[a-z-]*\\d)[a-z]{1,3}-?\\d{1,4}[a-z]{0,3}\\d{0,2}")
 _NO_ENDS = (WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS, WordClass.DETERMINER)
 _ON = frozenset("on via over".split())
@@ -106,13 +112,23 @@ def _is_written_large(words: Sequence[Token | None]) -> bool:
     return all(word is not None and word.text[0].isupper() for word in (words[0], words[-1]))
 
 
-def is_model(name: Sequence[str], ahead: str) -> bool:
+def _is_model(name: Sequence[str], ahead: str) -> bool:
     """Return True for a word that continues the name of a product, in small letters too: iphone 15 pro, galaxy s23."""
     if KNOWN.get(name[0]) not in (ConceptKind.PRODUCT, ConceptKind.ORGANISATION) and " ".join(name) not in KNOWN:
         return False
     return (ahead in _MODELS and (len(name) > 1 or KNOWN.get(name[0]) is ConceptKind.PRODUCT)) or (
         _MODEL_NUMBER.fullmatch(ahead) is not None
     )
+
+
+def words_of_model(folded: Sequence[str], first: int, end: int) -> int:
+    """Return by how many words a model continues the name of a product, after the name of its line too: lg oled c3."""
+    line, *ahead = folded[end : end + 2]
+    if _is_model(folded[first:end], line):
+        return 1
+    is_line = line.isalpha() and len(line) >= MIN_LINE_CHARS and class_of(line) in _LINES and line not in GENERIC
+    is_made = is_line and end == first + 1 and folded[first] in MAKERS
+    return 2 if is_made and ahead and ahead[0] not in _PAPER and _MODEL_NUMBER.fullmatch(ahead[0]) else 0
 
 
 def is_tool_of_common_word(words: Sequence[Token | None], folded: Sequence[str], place: int) -> bool:

@@ -19,10 +19,10 @@ from souvenir.knowledge.recognition.evidence import (
     USES,
     ends_of_compounds,
     is_in_frame,
-    is_model,
     is_subject,
     is_third_person,
     is_tool_of_common_word,
+    words_of_model,
 )
 from souvenir.knowledge.recognition.exact import Token
 from souvenir.knowledge.recognition.firms import ends_of_firms
@@ -280,7 +280,7 @@ class NameReader:
         if is_firm or (self._folded[end] in _FIRST_INSIDE and self._language != GERMAN):
             step = self._inside(end)
             return step if end + step - place <= MAX_WORDS else 0
-        return int(is_model(self._folded[place:end], self._folded[end]))
+        return words_of_model(self._folded, place, end)
 
     def _is_amount_after_organisation(self, place: int) -> bool:
         """Return True for a number with a noun of its own: "owes the Lantern Guild 300 gold"."""

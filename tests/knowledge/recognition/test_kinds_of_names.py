@@ -84,6 +84,8 @@ def test_the_clause_around_a_name_tells_its_kind(text, key, kind):
         ("we met on zoom", "zoom", PRODUCT),
         ("got an iphone 15 pro max", "iphone 15 pro max", PRODUCT),
         ("The galaxy s23 ultra is mine.", "galaxy s23 ultra", PRODUCT),
+        ("sony bravia xr55 ist da", "sony bravia xr55", PRODUCT),
+        ("I got the bosch drill x20 now", "bosch drill x20", PRODUCT),
         ("Now dhl lost it.", "dhl", ORGANISATION),
         ("the apple watch is mine", "apple watch", PRODUCT),
         ("picked him up at st brigid's late again", "st brigid", ORGANISATION),
@@ -227,3 +229,7 @@ def test_firms_in_small_letters_are_found_after_a_preposition(text, key):
 @pytest.mark.parametrize("text", ["bei autohaus gekauft", "bij bakkerij bestellen", "from salt & vinegar"])
 def test_other_words_after_a_preposition_and_a_trade_are_no_names(text):
     assert not [key for key in kinds(text) if " " in key]
+
+
+def test_a_verb_is_no_line_of_a_maker():
+    assert "siemens" in kinds("the siemens gave c3 out")
