@@ -5,13 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from souvenir.core.types import ConceptKind
 from souvenir.knowledge.recognition.exact import Token
-from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, FIRMS, FIRST_TRADES, TIME_WORDS
+from souvenir.knowledge.recognition.gazetteer import (
+    COMMON_WORDS,
+    FIRMS,
+    FIRST_TRADES,
+    GIVEN_NAMES,
+    KNOWN,
+    RELATIVES,
+    ROLES,
+    TIME_WORDS,
+)
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import WordClass, class_of
 
 _FROM = frozenset("from at bei von bij van".split())
 """Prepositions before a firm that has no article: "bei autohaus krause"."""
+
+_OF = frozenset(("von", "van"))
+"""Also before two plain nouns, of which there are no lists in German and Dutch: "van brood & kaas"."""
 
 _TRADES = FIRST_TRADES | FIRMS
 _AND = "&"
@@ -44,8 +57,17 @@ def _end_of_firm(folded: Sequence[str], place: int, no_names: Collection[str]) -
         return place + 1
     if word in FIRMS and ahead and _may_be_name(ahead[0], no_names):
         return place + 2
-    is_pair = len(ahead) > 1 and ahead[0] == _AND and _may_be_name(word, no_names) and _may_be_name(ahead[1], no_names)
-    return place + 3 if is_pair else place
+    if len(ahead) < 2 or ahead[0] != _AND or folded[place - 1] in _OF:
+        return place
+    pair = (word, ahead[1])
+    is_pair = all(_may_be_name(one, no_names) and not _is_of_other_kind(one) for one in pair)
+    return place + 3 if is_pair and not all(one in KNOWN for one in pair) else place
+
+
+def _is_of_other_kind(word: str) -> bool:
+    """Return True for a person or a well-known name; not for a place, which may be a surname: lisbon & zorbler."""
+    is_known = KNOWN.get(word) not in (None, ConceptKind.PLACE)
+    return is_known or word in GIVEN_NAMES or word in RELATIVES or word in ROLES
 
 
 def _may_be_name(word: str, no_names: Collection[str]) -> bool:

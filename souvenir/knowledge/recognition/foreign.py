@@ -37,7 +37,9 @@ _AMBIGUOUS_ENDS = frozenset("bank band team hall play".split())
 _NO_ENDS = _AMBIGUOUS_ENDS | ENGLISH_HEADS
 _OF = "de"
 _SPA = "bad"
-_CALLES = frozenset(("calle", "avenida", "plaza"))
+_SQUARE = "plaza"
+"""Also a post or a seat, so its name needs a number: "en plaza fija"."""
+_CALLES = frozenset(("calle", "avenida", _SQUARE))
 _BEFORE_CALLES = frozenset(("en", "por"))
 """Directly before the word for a street, if its name follows: "en calle Mayor", but "en la calle"."""
 _ARTICLES = {
@@ -146,7 +148,7 @@ def is_street_here(folded: Sequence[str], place: int, language: str) -> bool:
     if language != SPANISH or before not in _CALLES or folded[place] in SMALL_WORDS[SPANISH]:
         return False
     has_number = place + 1 < len(folded) and folded[place + 1].isdigit()
-    return has_number or (place > 1 and folded[place - 2] in _BEFORE_CALLES)
+    return has_number or (place > 1 and before != _SQUARE and folded[place - 2] in _BEFORE_CALLES)
 
 
 def goes_on(first: str) -> bool:

@@ -174,7 +174,9 @@ def test_streets_are_places_in_small_letters_too(text, key):
     assert kinds(text)[key] is PLACE
 
 
-@pytest.mark.parametrize("text", ["mein heimweg war lang", "de file op de snelweg", "en la calle hace frío"])
+@pytest.mark.parametrize(
+    "text", ["mein heimweg war lang", "de file op de snelweg", "en la calle hace frío", "trabajo en plaza fija"]
+)
 def test_nouns_that_end_like_streets_are_no_places(text):
     assert PLACE not in kinds(text).values()
 
@@ -219,6 +221,7 @@ def test_code_and_figures_are_no_products(text):
         ("hab es bei autohaus zorbler gekauft", "autohaus zorbler"),
         ("bij bakkerij zorbler gehaald", "bakkerij zorbler"),
         ("got the sofa from zorbler & quibb", "zorbler & quibb"),
+        ("got the sofa from lisbon & zorbler", "lisbon & zorbler"),
         ("dongels van tp-link", "tp link"),
     ],
 )
@@ -226,7 +229,9 @@ def test_firms_in_small_letters_are_found_after_a_preposition(text, key):
     assert kinds(text)[key] is ORGANISATION
 
 
-@pytest.mark.parametrize("text", ["bei autohaus gekauft", "bij bakkerij bestellen", "from salt & vinegar"])
+@pytest.mark.parametrize(
+    "text", ["bei autohaus gekauft", "bij bakkerij bestellen", "from salt & vinegar", "van brood & kaas"]
+)
 def test_other_words_after_a_preposition_and_a_trade_are_no_names(text):
     assert not [key for key in kinds(text) if " " in key]
 
