@@ -43,8 +43,10 @@ MIN_WORDS, MAX_WORDS, MAX_SENTENCE_CHARS = 3, 30, 300
 MAX_CHARS_READ = 8_000
 """Only the beginning of a longer text is read, which bounds the time."""
 
-_TITLE_BEFORE = re.compile(r"(?<!\w)(?:dr|mr|mrs|ms|prof|st|herr|herrn|frau|señora?)\b\.? \Z", re.IGNORECASE)
-MAX_TITLE_CHARS = len(" señora. ")
+_TITLE_BEFORE = re.compile(
+    r"(?<!\w)(?:dr|mr|mrs|ms|prof|st|herr|herrn|(?<!meine )(?<!deine )(?<!seine )frau|señora?)\b\.? \Z", re.IGNORECASE
+)
+MAX_TITLE_CHARS = len(" meine Frau ")
 
 _NAMES_ANOTHER = re.compile(rf"\b{PERSON} (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
 """A role that belongs to the next name: "in April, my sister Paola"."""
@@ -107,7 +109,7 @@ _MEETINGS = frozenset("appointment interview termin cita afspraak".split())
 
 _AT_WORK = frozenset("at for bei beim para bij voor".split())
 
-_PEOPLE = ("er", "or", "ist", "ian", "ant", "ent", "man", "woman", "ess")
+_PEOPLE = ("er", "or", "ist", "ista", "ian", "ant", "ent", "man", "woman", "ess")
 """Ends of nouns for people."""
 
 _NOT_DEFINING = re.compile(
