@@ -59,6 +59,7 @@ _I = r"(?:i|we)(?:['’]ve|['’]m|['’]re| have| am| are)?(?: (?:also|still|no
 WHERE: Mapping[str, str] = {
     **{verb: f"where you {verb}" for verb in ("live", "work", "teach", "study", "sing", "play", "volunteer", "nurse")},
     **{verb: f"where you {verb}" for verb in ("coach", "train", "swim", "climb", "row", "dance", "bank", "rehearse")},
+    **{verb: f"where you {verb}" for verb in ("lived", "worked", "taught", "studied", "nursed")},
     "wohne": "wo du wohnst",
     "wohnen": "wo du wohnst",
     "lebe": "wo du lebst",
@@ -273,7 +274,7 @@ _FORMS = (
         rf"{_NAME} (?:has |have )?(?:offered|hired|employs|pays|insures|accepted) (?:me|us)\b|\b(?:i|we) hired {_NAME}",
     ),
     (3, "married engaged marrying", rf"\b(?:married|engaged|marrying) (?:to )?{_NAME}"),
-    (3, "", rf"{_NAME} (?P<note>\([^)\d]{{4,60}}\))"),
+    (3, "", rf"{_NAME} (?P<note>\((?!(?:i|we|you|they|he|she|it|don['’]t)\b)[^)\d!?]{{4,60}}\))"),
     (
         3,
         "",

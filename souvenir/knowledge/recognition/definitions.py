@@ -96,7 +96,7 @@ _JUDGEMENT = re.compile(
     r"^(?:an?|the|one(?! of)) (?:(?:very|really|so|such|bit|lot|good|great|bad|nice|big|best|worst|only|same|usual|new"
     r"|next|safe|sensible|fine|right|wrong|better|real|total|bloody) ?)*(?:bit|lot|idea|problem|question|issue|thing"
     r"|pain|mess|joke|nightmare|reason|point|way|shame|must|one|normal|choice|case|option|answer|start|time|few|next|last"
-    r"|first|worst|best)(?: (?:of|for|to|in|at|i|we|so)\b|[,.;:!?]|$)|^[\w ]+ ones?$",
+    r"|first|worst|best)(?: (?:of|for|to|in|at|i|we|so)\b|[,.;:!?]|$)|^[\w ]+ ones?(?: (?:at|for|in)\b|$)",
     re.IGNORECASE,
 )
 _PRAISE = re.compile(
@@ -120,7 +120,9 @@ _FIRST_PERSON = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 _INFLECTED = re.compile(r"^(mein|unser|sein|ihr)(em|en|er)( \w+)$", re.IGNORECASE)
 """A German role in the dative or the accusative, whose noun has the same form in the nominative: "meinem Chef"."""
 
-_VAGUE_ROLE = re.compile(r"an? (?:new |old )?(?:guy|man|woman|girl|boy|lady|lad|bloke|person)", re.IGNORECASE)
+_VAGUE_ROLE = re.compile(
+    r"an? (?:new |old )?(?:guy|man|woman|girl|boy|lady|lad|bloke|person)|the \w+est", re.IGNORECASE
+)
 """A role that says nothing."""
 
 _OF_ANOTHER = re.compile(r"(?:his|her|their|sus?|zijn|haar) ", re.IGNORECASE)
