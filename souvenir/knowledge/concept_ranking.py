@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from souvenir.core.concept_kinds import NAMED_KINDS
 from souvenir.core.types import ConceptKind
-from souvenir.knowledge.recognition.definitions import SELF
+from souvenir.knowledge.recognition.definitions import SELF, is_relation
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
@@ -56,6 +56,9 @@ RECURS, RECURS_AS_THING = 2, 3
 """How many messages or memories of people must mention a person or an animal, or a name of another kind, to introduce
 an agent if nothing is said of it.
 """
+
+LONG_SENTENCE = 100
+"""A sentence with more characters is replaced by its role."""
 
 _LIVING = (ConceptKind.PERSON, ConceptKind.ANIMAL)
 
@@ -168,12 +171,15 @@ def _tells(one: rows.Concept, uses: int) -> bool:
 
 def _is_written_as_noun(one: rows.Concept) -> bool:
     """Return whether a common noun is no name, as "cat" and "Freund" are not, but a dog called "Bishop" has one."""
-    return one.name[:1].islower() or one.key in RELATIVES | ROLES or compound_kind(one.key) is not None
+    return one.name[:1].islower() or one.key in RELATIVES | ROLES
 
 
 def _in_brief(one: rows.Concept) -> rows.Concept:
-    """Leave out the sentence of a text that gives a role: of "My boss Ann is calm" there remains "your boss"."""
-    return one if one.role is None or "description" in one.stated else replace(one, description=None)
+    """Leave out the sentence of a text if its role says enough, or if it is long: there remains "your boss"."""
+    if one.role is None or one.description is None or "description" in one.stated:
+        return one
+    is_enough = is_relation(one.role) or len(one.description) > LONG_SENTENCE
+    return replace(one, description=None) if is_enough else one
 
 
 def _is_common_noun(one: rows.Concept) -> bool:

@@ -303,10 +303,11 @@ def test_the_user_and_a_described_common_noun_introduce_no_agent(ann: Agent) -> 
 
 
 def test_an_agent_is_introduced_by_the_role_instead_of_the_sentence_unless_one_is_stated(ann: Agent) -> None:
-    tell(ann, "My sister Ines is a dentist.", "My boss Priya is a painter.")
+    tell(ann, "My sister Ines is a dentist.", "My boss Priya is a painter.", "I work at Brightlane.")
     state(ann, "priya", "description", "She pays.")
     leading = {one.key: (one.role, one.description) for one in ann.graph.concepts.leading(ANN, limit=20)}
-    assert leading == {"ines": ("your sister", None), "priya": ("your boss", "She pays.")}
+    of_work = ("where you work", "I work at Brightlane.")
+    assert leading == {"ines": ("your sister", None), "priya": ("your boss", "She pays."), "brightlane": of_work}
     assert ann.details("ines").concept.description == "My sister Ines is a dentist."
 
 
