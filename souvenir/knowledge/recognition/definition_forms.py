@@ -229,7 +229,7 @@ _FORMS = (
     (
         3,
         _WHERE_ENGLISH.replace("|", " "),
-        rf"\b(?:i|we)(?: also| still| now| mostly)? (?P<where>{_WHERE_ENGLISH}){_WORDS} (?P<prep>at|in|for) "
+        rf"\b(?<!if )(?:i|we)(?: also| still| now| mostly)? (?P<where>{_WHERE_ENGLISH}){_WORDS} (?P<prep>at|in|for) "
         rf"(?:the )?{_NAME}",
     ),
     (
@@ -247,7 +247,8 @@ _FORMS = (
     (
         3,
         "work live worked taught studied nursed",
-        rf"\b(?:i|we) (?:work|live|worked|taught|studied|nursed)(?: [\w-]+){{0,3}} (?:(?P<workplace>at)|in|for|with) "
+        rf"\b(?<!if )(?:i|we) (?:work|live|worked|taught|studied|nursed)(?: [\w-]+){{0,3}} "
+        rf"(?:(?P<workplace>at)|in|for|with) "
         rf"(?:the )?{_NAME}",
     ),
     (

@@ -134,6 +134,7 @@ def test_a_form_that_is_found_in_a_sentence_is_never_ruled_out_by_its_words(text
         ("Valkey is the least work.", "Valkey"),
         ("Shopify and Square are the usual ones at your size.", "Square"),
         ("We flew there with Ruaridh (I can say it!).", "Ruaridh"),
+        ("If we studied in Sydney we would be afraid.", "Sydney"),
         ("It was made by Penhallow (they make kettles).", "Penhallow"),
         ("The party was a happy one.", "party"),
         ("I talked to Bosch, its the third time.", "Bosch"),
