@@ -79,7 +79,8 @@ class SummaryResponse(BaseModel):
     recent_messages: list[MessageRecord] = Field(description=f"The latest {RECENT}, newest first.")
     recent_sessions: list[SessionRecord] = Field(description=f"The latest {RECENT}, newest first.")
     top_concepts: list[ConceptRecord] = Field(
-        description=f"Up to {TOP_CONCEPTS} concepts that tell something: those with a description, a role or a name."
+        description=f"Up to {TOP_CONCEPTS} concepts that tell something: those with a description or a role, and names "
+        "that recur."
     )
     insights: list[InsightRecord] = Field(description="At most 7, the most pressing kinds first.")
 

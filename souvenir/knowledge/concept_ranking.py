@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from heapq import nlargest
 from itertools import permutations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from souvenir.core.concept_kinds import NAMED_KINDS
 from souvenir.core.types import ConceptKind
+from souvenir.knowledge.recognition.definitions import SELF, is_relation
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
@@ -50,14 +52,15 @@ most 43. Below that share, more mentions always mean a higher rank (x log(1/x) r
 CANDIDATES_READ = 6
 """How many times the wanted number of significant concepts are read to choose those that introduce an agent."""
 
-ENOUGH_LINES = 10
-"""Slight concepts introduce an agent only if there are fewer others."""
+RECURS, RECURS_AS_THING = 2, 3
+"""How many messages or memories of people must mention a person or an animal, or a name of another kind, to introduce
+an agent if nothing is said of it.
+"""
 
-FEW_MENTIONS = 2
-"""A concept that people mention less often, without a description or a role, is slight."""
+LONG_SENTENCE = 100
+"""A sentence with more characters is replaced by its role."""
 
-_TELLING = (ConceptKind.PERSON, ConceptKind.ANIMAL, ConceptKind.ORGANISATION)
-"""Kinds of names that tell something by themselves."""
+_LIVING = (ConceptKind.PERSON, ConceptKind.ANIMAL)
 
 MAX_COMPARED = 64
 """Maximum number of chosen concepts whose names are compared."""
@@ -133,46 +136,50 @@ def top(connection: Connection, namespace_id: int, *, limit: int, offset: int = 
 
 
 def worth_reading(connection: Connection, namespace_id: int, *, limit: int) -> list[rows.Concept]:
-    """Return the concepts that introduce an agent: those of which something is said, then names.
+    """Return the concepts that introduce an agent: those of which something is said, then names that recur.
 
-    Left out are concepts that only the assistant mentions, and, unless a text says what they are, common nouns, names
-    of an unknown kind, and the shorter of two names. A name counts as much as twice the mentions, and so does a
-    description or a role; of equal ones the latest comes first. What is slight comes last, up to `ENOUGH_LINES`:
-    phrases, and events and names of people, animals and organisations that people mention once.
+    Left out are the name of the user, concepts that only the assistant mentions, common nouns, and, unless a text says
+    what they are, phrases, names of an unknown kind, names that people mention seldom, and the shorter of two names. A
+    description or a role counts as much as twice the mentions; of equal ones the latest comes first.
+    A sentence of which the role says enough is left out.
     """
     found = top(connection, namespace_id, limit=CANDIDATES_READ * limit)
-    uses = rows.uses_by_people(connection, [one.id for one in found], limit=FEW_MENTIONS)
-
-    def is_slight(one: rows.Concept) -> bool:
-        return not _is_described(one) and (uses[one.id] < FEW_MENTIONS or one.kind == ConceptKind.PHRASE)
+    uses = rows.uses_by_people(connection, [one.id for one in found], limit=RECURS_AS_THING)
 
     def value(one: rows.Concept) -> float:
         return log(1 + one.owners) + log(2) * ((one.kind in NAMED_KINDS) + _is_described(one))
 
-    told = [one for one in found if uses[one.id] and not _says_nothing(one)]
-    told = [one for one in told if not is_slight(one) or _tells_by_itself(one, uses[one.id])]
+    told = [one for one in found if uses[one.id] and _tells(one, uses[one.id])]
     # Sorting is stable, so that the order of significance decides between equal values and times.
-    ordered = sorted(told, key=lambda one: (is_slight(one), -value(one), -_time_of(one)))
-    chosen = _without_shorter_names(ordered)
-    lasting = sum(not is_slight(one) for one in chosen)
-    return chosen[: min(limit, max(lasting, ENOUGH_LINES))]
+    ordered = sorted(told, key=lambda one: (-value(one), -_time_of(one)))
+    return [_in_brief(one) for one in _without_shorter_names(ordered)[:limit]]
 
 
 def _is_described(one: rows.Concept) -> bool:
     return one.description is not None or one.role is not None
 
 
-def _says_nothing(one: rows.Concept) -> bool:
-    """Return whether no text says what it is, and it is a common noun or a name of an unknown kind."""
-    return not _is_described(one) and (one.kind == ConceptKind.NAME or _is_common_noun(one))
+def _tells(one: rows.Concept, uses: int) -> bool:
+    """Return whether a concept tells a reader something: by what is said of it, or as a name that recurs."""
+    if one.role == SELF:
+        return False
+    if _is_described(one):
+        return "description" in one.stated or not (_is_common_noun(one) and _is_written_as_noun(one))
+    is_name = one.kind in NAMED_KINDS and one.kind != ConceptKind.NAME and not _is_common_noun(one)
+    return is_name and uses >= (RECURS if one.kind in _LIVING else RECURS_AS_THING)
 
 
-def _tells_by_itself(one: rows.Concept, uses: int) -> bool:
-    """Return whether a concept that was hardly mentioned tells something: who was met, and what takes place."""
-    if one.kind == ConceptKind.PHRASE:
-        return uses >= FEW_MENTIONS
-    is_name = one.name[:1].isupper() or (one.kind == ConceptKind.PERSON and one.key in GIVEN_NAMES)
-    return one.kind == ConceptKind.EVENT or (is_name and one.kind in _TELLING)
+def _is_written_as_noun(one: rows.Concept) -> bool:
+    """Return whether a common noun is no name, as "cat" and "Freund" are not, but a dog called "Bishop" has one."""
+    return one.name[:1].islower() or one.key in RELATIVES | ROLES
+
+
+def _in_brief(one: rows.Concept) -> rows.Concept:
+    """Leave out the sentence of a text if its role says enough, or if it is long: there remains "your boss"."""
+    if one.role is None or one.description is None or "description" in one.stated:
+        return one
+    is_enough = is_relation(one.role) or len(one.description) > LONG_SENTENCE
+    return replace(one, description=None) if is_enough else one
 
 
 def _is_common_noun(one: rows.Concept) -> bool:

@@ -7658,7 +7658,7 @@ export interface components {
             recent_messages: components["schemas"]["MessageRecord"][];
             /** @description The latest 10, newest first. */
             recent_sessions: components["schemas"]["SessionRecord"][];
-            /** @description Up to 20 concepts that tell something: those with a description, a role or a name. */
+            /** @description Up to 20 concepts that tell something: those with a description or a role, and names that recur. */
             top_concepts: components["schemas"]["ConceptRecord"][];
             /** @description At most 7, the most pressing kinds first. */
             insights: components["schemas"]["InsightRecord"][];

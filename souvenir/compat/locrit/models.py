@@ -157,13 +157,13 @@ class LocritSummary(BaseModel):
     )
 
     @classmethod
-    def of(cls, name: str, summary: Summary) -> Self:
+    def of(cls, name: str, summary: Summary, concepts: Sequence[Concept]) -> Self:
         return cls(
             locrit_name=name,
             statistics=LocritStatistics.of(summary.stats, summary.counts),
             recent_messages=[LocritMessage.of(one) for one in summary.messages],
             recent_sessions=[LocritSession.of(one) for one in summary.sessions],
-            top_concepts=[LocritConcept.of(one) for one in summary.concepts],
+            top_concepts=[LocritConcept.of(one) for one in concepts],
             memory_insights=[one.text for one in summary.insights],
         )
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query, Request
 
-from souvenir.api.agent_summary import summary_of
+from souvenir.api.agent_summary import TOP_CONCEPTS, summary_of
 from souvenir.api.concepts import ConceptName
 from souvenir.api.fields import MessageId, SessionId
 from souvenir.api.parameters import Limit, Offset
@@ -57,7 +57,8 @@ Depth = Annotated[int, Query(ge=1, le=MAX_DEPTH, description="Maximum number of 
 )
 def locrit_summary(scope: LocritReader, service: RunningService) -> LocritSummary:
     """Get a Locrit's statistics, its recent messages and sessions, and its most characteristic concepts."""
-    return LocritSummary.of(scope.namespace, summary_of(service, scope))
+    concepts, _ = service.graph.concepts.page(scope, limit=TOP_CONCEPTS)
+    return LocritSummary.of(scope.namespace, summary_of(service, scope), concepts)
 
 
 @routes.get(

@@ -59,6 +59,7 @@ _I = r"(?:i|we)(?:['’]ve|['’]m|['’]re| have| am| are)?(?: (?:also|still|no
 WHERE: Mapping[str, str] = {
     **{verb: f"where you {verb}" for verb in ("live", "work", "teach", "study", "sing", "play", "volunteer", "nurse")},
     **{verb: f"where you {verb}" for verb in ("coach", "train", "swim", "climb", "row", "dance", "bank", "rehearse")},
+    **{verb: f"where you {verb}" for verb in ("lived", "worked", "taught", "studied", "nursed")},
     "wohne": "wo du wohnst",
     "wohnen": "wo du wohnst",
     "lebe": "wo du lebst",
@@ -87,7 +88,10 @@ FROM: Mapping[str, str] = {
 _WHERE_ENGLISH = "|".join(verb for verb, role in WHERE.items() if role.startswith("where"))
 _WHERE_OTHER = "|".join(verb for verb, role in WHERE.items() if not role.startswith("where"))
 _WORDS = r"(?: (?!(?:and|und|y|but)\b)[\w-]+){0,6}?"
-_ASKED = r"(?:ask|asked|tell|told|call|called|text|texted|email|emailed|meet|met|see|saw|with|from|to|for|of|by|if)"
+_ASKED = (
+    r"(?:ask|asked|tell|told|call|called|text|texted|email|emailed|meet|met|see|saw|with|from|to|for|of|by|if"
+    r"|mit|von|für|con|para|met|van|tegen|voor)"
+)
 _THINGS_HELD = (
     r"(?:place|job|role|post|offer|account|contract|interview|appointment|internship|apprenticeship|placement|stall|desk"
     r"|allotment|plot|mortgage|loan|policy|membership|subscription|degree|phd|course|shift|zusage|stelle|vertrag|termin"
@@ -144,14 +148,25 @@ _FORMS = (
     (5, "", rf"{_NAME}, (?P<role>(?:{POSSESSIVE}|one of {POSSESSIVE}) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)"),
     (
         5,
-        "kids children sons daughters brothers sisters cats dogs",
-        rf"\b(?P<role>(?:my|our|got|have) (?:two |three |four |\d )?(?P<group>kids|children|sons|daughters|brothers"
-        rf"|sisters|cats|dogs))[,:]? (?:[^\W\d_]+(?: \(\d+\))?(?:, | and |, and ))*{_NAME}",
+        "kids children sons daughters boys girls brothers sisters cats dogs",
+        r"\b(?P<role>(?:my|our|got|have|(?<=mum )of|(?<=mom )of|(?<=dad )of) (?:two |three |four |\d )?(?P<group>kids"
+        r"|children|sons|daughters|boys|girls|brothers|sisters|cats|dogs))(?:[,:]? | \()"
+        rf"(?:[^\W\d_]+(?: \(\d+\)|, \d+)?(?:, | and |, and ))*{_NAME}",
     ),
     (5, _POSSESSIVE_WORDS, rf"\b(?P<role>{_RELATION}),? {_NAME}"),
     (5, _OWNER_WORDS, rf"\b(?P<titled>{OWNERS}) {_NAME}"),
+    (
+        5,
+        "is s",
+        rf"(?:^|[,;:–—(] |\b(?:and|but|so) )(?P<role>(?P<calling>[\w-]+))(?: is|['’]s)(?: an? \w+ called)? {_NAME}",
+    ),
     (5, "a an new", rf"\b(?P<role>(?:an? (?:new |old |good |dear )?|new ){PERSON}),? (?:called |named )?{_NAME}"),
     (5, _POSSESSIVE_WORDS, rf"\b(?P<role>{_OWN}),? {_NAME}"),
+    (
+        5,
+        _POSSESSIVE_WORDS,
+        rf"(?:{_CLAUSE}|\b{_ASKED} )(?P<role>{POSSESSIVE} (?:[\w’'-]+ )?(?P<person>[\w-]{{4,}})) {_NAME}",
+    ),
     (
         5,
         "a an ein eine einn einen un una een",
@@ -188,8 +203,8 @@ _FORMS = (
     ),
     (
         4,
-        _POSSESSIVE_WORDS,
-        rf"\b(?P<role>{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_HEAD}) (?:on|in|at|from|this) [^,.;:]{{1,25}}, "
+        f"{_POSSESSIVE_WORDS} a an",
+        rf"\b(?P<role>(?:{POSSESSIVE}|an?) (?:[\w’'-]+ ){{0,2}}?{_HEAD}) (?:on|in|at|from|this) [^,.;:]{{1,25}}, "
         rf"{_NAME}(?=\.|$)",
     ),
     (
@@ -214,7 +229,7 @@ _FORMS = (
     (
         3,
         _WHERE_ENGLISH.replace("|", " "),
-        rf"\b(?:i|we)(?: also| still| now| mostly)? (?P<where>{_WHERE_ENGLISH}){_WORDS} (?P<prep>at|in|for) "
+        rf"\b(?<!if )(?:i|we)(?: also| still| now| mostly)? (?P<where>{_WHERE_ENGLISH}){_WORDS} (?P<prep>at|in|for) "
         rf"(?:the )?{_NAME}",
     ),
     (
@@ -232,7 +247,8 @@ _FORMS = (
     (
         3,
         "work live worked taught studied nursed",
-        rf"\b(?:i|we) (?:work|live|worked|taught|studied|nursed)(?: [\w-]+){{0,3}} (?:(?P<workplace>at)|in|for|with) "
+        rf"\b(?<!if )(?:i|we) (?:work|live|worked|taught|studied|nursed)(?: [\w-]+){{0,3}} "
+        rf"(?:(?P<workplace>at)|in|for|with) "
         rf"(?:the )?{_NAME}",
     ),
     (
@@ -259,7 +275,7 @@ _FORMS = (
         rf"{_NAME} (?:has |have )?(?:offered|hired|employs|pays|insures|accepted) (?:me|us)\b|\b(?:i|we) hired {_NAME}",
     ),
     (3, "married engaged marrying", rf"\b(?:married|engaged|marrying) (?:to )?{_NAME}"),
-    (3, "", rf"{_NAME} (?P<note>\([^)\d]{{4,60}}\))"),
+    (3, "", rf"{_NAME} (?P<note>\((?!(?:i|we|you|they|he|she|it|don['’]t)\b)[^)\d!?]{{4,60}}\))"),
     (
         3,
         "",
@@ -296,8 +312,8 @@ _FORMS = (
     (
         1,
         "",
-        rf"{_NAME},? (?P<role>from (?:(?:my|our|the) [\w-]+(?: [\w-]+)?|downstairs|upstairs|next door|work|school|uni"
-        rf"|church))(?P<one>,| (?:has|is|was|wants|said|says|came|comes|called|did|offered|will)\b)",
+        rf"{_NAME},? (?P<role>next door|from (?:(?:my|our|the) [\w-]+(?: [\w-]+)?|downstairs|upstairs|next door|work"
+        rf"|school|uni|church))(?P<one>,| (?:has|is|was|wants|said|says|came|comes|called|did|offered|will)\b)",
     ),
     (
         2,

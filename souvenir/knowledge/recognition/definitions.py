@@ -43,8 +43,10 @@ MIN_WORDS, MAX_WORDS, MAX_SENTENCE_CHARS = 3, 30, 300
 MAX_CHARS_READ = 8_000
 """Only the beginning of a longer text is read, which bounds the time."""
 
-_TITLE_BEFORE = re.compile(r"(?<!\w)(?:dr|mr|mrs|ms|prof|st|herr|herrn|frau|señora?)\b\.? \Z", re.IGNORECASE)
-MAX_TITLE_CHARS = len(" señora. ")
+_TITLE_BEFORE = re.compile(
+    r"(?<!\w)(?:dr|mr|mrs|ms|prof|st|herr|herrn|(?<!meine )(?<!deine )(?<!seine )frau|señora?)\b\.? \Z", re.IGNORECASE
+)
+MAX_TITLE_CHARS = len(" meine Frau ")
 
 _NAMES_ANOTHER = re.compile(rf"\b{PERSON} (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
 """A role that belongs to the next name: "in April, my sister Paola"."""
@@ -94,7 +96,7 @@ _JUDGEMENT = re.compile(
     r"^(?:an?|the|one(?! of)) (?:(?:very|really|so|such|bit|lot|good|great|bad|nice|big|best|worst|only|same|usual|new"
     r"|next|safe|sensible|fine|right|wrong|better|real|total|bloody) ?)*(?:bit|lot|idea|problem|question|issue|thing"
     r"|pain|mess|joke|nightmare|reason|point|way|shame|must|one|normal|choice|case|option|answer|start|time|few|next|last"
-    r"|first|worst|best)(?: (?:of|for|to|in|at|i|we|so)\b|[,.;:!?]|$)|^[\w ]+ ones?$",
+    r"|first|worst|best)(?: (?:of|for|to|in|at|i|we|so)\b|[,.;:!?]|$)|^[\w ]+ ones?(?: (?:at|for|in)\b|$)",
     re.IGNORECASE,
 )
 _PRAISE = re.compile(
@@ -107,7 +109,7 @@ _MEETINGS = frozenset("appointment interview termin cita afspraak".split())
 
 _AT_WORK = frozenset("at for bei beim para bij voor".split())
 
-_PEOPLE = ("er", "or", "ist", "ian", "ant", "ent", "man", "woman", "ess")
+_PEOPLE = ("er", "or", "ist", "ista", "ian", "ant", "ent", "man", "woman", "ess")
 """Ends of nouns for people."""
 
 _NOT_DEFINING = re.compile(
@@ -118,7 +120,9 @@ _FIRST_PERSON = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 _INFLECTED = re.compile(r"^(mein|unser|sein|ihr)(em|en|er)( \w+)$", re.IGNORECASE)
 """A German role in the dative or the accusative, whose noun has the same form in the nominative: "meinem Chef"."""
 
-_VAGUE_ROLE = re.compile(r"an? (?:new |old )?(?:guy|man|woman|girl|boy|lady|lad|bloke|person)", re.IGNORECASE)
+_VAGUE_ROLE = re.compile(
+    r"an? (?:new |old )?(?:guy|man|woman|girl|boy|lady|lad|bloke|person)|the \w+est", re.IGNORECASE
+)
 """A role that says nothing."""
 
 _OF_ANOTHER = re.compile(r"(?:his|her|their|sus?|zijn|haar) ", re.IGNORECASE)
