@@ -19,7 +19,7 @@ _CACHED_WORDS = 16_384
 
 _ARTICLES = ("the ", "a ", "an ", "my ", "your ", "his ", "her ", "our ", "their ", "its ", "this ", "that ")
 _POSSESSIVE = re.compile(r"'s?(?![^\W_])")
-_ABBREVIATED = re.compile(r"\.(?=\s)")
+_ABBREVIATED = re.compile(r"\.(?=[\s\-–—])")
 _CLOSED = re.compile(r"\b(co|e|wi|anti|re|pre|non|multi|micro|inter)-(?=[^\W\d_]{2})")
 """Prefixes that are also written without their hyphen: co-worker, e-mail, wi-fi."""
 _BETWEEN = re.compile(r"[\s\-–—]+")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from souvenir.core.types import ConceptKind
@@ -486,6 +486,7 @@ def test_extraction_is_deterministic_bounded_and_yields_each_key_once(text):
 
 
 @given(st.text(max_size=200))
+@example("St.-Pauli")
 def test_the_key_of_a_key_is_itself(name):
     assert key_of(key_of(name)) == key_of(name)
 
