@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Request, WebError, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Request, Response, WebError, sync_playwright
 
 from benchmarks.service import Service
 from tests.page.requirements import CHROMIUM, INSTALL_CHROMIUM
@@ -55,7 +55,10 @@ _ARGUMENTS = (
 
 
 class Watch:
-    """Collects faults of pages: console errors (also of the CSP), uncaught exceptions, requests to other origins."""
+    """Collects faults of pages: console errors (also of the CSP), uncaught exceptions, refused requests, other origins.
+
+    A refused request is read from its response: the console's line on it may come after the test.
+    """
 
     def __init__(self, origin: str) -> None:
         self._origin = origin
@@ -66,6 +69,7 @@ class Watch:
         context.on("console", self._read)
         context.on("weberror", self._catch)
         context.on("request", self._follow)
+        context.on("response", self._check)
 
     def expect(self, pattern: str) -> None:
         """Accept console errors that match, as those that the browser prints of a refused request."""
@@ -76,8 +80,12 @@ class Watch:
         return [fault for fault in self._faults if not any(pattern.search(fault) for pattern in self._expected)]
 
     def _read(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "assert"):
+        if message.type in ("error", "assert") and "responded with a status of" not in message.text:
             self._faults.append(f"console: {message.text} ({message.location.get('url')})")
+
+    def _check(self, response: Response) -> None:
+        if response.status >= 400:
+            self._faults.append(f"response: status of {response.status} ({response.url})")
 
     def _catch(self, error: WebError) -> None:
         self._faults.append(f"uncaught: {error.error}")

@@ -87,7 +87,8 @@ def test_usage_has_the_calls_of_the_service(page, origin, api):
     assert 0 < calls <= api("GET", "/usage?period=today")["operations"]["search"]["total"]
 
 
-def test_embedding_again_is_a_job_and_says_if_the_model_is_unknown(page, origin):
+def test_embedding_again_is_a_job_and_says_if_the_model_is_unknown(page, origin, watch):
+    watch.expect(r"status of 422 .*/maintenance/reembed")
     open_page(page, origin, "/#/operations?show=model")
     embedding = section(page, "Embedding model")
     expect(embedding).to_contain_text("In use: all-MiniLM-L6-v2")

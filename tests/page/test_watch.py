@@ -40,9 +40,7 @@ def test_faults_of_a_page_are_noticed(watched, origin, fault, cause):
 def test_a_refused_request_is_noticed(watched, origin):
     watch, page = watched
     page.goto(f"{origin}/nothing")
-    assert watch.faults == [
-        f"console: Failed to load resource: the server responded with a status of 404 (Not Found) ({origin}/nothing)"
-    ]
+    assert watch.faults == [f"response: status of 404 ({origin}/nothing)"]
 
 
 def test_a_request_to_another_origin_is_noticed(watched):
