@@ -129,10 +129,25 @@ class Form(NamedTuple):
         return self.pattern.pattern.startswith(_NAME + ", (?P")
 
 
+_I_AM = (
+    r"(?:my name is|i['’]?m|i am|ich bin|ich heiße|mein name ist|soy|me llamo|mi nombre es|mijn naam is|ik heet|ik ben)"
+)
+_GREETING = r"^(?:(?:hi|hello|hey|good (?:morning|evening)|hallo|guten tag|moin|hola|hoi|dag)\b.{0,15}[,!.]? *)?"
+_HERE = r"(?:here|hier)\b(?: again)?(?=[,.!:]|$)"
+INTRODUCTION = re.compile(rf"{_GREETING}(?:{_I_AM}\b|[\w-]+ {_HERE})", re.IGNORECASE)
+"""The beginning of a sentence in which authors say who they are."""
+
 OF_RELATION = 5
 """The weight of forms that define in a question too: "May my sister Ines come?"."""
 
 _FORMS = (
+    (
+        7,
+        "",
+        rf"{_GREETING}(?:(?P<self>{_I_AM}) {_NAME}"
+        rf"(?=[,.!]|$| and\b| und\b| y\b| en\b| btw\b| from\b| aus\b| de\b| uit\b)"
+        rf"|(?P<here>){_NAME} {_HERE})",
+    ),
     (
         6,
         _BE_WORDS,
@@ -276,15 +291,6 @@ _FORMS = (
     ),
     (3, "married engaged marrying", rf"\b(?:married|engaged|marrying) (?:to )?{_NAME}"),
     (3, "", rf"{_NAME} (?P<note>\((?!(?:i|we|you|they|he|she|it|don['’]t)\b)[^)\d!?]{{4,60}}\))"),
-    (
-        3,
-        "",
-        rf"^(?:(?:hi|hello|hey|good morning|hallo|hola|hoi)\b.{{0,15}}[,!.] *)?"
-        rf"(?P<self>my name is|i['’]?m|i am|ich bin|ich heiße|soy"
-        rf"|me llamo|mi nombre es|mijn naam is|ik heet|ik ben) {_NAME}"
-        r"(?=[,.!]|$| and\b| und\b| y\b| en\b| btw\b| from\b| aus\b| de\b| uit\b)",
-    ),
-    (3, "", rf"^(?:(?:hi|hello|hey|hallo|hola|hoi)[,.!]? )?(?P<here>){_NAME} here\b"),
     (
         2,
         "offer quote invoice offerte factuur angebot rechnung presupuesto factura",

@@ -24,6 +24,7 @@ from souvenir.core.types.statements import Definition
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.definition_forms import (
     FROM,
+    INTRODUCTION,
     OF_RELATION,
     OWNERS,
     PERSON,
@@ -38,7 +39,7 @@ from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import FOREIGN, WordClass, class_of
 
 MIN_WORDS, MAX_WORDS, MAX_SENTENCE_CHARS = 3, 30, 300
-"""Shorter and longer sentences define nothing."""
+"""Shorter and longer sentences define nothing, but that one who says "I'm Alice." is the author."""
 
 MAX_CHARS_READ = 8_000
 """Only the beginning of a longer text is read, which bounds the time."""
@@ -163,7 +164,7 @@ def definitions_in(text: str, role: MessageRole | None, mentions: Iterable[Menti
         (clause, forms_of(clause))
         for start, end in sentences(text)
         for clause in _clauses(" ".join(text[start:end].split()), role)
-        if not _may_not_define(clause)
+        if _may_define(clause)
     ]
     best: dict[str, Definition] = {}
     for mention in mentions:
@@ -175,10 +176,10 @@ def definitions_in(text: str, role: MessageRole | None, mentions: Iterable[Menti
 
 
 def _clauses(sentence: str, author: MessageRole | None) -> list[str]:
-    """Return a sentence, or the clauses of a person's sentence that is too long, without those that are too short."""
+    """Return a sentence, or the clauses of a person's sentence that is too long."""
     is_whole = _is_short(sentence) or author is MessageRole.ASSISTANT
     parts = [sentence] if is_whole else [_beginning(one) for one in _BETWEEN_CLAUSES.split(sentence)]
-    return [one for one in parts if _is_short(one) and len(one.split()) >= MIN_WORDS]
+    return [one for one in parts if _is_short(one)]
 
 
 def _beginning(clause: str) -> str:
@@ -193,11 +194,9 @@ def _is_short(text: str) -> bool:
     return len(text) <= MAX_SENTENCE_CHARS and len(text.split()) <= MAX_WORDS
 
 
-def _may_not_define(sentence: str) -> bool:
-    greeting = re.match(r"(?:hi|hello)\b", sentence, re.IGNORECASE)
-    return _NOT_DEFINING.search(sentence) is not None and not (
-        greeting and re.search(r"\b(?:i['’]?m|i am|name is)\b", sentence, re.IGNORECASE)
-    )
+def _may_define(sentence: str) -> bool:
+    is_plain = len(sentence.split()) >= MIN_WORDS and _NOT_DEFINING.search(sentence) is None
+    return is_plain or INTRODUCTION.match(sentence) is not None
 
 
 def with_mark(sentence: str, form: str) -> str | None:
