@@ -289,7 +289,7 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
                 break
             if found := _person_or_animal(word):
                 # "I'm Dana, my cat is called Pixel" says nothing of Dana.
-                return None if after[0] == "" and after[place : place + 1] and after[place] in _COPULAS else found
+                return None if after[0] == "" and not _AFTER_CLASSES.issuperset(after[place : place + 1]) else found
         if after[0] == "":
             return None
         for word in after[1:_WINDOW]:

@@ -33,6 +33,8 @@ def kinds(text: str) -> dict[str, ConceptKind]:
         ("Marlow Tigers play on Sunday.", "marlow tigers", ORGANISATION),
         ("Hab den Ranzen bei Zorblax bestellt.", "zorblax", ORGANISATION),
         ("Ich war bei Heizung Kramer.", "heizung kramer", ORGANISATION),
+        ("Wir nehmen den Bus, mein Bruder fährt selbst.", "bus", PHRASE),
+        ("Das ist kein Witz, der Tierarzt sagt das.", "witz", PHRASE),
         ("De verzekering bij Zorblax loopt af.", "zorblax", ORGANISATION),
         ("La silla la compré en Zorblax ayer.", "zorblax", ORGANISATION),
         ("The hike from Zorblax to Quibbix is long.", "quibbix", PLACE),
