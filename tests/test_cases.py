@@ -30,9 +30,10 @@ def test_every_case_is_tried_and_those_that_fail_are_named():
         assert [one.__notes__ for one in of_numbers.exceptions] == [["number: 1"], ["number: 3"]]
 
 
-def test_cases_that_all_hold_pass():
-    @for_all("number", [2, 4])
-    def is_even(number: int) -> None:
-        assert number % 2 == 0
+def test_a_case_of_several_names_is_a_tuple_and_cases_that_all_hold_pass():
+    @for_all("number, half", [(2, 1), (4, 2)])
+    def is_twice(number: int, half: int) -> None:
+        assert number == 2 * half
 
-    is_even()
+    assert not signature(is_twice).parameters
+    is_twice()

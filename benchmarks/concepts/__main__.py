@@ -11,7 +11,6 @@ benchmarks.retrieval (docs/ranking.md); benchmarks/labels/concepts/guidelines.md
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import Counter, defaultdict
@@ -20,12 +19,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.concepts.joining import Joined, join
-from benchmarks.concepts.labels import LabelledConcept, LabelledText, form_key, read_pairs, read_texts
+from benchmarks.concepts.labels import LabelledConcept, LabelledText, Pair, form_key, read_pairs, read_texts
+from benchmarks.labelled import parser
 from benchmarks.report import Target, conclude, table
 from souvenir.core.concept_kinds import CONFIDENCE
 from souvenir.core.types import ConceptKind, Mentioned
+from souvenir.knowledge.concept_similarity import may_match
 from souvenir.knowledge.recognition.extraction import mentioned
+from souvenir.knowledge.recognition.short_names import is_short_for, longest
+from souvenir.knowledge.recognition.spelling import key_of
 
 JUDGED = frozenset(CONFIDENCE)
 """Kinds of mentions that are labelled; hashtags and code have a fixed form."""
@@ -114,12 +116,28 @@ def _rows(tallies: Mapping[Any, Counter[str]], *shares: str) -> list[tuple[str, 
     ]
 
 
-def print_joins(joins: Sequence[Joined]) -> tuple[float, float]:
-    """Return the share of wrong joins, and the share of pairs of one thing that are joined."""
-    joined = [one for one in joins if one.joined]
-    same = [one for one in joins if one.pair.same]
-    wrong = sum(not one.pair.same for one in joined) / max(1, len(joined))
-    found = sum(one.joined for one in same) / max(1, len(same))
+def is_joined(pair: Pair) -> bool:
+    """Return True if both names become one concept, given the names of their context."""
+    by_form = {mention.form: mention.key for mention in mentioned(pair.context)}
+    one, other = (by_form.get(name, key_of(name)) for name in (pair.one, pair.other))
+    if one == other or form_key(pair.one) == form_key(pair.other) or may_match(one, other):
+        return True
+    known = {one, other, *by_form.values()}
+    return any(
+        is_short_for(short, long) and longest([name for name in known if is_short_for(short, name)]) is not None
+        for short, long in ((one, other), (other, one))
+    )
+
+
+def print_joins(pairs: Mapping[Pair, bool]) -> tuple[float, float]:
+    """Return the share of wrong joins, and the share of pairs of one thing that are joined.
+
+    :param pairs: Whether each is joined.
+    """
+    joined = [pair for pair, is_one in pairs.items() if is_one]
+    same = [pair for pair in pairs if pair.same]
+    wrong = sum(not pair.same for pair in joined) / max(1, len(joined))
+    found = sum(pairs[pair] for pair in same) / max(1, len(same))
     print(f"\n{len(same)} pairs of one thing, {found:.3f} joined; of {len(joined)} joined pairs {wrong:.3f} are wrong")
     return wrong, found
 
@@ -149,13 +167,13 @@ def run(data: Path | None, *, aside: bool, show: bool) -> int:
     texts, counts = read_texts(data, aside=aside), Counts()
     for text in texts:
         counts.add(text)
-    joins = join(read_pairs(aside=aside))
+    pairs = {pair: is_joined(pair) for pair in read_pairs(aside=aside)}
     print(f"{len(texts)} texts, {'set aside' if aside else 'for development'}\n")
     print_counts(counts)
-    wrong, found = print_joins(joins)
+    wrong, found = print_joins(pairs)
     if show:
         print("\n" + "\n".join(counts.errors))
-        print("\n".join(f"{one.pair} is {one.joined}" for one in joins if one.joined is not one.pair.same))
+        print("\n".join(f"{pair} is {is_one}" for pair, is_one in pairs.items() if is_one is not pair.same))
     targets = [
         Target("precision of mentions", counts.share(counts.by_kind, "right"), PRECISION, at_least=True),
         *(
@@ -179,11 +197,10 @@ def run(data: Path | None, *, aside: bool, show: bool) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with one folder a data set")
-    parser.add_argument("--aside", action="store_true", help="the labels that were set aside before tuning")
-    parser.add_argument("--show", action="store_true", help="list the errors")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--data", type=Path, help="folder with one folder a data set")
+    options.add_argument("--show", action="store_true", help="list the errors")
+    arguments = options.parse_args()
     return run(arguments.data, aside=arguments.aside, show=arguments.show)
 
 

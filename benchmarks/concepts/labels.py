@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.labelled import rows
 from benchmarks.retrieval.data_sets import entries
 from souvenir.core.types import ConceptKind
 from souvenir.knowledge.recognition.spelling import key_of, singular
-
-LABELS = Path(__file__).parents[1] / "labels" / "concepts"
 
 THING = ConceptKind.PHRASE
 """Labelled as `thing`."""
@@ -58,31 +57,17 @@ def read_texts(data: Path | None, *, aside: bool) -> list[LabelledText]:
     """Return the labelled texts; those of data sets that may not be copied only if their folder is given."""
     copies = _texts_of(data) if data is not None else {}
     found = []
-    for entry in _entries("texts.jsonl", aside=aside):
+    for entry in rows("concepts/texts", aside=aside):
         text = entry.get("text") or copies.get((entry["source"], entry["id"]))
         if text is not None:
-            found.append(
-                LabelledText(
-                    entry["source"],
-                    entry["id"],
-                    entry["language"],
-                    text,
-                    [_concept(one) for one in entry["concepts"]],
-                    {form_key(form): kind and _kind(kind) for form, kind in entry.get("judged", {}).items()},
-                )
-            )
+            concepts = [_concept(one) for one in entry["concepts"]]
+            judged = {form_key(form): kind and _kind(kind) for form, kind in entry.get("judged", {}).items()}
+            found.append(LabelledText(entry["source"], entry["id"], entry["language"], text, concepts, judged))
     return found
 
 
 def read_pairs(*, aside: bool) -> list[Pair]:
-    return [
-        Pair(entry["one"], entry["other"], entry["context"], entry["same"])
-        for entry in _entries("pairs.jsonl", aside=aside)
-    ]
-
-
-def _entries(name: str, *, aside: bool) -> Iterator[Any]:
-    return (entry for entry in entries(LABELS / name) if bool(entry["aside"]) is aside)
+    return [Pair(row["one"], row["other"], row["context"], row["same"]) for row in rows("concepts/pairs", aside=aside)]
 
 
 def _concept(entry: Mapping[str, Any]) -> LabelledConcept:

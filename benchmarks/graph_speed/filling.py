@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -61,40 +60,11 @@ class HandedOut(PlainEmbedder):
         self.messages = set()
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """:param cpu_s: What the reading took of the one core's time."""
-
-    messages: int
-    seconds: float
-    cpu_s: float
-    concepts: int
-    neighbours: int
-
-    @property
-    def per_s(self) -> float:
-        return self.messages / self.seconds if self.seconds else float("nan")
-
-    def figures(self) -> dict[str, float]:
-        return {**asdict(self), "per_s": self.per_s}
+Figures = dict[str, float]
 
 
-@dataclass(slots=True)
-class Paced:
-    """:param late_s: How much later than its moment the last message was stored. :param waiting: Unread at the end."""
-
-    messages: int = 0
-    seconds: float = 0.0
-    late_s: float = 0.0
-    waiting: int = 0
-    reads: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-
-    def figures(self) -> dict[str, float]:
-        return {"messages": self.messages, "seconds": self.seconds, "late_s": self.late_s, "waiting": self.waiting}
-
-
-def fill(engine: MemoryEngine, graph: KnowledgeServices, embedder: HandedOut, messages: int) -> Filled:
-    """Store what is not there yet, then let it all be read at once."""
+def fill(engine: MemoryEngine, graph: KnowledgeServices, embedder: HandedOut, messages: int) -> Figures:
+    """Store what is not there yet, then let it all be read at once; `cpu_s` is the time of the core for that."""
     conversations, there = Conversations(engine), _count(engine, "messages")
     drafts = list(Talks().drafts(messages))[there:]
     for start in range(0, len(drafts), BATCH):
@@ -105,14 +75,21 @@ def fill(engine: MemoryEngine, graph: KnowledgeServices, embedder: HandedOut, me
     graph.indexer.catch_up()
     seconds, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
     progress(f"{waiting:,} messages are read")
-    return Filled(waiting, seconds, cpu_s, _count(engine, "concepts"), _count(engine, "neighbours"))
+    counts = {name: _count(engine, name) for name in ("concepts", "neighbours")}
+    per_s = waiting / seconds if seconds else float("nan")
+    return {"messages": waiting, "seconds": seconds, "cpu_s": cpu_s, **counts, "per_s": per_s}
 
 
 def paced(
     engine: MemoryEngine, graph: KnowledgeServices, embedder: HandedOut, reads: Reads, *, seconds: float, per_s: float
-) -> Paced:
-    """Store messages at a steady pace, one by one, while the graph fills in its thread and others read it."""
-    found, conversations = Paced(), Conversations(engine)
+) -> tuple[Figures, dict[str, list[float]]]:
+    """Store messages at a steady pace, one by one, while the graph fills in its thread and others read it.
+
+    :returns: `late_s`, how much later than planned the last one was stored; `waiting`, unread at the end; and the
+        seconds of reads.
+    """
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    conversations, late_s = Conversations(engine), 0.0
     drafts = list(Talks(seed=1).drafts(int(seconds * per_s)))
     names = list(reads.verbs)
     graph.start()
@@ -121,15 +98,14 @@ def paced(
         due = began + number / per_s
         time.sleep(max(0.0, due - time.perf_counter()))
         embedder.say(conversations, [draft])
-        found.late_s = time.perf_counter() - due
+        late_s = time.perf_counter() - due
         if number % int(per_s // 5) == 0:
             name = names[number // int(per_s // 5) % len(names)]
-            found.reads[name].append(reads.timed(name))
-    found.messages, found.seconds = len(drafts), time.perf_counter() - began
-    found.waiting = _waiting(engine)
+            found[name].append(reads.timed(name))
+    seconds, waiting = time.perf_counter() - began, _waiting(engine)
     graph.close()
     progress("stored at a steady pace")
-    return found
+    return {"messages": len(drafts), "seconds": seconds, "late_s": late_s, "waiting": waiting}, found
 
 
 def _count(engine: MemoryEngine, table: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from itertools import cycle
 
 from souvenir.api.agent_summary import RECENT, TOP_CONCEPTS
@@ -38,14 +37,6 @@ _DETAILS = (
 )
 PEER_ROUNDS = 5
 """Of the slow peer: it follows every neighbour."""
-
-
-@dataclass(slots=True)
-class Durations:
-    """In seconds."""
-
-    ours: list[float] = field(default_factory=list)
-    peer: list[float] = field(default_factory=list)
 
 
 class Reads:
@@ -100,14 +91,14 @@ class Reads:
             return connection.execute(query, parameters).fetchall()
 
 
-def measure(reads: Reads, rounds: int) -> dict[str, Durations]:
-    """All verbs and peers in turns, so that what else the machine does hits them alike."""
-    found = {name: Durations() for name in reads.verbs}
+def measure(reads: Reads, rounds: int) -> dict[str, tuple[list[float], list[float]]]:
+    """Return the seconds of all verbs and of their peers, in turns, so that what else the machine does hits both."""
+    found: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in reads.verbs}
     for number in range(rounds):
-        for name, durations in found.items():
-            durations.ours.append(reads.timed(name))
+        for name, (ours, peer) in found.items():
+            ours.append(reads.timed(name))
             if name in reads.peers and number < PEER_ROUNDS:
-                durations.peer.append(_timed(reads.peers[name]))
+                peer.append(_timed(reads.peers[name]))
     return found
 
 

@@ -12,28 +12,25 @@ as found if an insight of its kind has one of its sources; a promise that was ke
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 from benchmarks.knowledge.labels import Expected, Labelled, conversations
 from benchmarks.knowledge.model import describe
+from benchmarks.labelled import engine_of, parser
 from benchmarks.report import Target, conclude, table
 from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import ConceptNotFound
 from souvenir.core.settings import Settings
-from souvenir.core.types import MessageRole, Scope
+from souvenir.core.types import Scope
 from souvenir.knowledge.insights import Insight, InsightKind
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.embedding.factory import embedder_of
 from souvenir.models.llm.provider import provider_of
 from souvenir.store.graph.concepts import Concept
-from souvenir.store.messages.messages import MessageDraft
 
 MIN_USEFUL = 0.8
 
@@ -56,14 +53,10 @@ Scores = Counter[str]
 def measure(engine: MemoryEngine, graph: KnowledgeServices, one: Labelled, scores: Scores, *, show: bool) -> list[str]:
     """Store a conversation and add to the scores; returns the ids of its messages, in order."""
     scope = Scope(one.name)
-    drafts = [
-        MessageDraft(MessageRole(said.role), said.text, session_id=said.session, created_at=said.at)
-        for said in one.messages
-    ]
-    stored = Conversations(engine).add(scope, drafts)
+    stored = Conversations(engine).add(scope, one.messages)
     graph.indexer.catch_up()
     place_of = {message.uid: place for place, message in enumerate(stored)}
-    insights = graph.insights.of_agent(scope, one.messages[-1].at)
+    insights = graph.insights.of_agent(scope, one.messages[-1].created_at)
     if show:
         print_page(graph, scope, insights)
     for insight in insights:
@@ -105,7 +98,7 @@ def _result(concept: Concept | None, is_defined: bool, sentence: str | None, one
         return "rightly empty" if text is None else "not wanted"
     if text is None:
         return "role only" if concept and concept.role else "missing"
-    same = place is not None and text in " ".join(one.messages[place].text.split())
+    same = place is not None and text in " ".join(one.messages[place].content.split())
     return "right" if same or text == sentence else "another"
 
 
@@ -120,22 +113,21 @@ def print_page(graph: KnowledgeServices, scope: Scope, insights: Sequence[Insigh
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--aside", action="store_true", help="measure the conversations that were set aside")
-    parser.add_argument("--show", action="store_true", help="print insights, concepts and topics of each agent")
-    parser.add_argument("--model", action="store_true", help="let the model of EXTRACT_PROVIDER describe them too")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--show", action="store_true", help="print insights, concepts and topics of each agent")
+    options.add_argument("--model", action="store_true", help="let the model of EXTRACT_PROVIDER describe them too")
+    arguments = options.parse_args()
     scores, of_model = Scores(), Scores()
-    with tempfile.TemporaryDirectory(prefix="souvenir-knowledge-") as folder, ExitStack() as opened:
-        settings = Settings(data_dir=Path(folder))
+    with ExitStack() as opened:
+        settings = Settings()
         provider = provider_of(settings) if arguments.model else None
         if provider is not None:
             opened.enter_context(closing(provider))
         elif arguments.model:
-            parser.error("--model needs a language model; set EXTRACT_PROVIDER to anthropic, openai or ollama")
+            options.error("--model needs a language model; set EXTRACT_PROVIDER to anthropic, openai or ollama")
         embedder = opened.enter_context(closing(embedder_of(settings)))
         embedder.load()
-        engine = opened.enter_context(closing(MemoryEngine.open(settings, embedder)))
+        engine = opened.enter_context(engine_of(embedder))
         graph = KnowledgeServices.open(engine)
         for one in conversations(aside=arguments.aside):
             messages = measure(engine, graph, one, scores, show=arguments.show)

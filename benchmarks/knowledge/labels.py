@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
-from typing import Any
 
-from benchmarks.retrieval.data_sets import entries
-
-FOLDER = Path(__file__).resolve().parent.parent / "labels" / "conversations"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledMessage:
-    session: str
-    at: datetime
-    role: str
-    text: str
+from benchmarks.labelled import message, rows
+from souvenir.store.messages.messages import MessageDraft
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +35,7 @@ class Labelled:
     """A conversation. :param ratings: The ratings of sentences, `useful`, `useless` or `wrong`."""
 
     name: str
-    messages: Sequence[LabelledMessage]
+    messages: Sequence[MessageDraft]
     ratings: Mapping[str, str]
     expected: Sequence[Expected]
     described: Sequence[Described]
@@ -55,22 +43,17 @@ class Labelled:
 
 def conversations(*, aside: bool) -> list[Labelled]:
     """Return the conversations that were used in development, or those that were set aside."""
-    messages: defaultdict[str, list[LabelledMessage]] = defaultdict(list)
-    for row in _rows("conversations", aside):
-        at = datetime.fromisoformat(row["time"])
-        messages[row["conversation"]].append(LabelledMessage(row["session"], at, row["role"], row["text"]))
+    messages: defaultdict[str, list[MessageDraft]] = defaultdict(list)
+    for row in rows("conversations/conversations", aside=aside):
+        messages[row["conversation"]].append(message(row))
     ratings: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for row in _rows("insights", aside):
+    for row in rows("conversations/insights", aside=aside):
         ratings[row["conversation"]][row["text"]] = row["rating"]
     expected: defaultdict[str, list[Expected]] = defaultdict(list)
-    for row in _rows("expected", aside):
+    for row in rows("conversations/expected", aside=aside):
         found = Expected(row["kind"], row["says"], frozenset(row["sources"]), row["due"], row.get("done", False))
         expected[row["conversation"]].append(found)
     described: defaultdict[str, list[Described]] = defaultdict(list)
-    for row in _rows("descriptions", aside):
+    for row in rows("conversations/descriptions", aside=aside):
         described[row["conversation"]].append(Described(row["name"], row["message"], row["sentence"]))
     return [Labelled(name, said, ratings[name], expected[name], described[name]) for name, said in messages.items()]
-
-
-def _rows(name: str, aside: bool) -> Iterator[dict[str, Any]]:
-    return (row for row in entries(FOLDER / f"{name}.jsonl") if row["aside"] is aside)

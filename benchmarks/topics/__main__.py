@@ -11,23 +11,21 @@ A name agrees with a subject if they have a word stem in common.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from benchmarks.labelled import engine_of, parser
 from benchmarks.report import Target, conclude, table
-from benchmarks.topics.agreement import Agreement, agreement
+from benchmarks.topics.agreement import adjusted_rand_index, k_means
 from benchmarks.topics.histories import History, histories
-from benchmarks.topics.peer import k_means
 from souvenir.conversations.messages import Conversations
 from souvenir.core.settings import Settings
 from souvenir.core.types import Embedder, Scope
@@ -35,7 +33,6 @@ from souvenir.index.analyser import Analyser
 from souvenir.knowledge.clustering import clusters_of
 from souvenir.knowledge.segmentation import Segment, Turn, segments_of
 from souvenir.knowledge.services import KnowledgeServices
-from souvenir.memories.engine import MemoryEngine
 from souvenir.models.embedding.factory import embedder_of
 from souvenir.store.graph import export_rows, topics
 
@@ -83,12 +80,9 @@ class NameScores:
         )
 
 
-def measured(history: History, embedder: Embedder) -> tuple[Agreement, Agreement, list[Described]]:
-    """Return the agreement of topics and of k-means, and how the topics are described."""
-    with (
-        TemporaryDirectory() as folder,
-        closing(MemoryEngine.open(Settings(data_dir=Path(folder)), embedder)) as engine,
-    ):
+def measured(history: History, embedder: Embedder) -> tuple[int, float, float, list[Described]]:
+    """Return the number of topics, the agreement of topics and of k-means, and how the topics are described."""
+    with engine_of(embedder) as engine:
         graph, stored = KnowledgeServices.open(engine), Conversations(engine)
         drafts = [one.draft for one in history.messages]
         added = [
@@ -110,8 +104,8 @@ def measured(history: History, embedder: Embedder) -> tuple[Agreement, Agreement
         # A message without a topic is alone.
         found = [topic_of.get((added[index].session_row, added[index].position), -1 - index) for index in labelled]
         points = np.stack([vector for index in labelled if (vector := vectors[index]) is not None])
-        means = k_means(points, len(set(subjects)))
-        return agreement(found, subjects), agreement(means, subjects), _described(graph, found, subjects)
+        ours, peer = (adjusted_rand_index(groups, subjects) for groups in (found, k_means(points, len(set(subjects)))))
+        return len(set(found)), ours, peer, _described(graph, found, subjects)
 
 
 def _described(graph: KnowledgeServices, found: Sequence[int], subjects: Sequence[str]) -> list[Described]:
@@ -161,17 +155,15 @@ def run(data: Path | None, *, aside: bool) -> int:
     by_name: defaultdict[str, NameScores] = defaultdict(NameScores)
     with closing(embedder_of(Settings(query_cache_size=0))) as embedder:
         for history in histories(data, aside=aside):
-            ours, peer, names = measured(history, embedder)
+            groups, ours, peer, names = measured(history, embedder)
             described += [(history.name, *one) for one in names]
-            by_kind[history.kind].append(ours.ari)
+            by_kind[history.kind].append(ours)
             by_name[history.kind].add(history.name, names)
-            subjects = {one.subject for one in history.messages if one.subject}
-            for method, found in (("topics", ours), ("k-means, k given", peer)):
-                shown = (f"{value:.3f}" for value in (found.ari, found.nmi, found.purity))
-                rows.append((history.kind, history.name, f"{len(subjects)}", method, f"{found.groups}", *shown))
-                figures[f"{history.name}: {method}"] = asdict(found)
+            subjects = len({one.subject for one in history.messages if one.subject})
+            rows.append((history.kind, history.name, f"{subjects}", f"{groups}", f"{ours:.3f}", f"{peer:.3f}"))
+            figures[history.name] = {"topics": groups, "ari": ours, "k-means": peer}
     print(table(("history", "subject", "messages", "name", "summary"), described))
-    print("\n" + table(("kind", "history", "subjects", "", "groups", "ARI", "NMI", "purity"), rows))
+    print("\n" + table(("kind", "history", "subjects", "topics", "ARI", "k-means, k given"), rows))
     for kind, values in by_kind.items():
         print(f"{kind}: mean ARI {fmean(values):.3f}, least {min(values):.3f}; {by_name[kind].line()}")
     taken_s = pass_s()
@@ -182,10 +174,9 @@ def run(data: Path | None, *, aside: bool) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder of locomo_turns")
-    parser.add_argument("--aside", action="store_true", help="measure the histories that were set aside")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--data", type=Path, help="folder of locomo_turns")
+    arguments = options.parse_args()
     return run(arguments.data, aside=arguments.aside)
 
 

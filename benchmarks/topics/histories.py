@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from benchmarks.labelled import message, rows
 from benchmarks.retrieval.data_sets import entries
 from souvenir.core.types import MessageRole
 from souvenir.store.messages.messages import MessageDraft
-
-LABELS = Path(__file__).resolve().parent.parent / "labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,31 +38,21 @@ def histories(data: Path | None, *, aside: bool) -> Iterator[History]:
     """
     found: defaultdict[tuple[str, str], list[Labelled]] = defaultdict(list)
     for kind in ("short_sessions", "long_sessions"):
-        for line in _lines(f"topics/{kind}", aside=aside):
-            found[kind, line["history"]].append(_labelled(line))
-    for line in _lines("conversations/conversations", aside=aside):
+        for line in rows(f"topics/{kind}", aside=aside):
+            found[kind, line["history"]].append(Labelled(message(line), line["subject"]))
+    for line in rows("conversations/conversations", aside=aside):
         if "subject" in line:
             kind = "mixed_sessions" if line["language"] == "en" else "mixed_sessions_in_other_languages"
-            found[kind, line["conversation"]].append(_labelled(line))
+            found[kind, line["conversation"]].append(Labelled(message(line), line["subject"]))
     for (kind, name), messages in found.items():
         yield History(kind, name, messages)
     if data is not None:
         yield from _locomo(data, aside=aside)
 
 
-def _labelled(line: dict[str, Any]) -> Labelled:
-    draft = MessageDraft(
-        MessageRole(line["role"]),
-        line["text"],
-        session_id=line["session"],
-        created_at=datetime.fromisoformat(line["time"]),
-    )
-    return Labelled(draft, line["subject"])
-
-
 def _locomo(data: Path, *, aside: bool) -> Iterator[History]:
     """Whole conversations, of which some sessions are labelled."""
-    subjects = {line["id"]: line["subject"] for line in _lines("topics/locomo_subjects", aside=aside)}
+    subjects = {line["id"]: line["subject"] for line in rows("topics/locomo_subjects", aside=aside)}
     conversations: defaultdict[str, list[Labelled]] = defaultdict(list)
     for entry in entries(data / "locomo_turns" / "docs.jsonl"):
         meta, text = entry["meta"], entry["text"].split(": ", 1)[-1]
@@ -79,7 +67,3 @@ def _locomo(data: Path, *, aside: bool) -> Iterator[History]:
     for name, messages in conversations.items():
         if any(one.subject for one in messages):
             yield History("locomo", name, messages)
-
-
-def _lines(name: str, *, aside: bool) -> Iterator[dict[str, Any]]:
-    return (line for line in entries(LABELS / f"{name}.jsonl") if bool(line.get("aside")) is aside)

@@ -75,16 +75,21 @@ def test_a_namespace_that_is_no_agent_is_404(client: TestClient, namespace: str)
     assert refusal(client.get(f"/agents/{namespace}/export")) == (404, "agent_not_found")
 
 
-def test_an_export_is_written_down_and_needs_a_key_of_the_whole_agent(start: Start):
+@pytest.mark.parametrize("path", ["export", "graph"])
+def test_an_export_is_written_down_and_needs_a_key_of_the_whole_agent(start: Start, path: str):
     client = start(api_key=KEY)
     client.post("/messages", json={"agent_name": AGENT, "role": "user", "content": "c"}, headers=ENV)
     own = key_for(client, namespace=AGENT, role="read-only")
-    assert client.get(f"/agents/{AGENT}/export", headers=own).status_code == 200
+    assert client.get(f"/agents/{AGENT}/{path}", headers=own).status_code == 200
     [entry] = client.get("/audit?action=export", headers=ENV).json()["entries"]
     assert entry["namespace"] == AGENT
+    stated = {"concepts": [{"key": "redis", "description": "Mine."}]}
     for fields in ({"namespace": "other"}, {"namespace": AGENT, "prefixes": ["s"]}):
-        refused = client.get(f"/agents/{AGENT}/export", headers=key_for(client, **fields))
+        refused = client.get(f"/agents/{AGENT}/{path}", headers=key_for(client, **fields))
         assert refusal(refused) == (403, "forbidden")
+        refused = client.post(f"/agents/{AGENT}/graph", json=stated, headers=key_for(client, **fields))
+        assert refusal(refused) == (403, "forbidden")
+    assert refusal(client.post(f"/agents/{AGENT}/graph", json=stated, headers=own)) == (403, "forbidden")
 
 
 def test_an_export_is_one_state_while_messages_come(client: TestClient):

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from tests.api.conftest import KEY, Start, indexed
+from tests.api.test_agents import ENV, key_for
 from tests.knowledge.agent import ANN
 from tests.knowledge.model_claims_setup import MOVED, WORKS, claim, lives
-from tests.vendors.llm import LLMVendor
+from tests.vendors.llm import LLMVendor, says
 
 AGENT = "/agents/ann"
 DESCRIBE = f"{AGENT}/graph/describe"
-ENV = {"X-API-Key": KEY}
 
 
 @pytest.fixture
 def vendor() -> Iterator[LLMVendor]:
     model = LLMVendor()
     model.start()
-    model.script(lambda request: {"claims": [lives(), claim("alias", "Alice", "Heron", MOVED)]})
+    claims = {"claims": [lives(), claim("alias", "Alice", "Heron", MOVED)]}
+    model.script(lambda request: says(claims, input_tokens=300, output_tokens=40))
     yield model
     model.stop()
-
-
-def key_for(client: TestClient, **more: Any) -> dict[str, str]:
-    body = {"name": "agent", "role": "read-write", **more}
-    return {"X-API-Key": client.post("/api/keys", json=body, headers=ENV).json()["key"]}
 
 
 def told(client: TestClient, *texts: str, headers: dict[str, str] | None = None) -> dict[str, int]:
@@ -42,11 +37,13 @@ def told(client: TestClient, *texts: str, headers: dict[str, str] | None = None)
         return dict(connection.execute("SELECT key, id FROM concepts"))
 
 
-def test_a_model_is_asked_looked_at_and_undone(start: Start, vendor: LLMVendor):
-    client = start(**vendor.settings("openai"))
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "ollama"])
+def test_a_model_is_asked_looked_at_and_undone(start: Start, vendor: LLMVendor, provider: str):
+    client = start(**vendor.settings(provider))
     told(client, MOVED)
     done = client.post(DESCRIBE, json={"session_id": "s"}).json()
     assert (done["messages"], done["claims"], done["questions"]) == (1, {"relation": 1}, 1)
+    assert (done["input_tokens"], done["output_tokens"]) == (300, 40)
     assert done["dropped"] == [{"kind": "alias", "reason": "not_said_there", "count": 1}]
     shown = client.get(f"{DESCRIBE}/{done['job_id']}").json()
     [one] = shown["claims"]
@@ -62,6 +59,11 @@ def test_a_model_is_asked_looked_at_and_undone(start: Start, vendor: LLMVendor):
     assert undone.json() == {"job_id": done["job_id"], "claims": 1, "messages": 1}
     assert client.get(f"{AGENT}/concepts/{one['other_id']}/relations").json() == {"relations": []}
     assert client.post(f"{DESCRIBE}/{done['job_id']}/undo").status_code == 409
+    # Broken twice, the rest is saved item by item.
+    broken = '{"claims": [{"kind": "kind", "concept": "Alice", "text": "nomad", "quote": "Alice moved"}, 7'
+    vendor.replies.extend([broken, broken])
+    assert client.post(DESCRIBE, json={"session_id": "s"}).json()["claims"] == {"kind": 1}
+    assert {request.prompt for request in vendor.requests} == {"describe"}
 
 
 def test_topics_are_named_by_a_model_and_their_texts_need_access_to_conversations(start: Start, vendor: LLMVendor):
@@ -110,10 +112,14 @@ def test_keys_access_only_their_own_data(start: Start, vendor: LLMVendor):
         assert client.post(DESCRIBE, headers=key).status_code == 403
         assert client.delete(relations, params=likes, headers=key).status_code == 403
     done = client.post(DESCRIBE, json={"session_id": "s"}, headers=writer).json()
-    assert client.get(f"{DESCRIBE}/{done['job_id']}", headers=reader).status_code == 404
-    assert client.get(f"{DESCRIBE}/{done['job_id']}", headers=ENV).status_code == 200
+    job, others_of_ann = f"{DESCRIBE}/{done['job_id']}", key_for(client, namespace="ann")
+    for key, status in ((reader, 404), (others_of_ann, 404), (other, 403), (ENV, 200)):
+        assert client.get(job, headers=key).status_code == status
     assert client.get(relations, headers=reader).status_code == 200
-    assert client.post(f"{DESCRIBE}/{done['job_id']}/undo", headers=writer).status_code == 200
+    for key, status in ((others_of_ann, 404), (other, 403), (writer, 200)):
+        assert client.post(f"{job}/undo", headers=key).status_code == status
+    elsewhere = client.get(job.replace("/ann/", "/ben/"), headers=ENV)
+    assert (elsewhere.status_code, elsewhere.json()["code"]) == (404, "job_not_found")
 
 
 def test_relations_of_callers_and_models_are_removed_together(start: Start, vendor: LLMVendor):

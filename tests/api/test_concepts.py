@@ -16,13 +16,13 @@ AGENT = "my_agent"
 def told(client: TestClient) -> TestClient:
     """A service whose agent was told something, and has read it."""
     loaded(client)
-    texts = [
+    texts = (
         "I met Boris in Lisbon",
         "My sister Clara is with Boris",
         "I met Dora",
         "I met Emil",
         "I met Boris and Clara",
-    ]
+    )
     for number, text in enumerate(texts):
         tell(client, text, created_at=f"2024-0{1 + number}-01")
     client.post("/memory/add", json={"text": "We saw Boris", "source": "notes"}, headers={"X-Namespace": AGENT})
@@ -47,20 +47,14 @@ def test_concepts_are_listed_in_pages_and_shown_with_where_they_are_mentioned(to
     assert first["total"] == everything["total"] == len(everything["concepts"])
     assert {"Boris", "Clara", "Dora", "Emil", "Lisbon"} <= {one["name"] for one in everything["concepts"]}
     boris = get(told, f"concepts/{first['concepts'][0]['id']}")
-    assert [one["content"] for one in boris["messages"]] == [
-        "I met Boris and Clara",
-        "My sister Clara is with Boris",
-        "I met Boris in Lisbon",
-    ]
+    latest_first = ["I met Boris and Clara", "My sister Clara is with Boris", "I met Boris in Lisbon"]
+    assert [one["content"] for one in boris["messages"]] == latest_first
     assert [one["text"] for one in boris["memories"]] == ["We saw Boris"]
     latest = get(told, f"concepts/{first['concepts'][0]['id']}", mentions=1)
     assert len(latest["messages"]) + len(latest["memories"]) == 1
     clara = get(told, "concept", name="CLARA")
     assert (clara["description"], clara["described_by"]) == ("My sister Clara is with Boris", "texts")
-    assert (clara["first_at"], clara["last_at"]) == (
-        "2024-02-01T00:00:00.000000+00:00",
-        "2024-05-01T00:00:00.000000+00:00",
-    )
+    assert [clara[name][:10] for name in ("first_at", "last_at")] == ["2024-02-01", "2024-05-01"]
 
 
 def test_related_concepts_are_found_over_several_steps(told: TestClient):
@@ -77,12 +71,7 @@ def test_a_short_name_is_separated_from_the_long_one(told: TestClient):
     tell(told, "I had lunch with Mel", created_at="2024-08-02")
     indexed(told)
     melanie = get(told, "concept", name="mel")
-    assert (melanie["name"], melanie["aliases"], melanie["kind"], melanie["mentions"]) == (
-        "Melanie",
-        ["Mel"],
-        "person",
-        2,
-    )
+    assert (melanie["name"], melanie["aliases"], melanie["mentions"]) == ("Melanie", ["Mel"], 2)
     path = f"/agents/{AGENT}/concepts/{melanie['id']}/aliases"
     assert told.delete(path, params={"name": "Melanie"}).status_code == 409
     assert told.delete(path, params={"name": "Boris"}).status_code == 404
@@ -103,19 +92,13 @@ def test_a_text_with_two_spellings_of_a_concept_counts_once(told: TestClient):
     assert (merged["name"], merged["mentions"], len(merged["messages"])) == ("Dmitri", 2, 2)
 
 
-@pytest.mark.parametrize(
-    "concept",
-    [{"name": "  "}, {"aliases": [" "]}, {"description": " "}, {"kind": "!!!"}],
-)
-def test_a_statement_without_letters_is_refused(told: TestClient, concept: dict[str, Any]):
-    stated = told.post(f"/agents/{AGENT}/graph", json={"concepts": [{"key": "clara", **concept}]})
-    assert stated.status_code == 422
-
-
-def test_a_co_occurrence_cannot_be_stated(told: TestClient):
+def test_statements_without_letters_and_co_occurrences_are_refused(told: TestClient):
     relation = {"from_key": "clara", "to_key": "boris", "relationship_type": "co occurs"}
     refused = told.post(f"/agents/{AGENT}/graph", json={"relations": [relation]})
     assert (refused.status_code, "counted in the texts" in refused.json()["detail"]) == (422, True)
+    for concept in ({"name": "  "}, {"aliases": [" "]}, {"description": " "}, {"kind": "!!!"}):
+        stated = told.post(f"/agents/{AGENT}/graph", json={"concepts": [{"key": "clara", **concept}]})
+        assert stated.status_code == 422
 
 
 def test_a_kind_is_kept_in_snake_case_by_every_route(told: TestClient):

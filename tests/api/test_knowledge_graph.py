@@ -11,6 +11,7 @@ from souvenir.api import knowledge_graph as graph_models
 from souvenir.knowledge import knowledge_graph
 from souvenir.transfer import import_job
 from tests.api.conftest import KEY, Start, indexed
+from tests.api.test_agents import ENV, key_for
 
 ANN = {"name": "Ann_Lee", "entity_type": "person", "observations": ["Speaks Basque", "Runs"]}
 ACME = {"name": "Acme", "entity_type": "company", "observations": []}
@@ -52,8 +53,8 @@ def test_entities_are_found_by_content_and_by_name(client: TestClient):
 
 
 def test_a_large_graph_comes_in_parts_that_say_so(client: TestClient, monkeypatch: pytest.MonkeyPatch):
-    names = [f"e{number}" for number in range(5)]
-    relations = [{"from_entity": "e0", "to_entity": name, "relation_type": "knows"} for name in names]
+    names = ["e3", "e1", "e4", "e0", "e2"]
+    relations = [{"from_entity": "e3", "to_entity": name, "relation_type": "knows"} for name in names]
     store(client, {"entities": [{"name": name} for name in names], "relations": relations})
     first, last = read(client, limit=3), read(client, limit=3, offset=3)
     assert [one["name"] for one in first["entities"] + last["entities"]] == names
@@ -91,21 +92,14 @@ def test_an_export_of_memories_brings_entities_and_relations_to_another_namespac
 
 def test_limited_keys_use_the_graph_of_their_sources(start: Start):
     client = start(api_key=KEY)
-
-    def headers(**fields) -> dict[str, str]:
-        made = client.post("/api/keys", json={"name": "k", **fields}, headers={"X-API-Key": KEY})
-        return {"X-API-Key": made.json()["key"]}
-
-    admin, reader = {"X-API-Key": KEY}, headers(role="read-only", prefixes=["proj"])
-    writer, other = headers(role="read-write", prefixes=["proj"]), headers(role="read-write", prefixes=["other"])
+    admin, reader = ENV, key_for(client, role="read-only", prefixes=["proj"])
+    writer, other = key_for(client, prefixes=["proj"]), key_for(client, prefixes=["other"])
     store(client, GRAPH, **admin)
     assert client.get("/knowledge-graph", headers=reader).json()["entities"] == []
     assert client.post("/knowledge-graph", json=GRAPH, headers=reader).status_code == 403
     assert store(client, GRAPH, **writer) == [2, 0, 2, 1]
-    assert [one["name"] for one in client.get("/knowledge-graph", headers=reader).json()["entities"]] == [
-        "Ann_Lee",
-        "Acme",
-    ]
+    names = [one["name"] for one in client.get("/knowledge-graph", headers=reader).json()["entities"]]
+    assert names == ["Ann_Lee", "Acme"]
     assert client.get("/knowledge-graph", headers=other).json()["entities"] == []
     assert len(client.get("/knowledge-graph", headers=admin).json()["entities"]) == 2
 
@@ -163,26 +157,23 @@ def test_imported_entities_are_concepts_with_their_relations(client: TestClient,
 
 def test_limited_keys_see_no_concepts_of_other_sources(start: Start):
     client = start(api_key=KEY)
-    admin = of_agent(client, **{"X-API-Key": KEY})
+    admin = of_agent(client, **ENV)
     store(client, GRAPH, **admin)
-    body = {"name": "k", "role": "read-write", "namespace": "ann", "prefixes": ["proj"]}
-    limited = {"X-API-Key": client.post("/api/keys", json=body, headers={"X-API-Key": KEY}).json()["key"]}
+    limited = key_for(client, namespace="ann", prefixes=["proj"])
     theirs = {"entities": [{"name": "Zoe", "entity_type": "cat", "observations": ["Sleeps"]}, ACME], "relations": []}
     store(client, theirs, **limited)
     indexed(client)
     concept = client.get("/agents/ann/concept", params={"name": "acme"}, headers=admin).json()
+    of_acme = f"concepts/{concept['id']}"
     refused: list[tuple[str, str, Any]] = [
-        ("GET", f"/agents/ann/{path}", None)
-        for path in (
-            *("concepts", "concept?name=acme", "graph", "summary", "insights"),
-            *(f"concepts/{concept['id']}{rest}" for rest in ("", "/related", "/relations")),
-        )
+        *(("GET", path, None) for path in ("concepts", "concept?name=acme", "graph", "summary", "insights")),
+        *(("GET", f"{of_acme}{rest}", None) for rest in ("", "/related", "/relations")),
+        ("POST", "search", {"query": "acme", "strategy": "concept"}),
+        ("POST", "graph", {"concepts": [{"key": "acme", "kind": "shop"}]}),
+        ("DELETE", f"{of_acme}/relations?to=1&type=owns", None),
     ]
-    refused += [("POST", "/agents/ann/search", {"query": "acme", "strategy": "concept"})]
-    refused += [("POST", "/agents/ann/graph", {"concepts": [{"key": "acme", "kind": "shop"}]})]
-    refused += [("DELETE", f"/agents/ann/concepts/{concept['id']}/relations?to=1&type=owns", None)]
     for method, path, sent in refused:
-        answer = client.request(method, path, json=sent, headers=limited)
+        answer = client.request(method, f"/agents/ann/{path}", json=sent, headers=limited)
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), path
     graph = client.get("/knowledge-graph", headers=limited)
     assert [one["name"] for one in graph.json()["entities"]] == ["Zoe", "Acme"]

@@ -44,15 +44,16 @@ def test_a_topic_is_named_and_is_called_by_its_terms_again(agent: TestClient):
     named = agent.patch(path, json={"name": "Sailing", "summary": "Trips at sea"}).json()
     assert (named["name"], named["named_by"], named["summary"]) == ("Sailing", "caller", "Trips at sea")
     again = agent.patch(path, json={"name": None}).json()
-    assert (again["name"], again["summary"]) == (topic["name"], "Trips at sea")
+    assert (again["name"], again["named_by"], again["summary"]) == (topic["name"], "caller", "Trips at sea")
     assert agent.patch(path, json={"name": ""}).status_code == 422
     assert agent.patch(path, json={}).json()["detail"] == "Nothing to change; give name or summary"
 
 
 def test_a_topic_of_another_agent_is_404(agent: TestClient):
     agent.post("/agents", json={"name": "bob"})
-    answer = agent.get(f"/agents/bob/topics/{ask(agent)['topics'][0]['id']}")
-    assert (answer.status_code, answer.json()["code"]) == (404, "topic_not_found")
+    path = f"/agents/bob/topics/{ask(agent)['topics'][0]['id']}"
+    for answer in (agent.get(path), agent.patch(path, json={"name": "Mine"})):
+        assert (answer.status_code, answer.json()["code"]) == (404, "topic_not_found")
     assert agent.get("/agents/nobody/topics").json()["code"] == "agent_not_found"
 
 

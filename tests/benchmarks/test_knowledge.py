@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from benchmarks.knowledge import __main__ as benchmark
-from benchmarks.knowledge.labels import Described, Labelled, LabelledMessage
+from benchmarks.knowledge.labels import Described, Labelled
 from benchmarks.knowledge.model import describe
 from souvenir.core.settings import Settings
+from souvenir.core.types import MessageRole
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.llm.provider import provider_of
+from souvenir.store.messages.messages import MessageDraft
 from tests.fake_embedder import FakeEmbedder
 from tests.knowledge.model_claims_setup import claim
 from tests.vendors.llm import LLMRequest, LLMVendor
@@ -26,7 +28,7 @@ MOVED, ALSO = "Alice moved to Lisbon with Heron", "Lisbon is where Alice and Her
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 CONVERSATION = Labelled(
     "ann",
-    [LabelledMessage("s", AT, "user", MOVED), LabelledMessage("s", AT, "user", ALSO)],
+    [MessageDraft(MessageRole.USER, text, session_id="s", created_at=AT) for text in (MOVED, ALSO)],
     {},
     [],
     [Described("Alice", 0, MOVED), Described("Heron", 0, MOVED), Described("Zelda", None, None)],

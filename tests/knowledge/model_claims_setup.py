@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from souvenir.core.types import JsonObject, Scope
@@ -60,7 +61,10 @@ def named(engine: MemoryEngine) -> list[str]:
 
 
 def dropped(told: JsonObject) -> dict[str, int]:
-    return {one["reason"]: one["count"] for one in told["dropped"]}
+    counts = Counter[str]()
+    for one in told["dropped"]:
+        counts[one["reason"]] += one["count"]
+    return counts
 
 
 def waiting(engine: MemoryEngine, scope: Scope = ANN) -> int:

@@ -7,15 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import LLMRefused, LLMRejected
-from souvenir.core.types import MessageRole, Scope
+from souvenir.core.types import Scope
 from souvenir.jobs.worker import Jobs
 from souvenir.knowledge import description_schedule, model_answers
 from souvenir.knowledge.description_schedule import ACTOR
 from souvenir.knowledge.model_claims import ModelClaims
 from souvenir.store.admin.jobs import DESCRIBE, Job, JobStatus
-from souvenir.store.messages.messages import MessageDraft
 from tests.knowledge.agent import ANN, BEN, Agent
 from tests.knowledge.model_claims_setup import MOVED, PATIENCE_S, WORKS, always, lives, stored, waiting
 from tests.learning.scripted_model import ScriptedModel
@@ -35,10 +33,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return set_to
 
 
-def said(ann: Agent, *texts: str, scope: Scope = ANN, at: datetime = NOW - timedelta(days=1)) -> None:
-    drafts = [MessageDraft(MessageRole.USER, text, session_id=text[:9], created_at=at) for text in texts]
-    Conversations(ann.engine).add(scope, drafts)
-    ann.index()
+def said(ann: Agent, *texts: str, at: datetime = NOW - timedelta(days=1)) -> None:
+    for text in texts:
+        ann.tell(text, session=text[:9], at=at)
 
 
 def scheduled(model_claims: ModelClaims) -> list[Job]:
@@ -53,19 +50,13 @@ def scheduled(model_claims: ModelClaims) -> list[Job]:
 
 def test_idle_sessions_are_described_once_and_the_oldest_agent_first(ann: Agent, clock: Clock):
     said(ann, MOVED)
-    said(ann, WORKS, scope=BEN, at=NOW - timedelta(days=2))
+    said(ann.another(BEN), WORKS, at=NOW - timedelta(days=2))
     model = always(lives())
     model_claims = ann.model_claims(model, describe_requests_per_day=5)
     jobs = scheduled(model_claims)
-    assert [(one.namespace, one.status) for one in jobs] == [
-        ("ben", JobStatus.COMPLETED),
-        ("ann", JobStatus.COMPLETED),
-    ]
-    assert (stored(ann.engine), waiting(ann.engine), model.count("describe")) == (
-        [("relation", "alice", "lives_in", "lisbon")],
-        0,
-        2,
-    )
+    assert [(one.namespace, one.status) for one in jobs] == [(name, JobStatus.COMPLETED) for name in ("ben", "ann")]
+    assert stored(ann.engine) == [("relation", "alice", "lives_in", "lisbon")]
+    assert (waiting(ann.engine), model.count("describe")) == (0, 2)
     assert len(scheduled(model_claims)) == 2
 
 
@@ -92,8 +83,7 @@ def test_requests_of_a_day_are_limited_also_after_a_restart(ann: Agent, clock: C
     clock(NOW + timedelta(days=1))
     assert len(scheduled(again)) == 2
     assert (model.count("describe"), waiting(ann.engine)) == (3, 0)
-    with ann.engine.namespace(ANN) as (connection, _):
-        rows = list(connection.execute("SELECT key, value FROM meta WHERE key LIKE 'describe%'"))
+    rows = ann.rows("SELECT key, value FROM meta WHERE key LIKE 'describe%'")
     assert rows == [("describe_requests:2026-03-02", "1")]
 
 

@@ -10,15 +10,14 @@ import pytest
 
 from souvenir.api.agent_graph import JsonGraph
 from souvenir.conversations.agents import Agents
-from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import ConceptNotFound
-from souvenir.core.types import ClaimedBy, MemoryPatch, MessageRole
+from souvenir.core.types import ClaimedBy, MemoryPatch
 from souvenir.knowledge.claim_types import ConceptPatch, ConceptStatement
 from souvenir.knowledge.entities import Entity, Observations
 from souvenir.knowledge.graph_export import graph_pieces
 from souvenir.knowledge.knowledge_graph import KnowledgeGraph
 from souvenir.store.graph.relations import EntityRelation
-from souvenir.store.messages.messages import MessageDraft
+from tests.cases import for_all
 from tests.knowledge.agent import ANN, Agent
 
 LEE = Entity("Ann_Lee", "Person", ("Speaks Basque",))
@@ -32,6 +31,11 @@ class Known(Agent):
     @property
     def entities(self) -> KnowledgeGraph:
         return self.graph.knowledge
+
+    def store(self, *stored: Entity | EntityRelation) -> None:
+        entities = [one for one in stored if isinstance(one, Entity)]
+        self.entities.store(ANN, entities, [one for one in stored if isinstance(one, EntityRelation)])
+        self.index()
 
     def id_of(self, name: str) -> int:
         self.index()
@@ -57,67 +61,54 @@ def known(ann: Agent) -> Iterator[Known]:
     ann.index()
 
 
-@pytest.mark.parametrize("name", ["alice", "李雷", "سلمى", "нина", "New_York office", "the red thing", "2023-05-08"])
+@for_all("name", ["alice", "李雷", "سلمى", "нина", "New_York office", "the red thing", "2023-05-08"])
 def test_an_entity_is_a_concept_of_its_type_in_any_script_and_case(known: Known, name: str):
-    known.entities.store(ANN, [Entity(name, "Test Case", ("is seldom here",))], [])
-    known.index()
+    known.store(Entity(name, "Test Case", ("is seldom here",)))
     concept = known.details(name)
     assert (concept.concept.kind, concept.concept.owners) == ("test_case", 1)
     assert [one.key for one in concept.memories] == [name]
 
 
-def test_the_type_is_no_concept_of_its_own(known: Known):
-    known.entities.store(ANN, [LEE], [])
-    known.index()
-    found, _ = known.graph.concepts.page(ANN)
-    assert sorted(one.key for one in found) == ["ann lee", "basque"]
+def test_a_type_and_a_name_without_letters_are_no_concepts(known: Known):
+    known.store(LEE, Entity("?!", "sign"), EntityRelation("?!", "Ann_Lee", "marks"))
+    assert sorted(one.key for one in known.listed()) == ["ann lee", "basque"]
+    assert known.relations_of("ann lee") == []
 
 
 def test_an_entity_without_a_type_has_a_recognised_kind(known: Known):
-    known.entities.store(ANN, [Entity("alice", "")], [])
+    known.store(Entity("alice", ""))
     assert known.kind_of("alice") == "person"
     known.engine.update(ANN, known.memory_id("alice"), MemoryPatch(metadata={"entity_type": "cat"}))
     assert known.kind_of("alice") == "cat"
 
 
-def test_a_name_without_letters_is_no_concept(known: Known):
-    known.entities.store(ANN, [Entity("?!", "sign"), ACME], [EntityRelation("?!", "acme", "marks")])
-    assert known.relations_of("acme") == []
-
-
 def test_relations_of_entities_are_relations_of_their_concepts(known: Known):
-    known.entities.store(ANN, [LEE, ACME], [WORKS, EntityRelation("acme", "Globex", "Rivals")])
+    known.store(LEE, ACME, WORKS, EntityRelation("acme", "Globex", "Rivals"))
     assert known.relations_of("acme") == [("acme", "rivals", "globex"), ("ann lee", "works_at", "acme")]
     [rivals, works] = known.graph.claims.relations(ANN, known.id_of("acme"))
     assert (works.claim.made_by, works.claim.memory_id) == (ClaimedBy.CALLER, known.memory_id("Ann_Lee"))
-    _, related = known.graph.concepts.related(ANN, "Ann_Lee", depth=2)
-    assert [(one.concept.key, one.relationship_type, one.outgoing, one.path) for one in related[:2]] == [
-        ("acme", "works_at", True, ()),
-        ("globex", "rivals", True, ("acme",)),
-    ]
+    related = [*known.related("Ann_Lee", depth=2).values()][:2]
+    steps = [(one.concept.key, one.relationship_type, one.outgoing, one.path) for one in related]
+    assert steps == [("acme", "works_at", True, ()), ("globex", "rivals", True, ("acme",))]
     assert rivals.other.name == "Globex"
 
 
 def test_the_export_of_the_graph_lists_entities_and_relations_as_stated(known: Known):
-    known.entities.store(ANN, [LEE, ACME], [WORKS])
-    known.index()
+    known.store(LEE, ACME, WORKS)
     document = json.loads(b"".join(graph_pieces(known.engine, ANN, JsonGraph())))
     concepts = {one["id"]: one["properties"] for one in document["nodes"] if one["label"] == "Concept"}
     [lee] = [one for one in concepts.values() if one["key"] == "ann lee"]
     assert (lee["kind"], lee["confidence"], lee["stated"]) == ("person", 1.0, ["kind"])
     assert lee["stated_aliases"] == ["Ann_Lee"]
-    [related] = [
-        one
-        for one in document["relations"]
-        if one["type"] == "RELATES_TO" and one["properties"]["relationship_type"] == "works_at"
-    ]
+    relations = [one for one in document["relations"] if one["type"] == "RELATES_TO"]
+    [related] = [one for one in relations if one["properties"]["relationship_type"] == "works_at"]
     assert [concepts[related[end]]["key"] for end in ("from_id", "to_id")] == ["ann lee", "acme"]
     assert related["properties"]["strength"] == 1.0
 
 
 def test_deleted_relations_and_entities_are_deleted_from_the_concepts(known: Known):
     likes = EntityRelation("Ann_Lee", "acme", "likes")
-    known.entities.store(ANN, [LEE, ACME], [WORKS, likes, EntityRelation("Ann_Lee", "Globex", "left")])
+    known.store(LEE, ACME, WORKS, likes, EntityRelation("Ann_Lee", "Globex", "left"))
     before = known.id_of("ann lee")
     known.entities.delete_relations(ANN, [WORKS, EntityRelation("Ann_Lee", "Globex", "left")])
     assert known.relations_of("ann lee") == [("ann lee", "likes", "acme")]
@@ -130,9 +121,8 @@ def test_deleted_relations_and_entities_are_deleted_from_the_concepts(known: Kno
     assert known.id_of("ann lee") == before
 
 
-def test_an_archived_entity_has_no_claims_until_it_is_back(known: Known):
-    known.entities.store(ANN, [LEE, ACME], [WORKS])
-    known.index()
+def test_an_entity_that_is_archived_or_leaves_the_graph_has_no_claims_until_it_is_back(known: Known):
+    known.store(LEE, ACME, WORKS)
     memory_id = known.memory_id("acme")
     known.engine.archive(ANN, [memory_id])
     assert known.relations_of("ann lee") == []
@@ -142,25 +132,21 @@ def test_an_archived_entity_has_no_claims_until_it_is_back(known: Known):
     known.entities.create_entities(ANN, [Entity("acme", "shop")])
     assert known.relations_of("ann lee") == [("ann lee", "works_at", "acme")]
     assert known.kind_of("acme") == "shop"
-
-
-def test_an_entity_that_leaves_the_graph_states_nothing_more(known: Known):
-    known.entities.store(ANN, [LEE, ACME], [WORKS])
-    known.index()
     known.engine.update(ANN, known.memory_id("acme"), MemoryPatch(source="notes"))
     assert known.relations_of("ann lee") == []
 
 
 def test_a_type_or_an_observation_that_changes_keeps_the_concept(known: Known):
-    known.entities.store(ANN, [LEE, ACME], [WORKS])
-    before = known.id_of("acme"), known.graph.claims.relations(ANN, known.id_of("acme"))[0].claim.id
+    known.store(LEE, ACME, WORKS)
+    acme = known.id_of("acme")
+    before = known.graph.claims.relations(ANN, acme)
     known.entities.add_observations(ANN, [Observations("acme", ("Makes anvils",))])
-    after = known.id_of("acme"), known.graph.claims.relations(ANN, known.id_of("acme"))[0].claim.id
-    assert before == after
+    assert known.id_of("acme") == acme
+    assert known.graph.claims.relations(ANN, acme)[0].claim.id == before[0].claim.id
 
 
 def test_the_statement_about_a_concept_precedes_that_of_an_entity(known: Known):
-    known.entities.store(ANN, [ACME], [])
+    known.store(ACME)
     concept = known.id_of("acme")
     known.graph.claims.update(ANN, concept, ConceptPatch(kind="shop"))
     known.entities.add_observations(ANN, [Observations("acme", ("Makes anvils",))])
@@ -174,7 +160,7 @@ def test_the_statement_about_a_concept_precedes_that_of_an_entity(known: Known):
 
 def test_a_relation_is_deleted_from_both_by_the_route_of_the_concept(known: Known):
     in_other_words = EntityRelation("Ann_Lee", "acme", "Works At")
-    known.entities.store(ANN, [LEE, ACME], [WORKS, in_other_words, EntityRelation("Ann_Lee", "acme", "likes")])
+    known.store(LEE, ACME, WORKS, in_other_words, EntityRelation("Ann_Lee", "acme", "likes"))
     assert known.relations_of("acme") == [("ann lee", "likes", "acme"), ("ann lee", "works_at", "acme")]
     removed = known.graph.claims.unrelate(ANN, known.id_of("ann lee"), known.id_of("acme"), "works_at")
     assert len(removed) == 1
@@ -183,7 +169,7 @@ def test_a_relation_is_deleted_from_both_by_the_route_of_the_concept(known: Know
 
 
 def test_a_concept_that_a_caller_deleted_stays_hidden(known: Known):
-    known.entities.store(ANN, [LEE, ACME], [WORKS])
+    known.store(LEE, ACME, WORKS)
     known.graph.concepts.hide(ANN, known.id_of("acme"))
     known.entities.add_observations(ANN, [Observations("acme", ("Makes anvils",))])
     assert known.relations_of("ann lee") == []
@@ -193,15 +179,13 @@ def test_a_concept_that_a_caller_deleted_stays_hidden(known: Known):
 
 
 def test_relations_follow_concepts_that_are_merged(known: Known):
-    known.entities.store(ANN, [LEE, ACME, Entity("Nanny", "person")], [WORKS, EntityRelation("Nanny", "acme", "owns")])
+    known.store(LEE, ACME, Entity("Nanny", "person"), WORKS, EntityRelation("Nanny", "acme", "owns"))
     known.graph.claims.update(ANN, known.id_of("ann lee"), ConceptPatch(aliases=("Nanny",)))
     assert known.relations_of("ann lee") == [("ann lee", "owns", "acme"), ("ann lee", "works_at", "acme")]
 
 
 def test_entities_that_differ_in_case_are_one_concept(known: Known):
-    known.entities.store(
-        ANN, [Entity("Bob", "person"), Entity("bob", "cat"), ACME], [EntityRelation("Bob", "bob", "has")]
-    )
+    known.store(Entity("Bob", "person"), Entity("bob", "cat"), ACME, EntityRelation("Bob", "bob", "has"))
     assert known.concept(known.id_of("BOB")).owners == 2
     assert known.relations_of("bob") == []
     assert len(known.entities.read(ANN).relations) == 1
@@ -216,49 +200,45 @@ def test_relations_are_dated_by_their_statement_not_by_the_indexer(known: Known)
     assert works.claim.created_at < between < pays.claim.created_at
 
 
-@pytest.mark.parametrize(
-    ("observations", "description"),
+@for_all(
+    "name, observations, description",
     [
-        (("Speaks Basque", "Is a linguist of Bilbao"), "Ann Lee is a linguist of Bilbao"),
-        (("Ann Lee is a judge", "Runs"), "Ann Lee is a judge"),
-        (("Speaks Basque",), None),
+        ("Ann_Lee", ("Speaks Basque", "Is a linguist of Bilbao"), "Ann Lee is a linguist of Bilbao"),
+        ("Ada Lee", ("Ada Lee is a judge", "Runs"), "Ada Lee is a judge"),
+        ("Amy Lee", ("Speaks Basque",), None),
     ],
 )
 def test_a_defining_observation_describes_the_concept(
-    known: Known, observations: tuple[str, ...], description: str | None
+    known: Known, name: str, observations: tuple[str, ...], description: str | None
 ):
-    known.entities.store(ANN, [Entity("Ann_Lee", "person", observations)], [])
-    assert known.concept(known.id_of("Ann Lee")).description == description
+    known.store(Entity(name, "person", observations))
+    assert known.concept(name).description == description
 
 
 def test_the_lines_of_a_replaced_profile_describe_the_concept(known: Known):
-    known.entities.store(ANN, [Entity("Ann_Lee", "", ("Runs",))], [])
+    known.store(Entity("Ann_Lee", "", ("Runs",)))
     known.engine.update(ANN, known.memory_id("Ann_Lee"), MemoryPatch(text="Ann Lee is a judge of Bilbao."))
     details = known.details(known.id_of("Ann Lee"))
     assert (details.concept.description, details.described_by) == ("Ann Lee is a judge of Bilbao.", "texts")
 
 
 def test_a_message_with_the_id_of_an_entity_is_no_entity(known: Known):
-    known.entities.store(ANN, [ACME], [])
-    [said] = Conversations(known.engine).add(ANN, [MessageDraft(MessageRole.USER, "We met Zoe in Oslo")])
-    assert said.id == known.memory_id("acme")
-    known.id_of("Zoe")
+    known.store(ACME)
+    known.tell("We met Zoe in Oslo")
+    assert known.rows("SELECT id FROM messages") == [(known.memory_id("acme"),)]
     assert known.concept("acme").owners == 1
 
 
 def test_the_check_finds_a_claim_that_no_entity_states(known: Known):
-    known.entities.store(ANN, [LEE, ACME], [WORKS])
-    known.index()
-    rename = "UPDATE claims SET text = ? WHERE kind = 'relation'"
-    known.engine.write_rows(lambda connection: connection.execute(rename, ("owns",)))
+    known.store(LEE, ACME, WORKS)
+    known.execute("UPDATE claims SET text = 'owns' WHERE kind = 'relation'")
     expected = f"memory {known.memory_id('Ann_Lee')} states other claims about concepts than are stored of it"
     assert list(known.engine.check()) == [expected]
-    known.engine.write_rows(lambda connection: connection.execute(rename, ("works_at",)))
+    known.execute("UPDATE claims SET text = 'works_at' WHERE kind = 'relation'")
 
 
 def test_a_type_that_is_no_text_is_no_kind(known: Known):
     known.entities.store(ANN, [LEE, ACME], [WORKS])
-    metadata = "UPDATE memories SET metadata = ? WHERE key = 'acme'"
-    known.engine.write_rows(lambda connection: connection.execute(metadata, ('{"entity_type": 7}',)))
+    known.execute("UPDATE memories SET metadata = '{\"entity_type\": 7}' WHERE key = 'acme'")
     known.id_of("Ann_Lee")
     assert known.kind_of("acme") in {"name", "phrase"}

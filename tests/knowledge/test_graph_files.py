@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +19,7 @@ from souvenir_client.importing import Kind, detect, read
 from souvenir_client.importing.agent_graph import _of_json
 from souvenir_client.importing.graphml import GraphFile, read_graphml
 from souvenir_client.importing.reading import Document
+from tests.cases import for_all
 
 AT = datetime(2025, 4, 2, 9, 30, tzinfo=UTC)
 USER, MESSAGE, CONCEPT = NodeId(Label.USER, 1), NodeId(Label.MESSAGE, 2), NodeId(Label.CONCEPT, 3)
@@ -67,11 +67,8 @@ def test_json_round_trips_every_text(folder: Path, text: str):
     content = written(JsonGraph(), text)
     agent, nodes, relations = plain(read_back(folder / "it.json", content))
     assert agent == "my & agent"
-    assert nodes[0] == (
-        "user-1",
-        "User",
-        {"user_id": text, "name": "Alice", "created_at": AT.isoformat("T", "microseconds")},
-    )
+    user = {"user_id": text, "name": "Alice", "created_at": AT.isoformat("T", "microseconds")}
+    assert nodes[0] == ("user-1", "User", user)
     assert nodes[1][2]["content"] == text
     assert nodes[2][2] == {"name": "tea", "confidence": 0.5, "aliases": ["chai", "the drink"]}
     assert relations[1] == ("CONTAINS", "user-1", "message-2", {"sequence_number": 1})
@@ -106,12 +103,11 @@ def test_every_written_property_is_declared():
     assert {name.decode() for of, name in declared if of == b"edge"} == set(RELATION_TYPES)
 
 
-ENTITY = '<!DOCTYPE graphml [<!ENTITY a "{}">]>'
 LAUGHS = '<!DOCTYPE graphml [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>'
 BODY = '<graphml><graph><node id="n"><data key="content">{}</data></node></graph></graphml>'
 
 
-@pytest.mark.parametrize(
+@for_all(
     "content",
     [
         LAUGHS + BODY.format("&b;"),
@@ -119,7 +115,6 @@ BODY = '<graphml><graph><node id="n"><data key="content">{}</data></node></graph
         '<!DOCTYPE graphml SYSTEM "http://127.0.0.1:1/graph.dtd">' + BODY.format("x"),
         '<!DOCTYPE graphml [<!ENTITY % a SYSTEM "http://127.0.0.1:1/"> %a;]>' + BODY.format("x"),
     ],
-    ids=["laughs", "file", "document-type", "parameter"],
 )
 def test_a_file_with_a_document_type_is_refused(tmp_path: Path, content: str):
     path = tmp_path / "hostile.graphml"
@@ -130,8 +125,8 @@ def test_a_file_with_a_document_type_is_refused(tmp_path: Path, content: str):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
+@for_all(
+    "content, reason",
     [
         (BODY.format("&unknown;"), "it is not XML"),
         (BODY[:-3], "it is not XML"),
@@ -149,8 +144,7 @@ def test_files_that_are_no_graph_are_refused(tmp_path: Path, content: str, reaso
 
 def test_json_that_is_no_graph_is_refused(tmp_path: Path):
     path = tmp_path / "it.json"
-    broken: list[object] = [[], {"nodes": 7}, {"relations": []}]
-    for said in broken:
-        path.write_text(json.dumps(said))
+    for content in ("[]", '{"nodes": 7}', '{"relations": []}'):
+        path.write_text(content)
         with pytest.raises(NotImportable, match="it has no nodes"):
             read(Kind.GRAPH, path)

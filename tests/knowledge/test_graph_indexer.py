@@ -14,14 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from souvenir.core.errors import AgentNotFound, MessageNotFound, SessionNotFound
 from souvenir.core.settings import Settings
-from souvenir.core.types import (
-    ClaimedBy,
-    ClaimKind,
-    MemoryDraft,
-    MemoryPatch,
-    MessageRole,
-    RecordKind,
-)
+from souvenir.core.types import ClaimedBy, ClaimKind, MemoryDraft, MemoryPatch, MessageRole, RecordKind
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.removals import Removals
@@ -49,6 +42,9 @@ TEXTS = st.sampled_from(
 WHEN = st.datetimes(datetime(2023, 1, 1), datetime(2024, 3, 1)).map(lambda at: at.replace(tzinfo=UTC))  # noqa: DTZ001
 
 
+FORMER_RULES = "UPDATE meta SET value = '3' WHERE key = 'graph_rules'"
+
+
 def whole(ann: Agent) -> dict[str, Any]:
     """All of the graph, by keys instead of ids."""
     queries = {
@@ -70,17 +66,18 @@ def whole(ann: Agent) -> dict[str, Any]:
         "(SELECT group_concat(c.key || ' ' || o.weight ORDER BY c.key) "
         "FROM topic_concepts o JOIN concepts c ON c.id = o.concept_id WHERE o.topic_id = t.id) FROM topics t",
     }
-    with ann.engine.namespace(ANN) as (connection, _):
-        return {name: sorted(connection.execute(query), key=repr) for name, query in queries.items()}
+    return {name: sorted(ann.rows(query), key=repr) for name, query in queries.items()}
 
 
 def keys_of(ann: Agent) -> set[str]:
-    with ann.engine.namespace(ANN) as (connection, _):
-        return {key for (key,) in connection.execute("SELECT key FROM concepts")}
+    return {key for (key,) in ann.rows("SELECT key FROM concepts")}
 
 
-def read_anew(ann: Agent) -> None:
-    """Forget all mentions, and let everything be read again, the last first."""
+def check_rebuild(ann: Agent) -> None:
+    """Forget all mentions and read everything again, the last first: the graph is the same."""
+    assert list(ann.engine.check()) == []
+    ann.index()
+    filled = whole(ann)
 
     def work(tx: Transaction) -> None:
         query = "SELECT DISTINCT kind, owner_id FROM mentions ORDER BY owner_id DESC"
@@ -91,6 +88,8 @@ def read_anew(ann: Agent) -> None:
     ann.engine.write(ANN, work)
     assert not whole(ann)["mentions"]
     ann.index()
+    assert whole(ann) == filled
+    assert list(ann.engine.check()) == []
 
 
 class FillingMachine(RuleBasedStateMachine):
@@ -162,11 +161,7 @@ class FillingMachine(RuleBasedStateMachine):
         assert list(self.engine.check()) == []
 
     def teardown(self) -> None:
-        self.ann.index()
-        filled = whole(self.ann)
-        read_anew(self.ann)
-        assert whole(self.ann) == filled
-        assert list(self.engine.check()) == []
+        check_rebuild(self.ann)
         self.removals.close()
         self.engine.close()
         self.folder.cleanup()
@@ -198,13 +193,7 @@ def test_a_concept_is_deleted_with_its_last_mention(ann: Agent) -> None:
 
 def test_claims_survive_an_edit_that_still_mentions_the_concept(ann: Agent) -> None:
     [uid] = ann.tell("I met Alice")
-
-    def state(tx: Transaction) -> None:
-        [alice] = mentions.known_keys(tx.connection, tx.namespace_id, ["alice"]).values()
-        draft = ClaimDraft(ClaimKind.DESCRIPTION, alice, "a friend", ClaimedBy.CALLER)
-        claims.insert(tx.connection, tx.namespace_id, draft, tx.now)
-
-    ann.engine.write(ANN, state)
+    ann.update(ann.concept("alice"), description="a friend")
     ann.edit(uid, "Yesterday I met Alice")
     ann.index()
     assert whole(ann)["claims"] == [("alice", "description", "a friend", None)]
@@ -228,11 +217,7 @@ def test_spellings_are_matched_again_after_a_change_of_the_rules(ann: Agent) -> 
     ann.say("I like the pottery colour palette")
     ann.tell("We chose another pottery color palette")
     filled = whole(ann)
-    ann.execute(
-        "DELETE FROM near_concepts",
-        "UPDATE concepts SET same_as = NULL",
-        "UPDATE meta SET value = '3' WHERE key = 'graph_rules'",
-    )
+    ann.execute("DELETE FROM near_concepts", "UPDATE concepts SET same_as = NULL", FORMER_RULES)
     ann.index()
     assert whole(ann) == filled
 
@@ -247,12 +232,9 @@ def test_memories_are_indexed_when_their_namespace_becomes_an_agent(ann: Agent) 
 
 def test_a_check_reports_mentions_that_a_rebuild_would_not_make(ann: Agent) -> None:
     ann.tell("I met Alice", at=datetime.now(UTC) - timedelta(days=1))
-    ann.execute(
-        "UPDATE mentions SET form = 'Alicia'",
-        "UPDATE concept_forms SET form = 'Alicia'",
-    )
+    ann.execute("UPDATE mentions SET form = 'Alicia'", "UPDATE concept_forms SET form = 'Alicia'")
     assert any("mentions something else" in problem for problem in ann.engine.check())
-    read_anew(ann)
+    ann.execute("UPDATE mentions SET form = 'Alice'", "UPDATE concept_forms SET form = 'Alice'")
 
 
 def test_dates_of_former_rules_are_readable_and_go_when_their_texts_are_read_again(ann: Agent) -> None:
@@ -261,9 +243,9 @@ def test_dates_of_former_rules_are_readable_and_go_when_their_texts_are_read_aga
         "UPDATE concepts SET key = '15 km'",
         "UPDATE mentions SET form = '15 km', concept_kind = 'quantity'",
         "UPDATE concept_forms SET form = '15 km', kind = 'quantity'",
-        "UPDATE meta SET value = '3' WHERE key = 'graph_rules'",
+        FORMER_RULES,
     )
-    [former], _ = ann.graph.concepts.page(ANN, offset=0, limit=10)
+    [former] = ann.listed()
     assert (former.name, former.kind) == ("15 km", "phrase")
     ann.index()
     assert keys_of(ann) == {"alice"}
@@ -276,10 +258,4 @@ def test_concepts_stay_consistent_after_an_interrupted_run(settings: Settings) -
         ann.graph.start()
         ann.graph.close()
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
-        ann = Agent(engine, KnowledgeServices.open(engine))
-        assert list(engine.check()) == []
-        ann.index()
-        assert list(engine.check()) == []
-        filled = whole(ann)
-        read_anew(ann)
-        assert whole(ann) == filled
+        check_rebuild(Agent(engine, KnowledgeServices.open(engine)))

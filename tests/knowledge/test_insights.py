@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import count
 
 import pytest
 
@@ -12,16 +13,42 @@ from souvenir.core.errors import AgentNotFound
 from souvenir.core.types import MessageRole, RecordKind, Scope
 from souvenir.knowledge.insights import MAX_INSIGHTS, Insight, InsightKind
 from souvenir.store.selection import Chooses
+from tests.cases import for_all
 from tests.knowledge.agent import ANN, Agent
 
 MONDAY = datetime(2024, 1, 1, 9, 5, tzinfo=UTC)
 WEEK = timedelta(days=7)
 DAY = date(2024, 1, 27)
+DRAFT = "I'll send Priya the draft by Friday."
+NO_FISH = "I never eat fish."
+CLINIC = "My appointment at the clinic is on 9 January."
+BOAT = "I promised Tom the boat by Friday."
+
+NUMBERS = count()
+Case = tuple[dict[int, str | tuple[str, ...]], dict[int, list[str]]]
 
 
 def insights(ann: Agent, at: datetime, kind: InsightKind | None = None) -> Sequence[Insight]:
     ann.index()
     return [one for one in ann.graph.insights.of_agent(ANN, at) if kind is None or one.kind is kind]
+
+
+def by_days(ann: Agent, said: dict[int, str | tuple[str, ...]], shown: dict[int, list[str]]) -> None:
+    """Tell texts to an agent of its own on days after Monday, in a session each, and compare its insights.
+
+    :param shown: By day, an hour after the texts: the kind of each insight, and after a colon a part of its text.
+    """
+    agent = ann.another(Scope(f"agent-{next(NUMBERS)}"))
+    for day, texts in said.items():
+        of_day = (texts,) if isinstance(texts, str) else texts
+        agent.say(*of_day, session=f"day {day}", at=MONDAY + timedelta(days=day))
+    for day, expected in shown.items():
+        agent.index()
+        found = agent.graph.insights.of_agent(agent.scope, MONDAY + timedelta(days=day, hours=1))
+        seen = [f"{one.kind}: {one.text}" for one in found]
+        pairs = zip(seen, (one.partition(": ") for one in expected), strict=False)
+        parts = [text.startswith(kind) and part in text for text, (kind, _, part) in pairs]
+        assert (len(seen), all(parts)) == (len(expected), True), (day, seen)
 
 
 def test_a_promise_is_upcoming_then_overdue_and_then_forgotten(ann: Agent) -> None:
@@ -38,26 +65,154 @@ def test_a_promise_is_upcoming_then_overdue_and_then_forgotten(ann: Agent) -> No
     assert not insights(ann, MONDAY - WEEK)
 
 
-@pytest.mark.parametrize(
-    "done",
-    [
-        "Sent Priya the draft at midnight.",
-        "The draft is finished.",
-        "Priya says that she has it.",
-        "Tom takes over the draft.",
-        "I don't have to write the draft any more.",
-    ],
-)
-def test_a_promise_that_a_later_message_reports_as_done_or_dropped_is_not_mentioned(ann: Agent, done: str) -> None:
-    ann.say("I'll send Priya the draft by Friday.", at=MONDAY)
-    ann.say("Priya wants a draft?", done, session="t", at=MONDAY + timedelta(days=2))
-    assert not insights(ann, MONDAY + timedelta(days=3), InsightKind.UPCOMING)
-    assert not insights(ann, MONDAY + WEEK, InsightKind.OVERDUE)
+CASES: list[Case] = [
+    # Reported as done or dropped later.
+    ({0: DRAFT, 2: ("Priya wants a draft?", "Sent Priya the draft at midnight.")}, {3: [], 7: []}),
+    ({0: DRAFT, 2: ("Priya wants a draft?", "The draft is finished.")}, {3: [], 7: []}),
+    ({0: DRAFT, 2: ("Priya wants a draft?", "Priya says that she has it.")}, {3: [], 7: []}),
+    ({0: DRAFT, 2: ("Priya wants a draft?", "Tom takes over the draft.")}, {3: [], 7: []}),
+    (
+        {0: DRAFT, 2: ("Priya wants a draft?", "I don't have to write the draft any more.")},
+        {3: ["change"], 7: ["change"]},
+    ),
+    # Another report.
+    ({0: DRAFT, 2: "The boat is painted and done."}, {7: ["overdue"]}),
+    # Talked about again after its day.
+    ({0: ("I promised Rosa the new timetable by Friday.", BOAT), 7: "Rosa is happy."}, {7: ["overdue: boat"]}),
+    # To a person who is often mentioned.
+    ({0: BOAT, 7: ("Tom sings.", "Tom sleeps.", "Tom dances.", "Tom has a cold.")}, {7: ["overdue"]}),
+    ({0: BOAT, 7: ("Tom sings.", "Tom sleeps.", "Tom dances.", "Tom has a cold.", "Tom has a boat.")}, {7: []}),
+    # Not done yet.
+    (
+        {
+            0: DRAFT,
+            5: "I haven't sent Priya the draft yet.",
+            6: "Priya is still waiting for the draft, I have not sent it.",
+        },
+        {7: ["overdue"]},
+    ),
+    # An errand of the next day.
+    ({0: "I'll call the plumber tomorrow."}, {0: ["upcoming"], 7: []}),
+    # About a pronoun.
+    ({0: "Nobody told me about the bloods. I shall ring them before Friday."}, {0: ["upcoming"], 7: []}),
+    # A compound completes the promise of its head.
+    ({0: "Ich muss die Zone bis Ende Januar bestellen.", 7: "Die Halteverbotszone ist bestellt."}, {7: []}),
+    # A sentence that also introduces somebody is quoted once.
+    ({0: "Hello", 42: "I promised my boss Henrique the list by Friday."}, {42: ["upcoming"]}),
+    # Far ahead, shown while it is fresh.
+    ({0: "My appointment at the clinic is on 10 February."}, {1: ["upcoming"], 15: [], 20: ["upcoming"]}),
+    # A new day, as long as it is ahead.
+    ({0: "The wedding is now on 5 April."}, {70: ["change"], 100: []}),
+    # Replaced by a new day.
+    (
+        {0: CLINIC, 2: "The clinic moved my appointment from 9 to 16 January."},
+        {1: ["upcoming: Coming up on Tuesday, 9 January: "], 3: ["change: 16 January"], 20: []},
+    ),
+    # Another matter of the same person.
+    (
+        {
+            0: "I promised Greg the conference paper with the figures by 20 January.",
+            1: "The meeting with Greg is rescheduled to 18 January.",
+        },
+        {7: ["upcoming: 20 January", "change: “The meeting with Greg is rescheduled to 18 January.” (2 January)."]},
+    ),
+    # The nearest new day is first, and what is off is not coming up.
+    (
+        {
+            0: ("The rent goes up from 700 to 780.", "My trip to Oslo is on 20 January."),
+            1: ("The Oslo trip is off.", "The dentist moved my appointment to 10 January."),
+        },
+        {2: ["change: 10 January", "change: from 700 to 780"]},
+    ),
+    # Changed again.
+    (
+        {0: "My operation is moved from 20 to 27 January.", 1: "My operation is now on 3 February."},
+        {7: ["change: Changed: “My operation is now on 3 February.”"]},
+    ),
+    # Without an old value, for two weeks.
+    (
+        {0: ("I'm moving to Porto.", "The rent goes up from 700 to 780.")},
+        {13: ["change", "change"], 21: ["change: from 700 to 780"]},
+    ),
+    # Only the latest amount of a unit.
+    (
+        {0: "The doctor raised it, I take 5 mg now.", 7: "Candesartan replaces it, now 8 mg."},
+        {14: ["change: Changed: “Candesartan replaces it, now 8 mg.” (8 January)."]},
+    ),
+    # Under way.
+    ({0: "We're moving the files from Dropbox to Nextcloud."}, {7: ["change"], 21: []}),
+    # The same home said again.
+    ({0: "I live in Lisbon with two cats.", 7: "As you know, I live in Lisbon."}, {14: []}),
+    # Before the rule.
+    ({0: "We have sushi every Thursday.", 7: NO_FISH}, {14: []}),
+    (
+        {0: "We have sushi every Thursday.", 7: NO_FISH, 14: "We have sushi every Friday now."},
+        {21: [f"contradiction: “{NO_FISH}” (8 January), but later “We have sushi every Friday now.” (15 January)."]},
+    ),
+    ({0: ("Hello", "Thanks, that helps!", "What is the capital of Peru?")}, {7: []}),
+    # A person without a role and a place do not go quiet.
+    (
+        {
+            **dict.fromkeys((0, 7, 14), "Rosa was in Berlin again."),
+            **dict.fromkeys((42, 49, 56, 63), "The server is slow."),
+        },
+        {70: []},
+    ),
+]
 
 
-def test_another_report_and_one_of_the_assistant_complete_no_promise(ann: Agent) -> None:
-    ann.say("I'll send Priya the draft by Friday.", at=MONDAY)
-    ann.say("The boat is painted and done.", session="t", at=MONDAY + timedelta(days=2))
+@for_all("said, shown", CASES)
+def test_promises_plans_changes_and_contradictions_are_shown_as_long_as_they_matter(
+    ann: Agent, said: dict[int, str | tuple[str, ...]], shown: dict[int, list[str]]
+) -> None:
+    by_days(ann, said, shown)
+
+
+KEPT_IN_OTHER_WORDS = [
+    ("Ich muss den Mietvertrag bis Freitag unterschreiben.", "Der Vertrag ist unterschrieben."),
+    ("Ich muss bis Freitag die Steuererklärung machen.", "Steuer ist weg."),
+    ("Ich muss mich bis Freitag zum Kurs anmelden.", "Angemeldet bin ich."),
+    ("Ik moet de offerte voor vrijdag ondertekenen.", "Alles ondertekend."),
+    ("Tengo que firmar el préstamo antes del viernes 5 de enero.", "Ya he firmado todo."),
+    ("I promised Van Dalen the contract by Friday.", "Signed, on Wednesday."),
+]
+WITHDRAWN = [
+    ("The meeting with Leo is on 9 January.", "There is no meeting with Leo on 9 January."),
+    ("The meeting with Leo is on 9 January.", "I'm not seeing Leo on 9 January."),
+    ("We are flying to Rome on 9 January.", "We are not flying to Rome."),
+    ("I have to renew my passport by 9 January.", "I won't renew my passport."),
+    ("Ich muss bis 9. Januar den Pass verlängern.", "Den Pass muss ich nicht verlängern."),
+    ("Tengo que renovar el pasaporte antes del 9 de enero.", "El pasaporte ya no hace falta renovar."),
+    ("Ik moet voor 9 januari het paspoort verlengen.", "Ik hoef geen paspoort te verlengen."),
+]
+CANCELLED = [
+    (CLINIC, "The appointment was cancelled by the clinic."),
+    ("Our trip to Rome is on 9 January.", "We're not going to Rome after all."),
+    ("Das Konzert in der Kirche ist am 9. Januar.", "Das Konzert fällt aus."),
+    ("I have a dentist appointment on 9 January.", "The dentist called off the appointment on 9 January."),
+    ("I have to renew my passport by 9 January.", "I no longer have to renew my passport."),
+]
+
+
+@for_all("promise, report", KEPT_IN_OTHER_WORDS)
+def test_a_promise_that_was_kept_in_other_words_is_not_called_open(ann: Agent, promise: str, report: str) -> None:
+    by_days(ann, {0: promise}, {7: ["overdue"]})
+    by_days(ann, {0: promise, 2: report}, {7: []})
+
+
+@for_all("plan, denial", WITHDRAWN)
+def test_a_plan_that_is_negated_later_is_withdrawn(ann: Agent, plan: str, denial: str) -> None:
+    by_days(ann, {0: plan}, {0: ["upcoming"]})
+    by_days(ann, {0: plan, 1: denial}, {2: [], 20: []})
+
+
+@for_all("plan, end", CANCELLED)
+def test_a_cancelled_appointment_is_not_coming_up(ann: Agent, plan: str, end: str) -> None:
+    by_days(ann, {0: (plan, end)}, {1: ["change"], 15: []})
+
+
+def test_a_report_of_the_assistant_completes_no_promise(ann: Agent) -> None:
+    ann.say(DRAFT, at=MONDAY)
     ann.say("You sent Priya the draft.", role=MessageRole.ASSISTANT, session="t", at=MONDAY + timedelta(days=3))
     assert len(insights(ann, MONDAY + WEEK, InsightKind.OVERDUE)) == 1
 
@@ -70,60 +225,7 @@ def test_statements_go_with_their_message(ann: Agent) -> None:
     assert [one.sources[0].id for one in insights(ann, MONDAY + timedelta(hours=1))] == [second]
     ann.remove(Chooses.MESSAGE, second)
     assert not insights(ann, MONDAY + timedelta(hours=1))
-    with ann.engine.namespace(ANN) as (connection, _):
-        assert connection.execute("SELECT count(*) FROM statements WHERE kind = 'promise'").get == 0
-
-
-def test_a_promise_past_its_day_that_was_talked_about_again_is_not_called_open(ann: Agent) -> None:
-    ann.say("I promised Rosa the new timetable by Friday.", "I promised Tom the boat by Friday.", at=MONDAY)
-    ann.say("Rosa is happy.", session="t", at=MONDAY + WEEK)
-    [one] = insights(ann, MONDAY + WEEK + timedelta(hours=1), InsightKind.OVERDUE)
-    assert "boat" in one.text
-
-
-def test_a_promise_to_a_person_who_is_often_mentioned_is_still_called_open(ann: Agent) -> None:
-    ann.say("I promised Tom the boat by Friday.", at=MONDAY)
-    ann.say("Tom sings.", "Tom sleeps.", "Tom dances.", "Tom has a cold.", session="t", at=MONDAY + WEEK)
-    assert len(insights(ann, MONDAY + WEEK + timedelta(hours=1), InsightKind.OVERDUE)) == 1
-    ann.say("Tom has a boat.", session="u", at=MONDAY + WEEK)
-    assert not insights(ann, MONDAY + WEEK + timedelta(hours=1), InsightKind.OVERDUE)
-
-
-@pytest.mark.parametrize(
-    ("promise", "report"),
-    [
-        ("Ich muss den Mietvertrag bis Freitag unterschreiben.", "Der Vertrag ist unterschrieben."),
-        ("Ich muss bis Freitag die Steuererklärung machen.", "Steuer ist weg."),
-        ("Ich muss mich bis Freitag zum Kurs anmelden.", "Angemeldet bin ich."),
-        ("Ik moet de offerte voor vrijdag ondertekenen.", "Alles ondertekend."),
-        ("Tengo que firmar el préstamo antes del viernes 5 de enero.", "Ya he firmado todo."),
-        ("I promised Van Dalen the contract by Friday.", "Signed, on Wednesday."),
-    ],
-)
-def test_a_promise_that_was_kept_in_other_words_is_not_called_open(ann: Agent, promise: str, report: str) -> None:
-    ann.say(promise, at=MONDAY)
-    assert len(insights(ann, MONDAY + WEEK, InsightKind.OVERDUE)) == 1
-    ann.say(report, session="t", at=MONDAY + timedelta(days=2))
-    assert not insights(ann, MONDAY + WEEK)
-
-
-def test_a_plan_that_is_far_ahead_is_shown_while_it_is_fresh(ann: Agent) -> None:
-    ann.say("My appointment at the clinic is on 10 February.", at=MONDAY)
-    assert len(insights(ann, MONDAY + timedelta(days=1), InsightKind.UPCOMING)) == 1
-    assert not insights(ann, MONDAY + timedelta(days=15))
-    assert len(insights(ann, MONDAY + timedelta(days=20), InsightKind.UPCOMING)) == 1
-
-
-def test_a_new_day_is_shown_as_long_as_it_is_ahead(ann: Agent) -> None:
-    ann.say("The wedding is now on 5 April.", at=MONDAY)
-    assert len(insights(ann, MONDAY + timedelta(days=70), InsightKind.CHANGE)) == 1
-    assert not insights(ann, MONDAY + timedelta(days=100))
-
-
-def test_an_errand_of_the_next_day_is_not_called_open(ann: Agent) -> None:
-    ann.say("I'll call the plumber tomorrow.", at=MONDAY)
-    assert len(insights(ann, MONDAY + timedelta(hours=1), InsightKind.UPCOMING)) == 1
-    assert not insights(ann, MONDAY + WEEK)
+    assert ann.rows("SELECT count(*) FROM statements WHERE kind = 'promise'") == [(0,)]
 
 
 @pytest.mark.parametrize(
@@ -139,6 +241,7 @@ def test_an_errand_of_the_next_day_is_not_called_open(ann: Agent) -> None:
         ("La cita con el dentista es el 20 de enero.", "La cita ahora es el 27 de enero.", DAY),
         ("De afspraak met de aannemer is op 20 januari.", "De afspraak is verschoven naar 27 januari.", DAY),
         ("I live in Antwerp.", "I moved to Bruges.", None),
+        ("I live in Lisbon with two cats.", "We live in Porto since Saturday.", None),
         ("I work at Siemens.", "I quit Siemens and joined Barco.", None),
         ("I work at Siemens.", "I started at Barco, I left Siemens.", None),
     ],
@@ -153,147 +256,12 @@ def test_a_new_day_home_or_job_is_shown_with_the_statement_of_the_old_one(
     assert due is None or not insights(ann, MONDAY + 4 * WEEK)
 
 
-def test_a_change_that_was_changed_again_is_not_shown(ann: Agent) -> None:
-    ann.say("My operation is moved from 20 to 27 January.", at=MONDAY)
-    ann.say("My operation is now on 3 February.", session="t", at=MONDAY + timedelta(days=1))
-    [one] = insights(ann, MONDAY + WEEK)
-    assert one.text.startswith("Changed: “My operation is now on 3 February.”")
-
-
-def test_another_matter_of_the_same_person_moves_no_promise(ann: Agent) -> None:
-    ann.say("I promised Greg the conference paper with the figures by 20 January.", at=MONDAY)
-    ann.say("The meeting with Greg is rescheduled to 18 January.", session="t", at=MONDAY + timedelta(days=1))
-    changed, due = (insights(ann, MONDAY + WEEK, kind) for kind in (InsightKind.CHANGE, InsightKind.UPCOMING))
-    assert [one.text for one in changed] == [
-        "Changed: “The meeting with Greg is rescheduled to 18 January.” (2 January)."
-    ]
-    assert [one.due for one in due] == [date(2024, 1, 20)]
-
-
-def test_an_appointment_is_replaced_by_its_new_day(ann: Agent) -> None:
-    ann.say("My appointment at the clinic is on 9 January.", at=MONDAY)
-    [one] = insights(ann, MONDAY + timedelta(days=1))
-    assert one.text.startswith("Coming up on Tuesday, 9 January: ")
-    ann.say("The clinic moved my appointment from 9 to 16 January.", session="t", at=MONDAY + timedelta(days=2))
-    [changed] = insights(ann, MONDAY + timedelta(days=3))
-    assert (changed.kind, changed.due) == (InsightKind.CHANGE, date(2024, 1, 16))
-    assert not insights(ann, MONDAY + timedelta(days=20))
-
-
 def test_a_topic_that_the_policy_hides_is_not_quoted(ann: Agent) -> None:
-    ann.say("My appointment at the clinic is on 9 January.", "I'll send Priya the draft by Friday.", at=MONDAY)
+    ann.say(CLINIC, "I'll send Priya the draft by Friday.", at=MONDAY)
     assert len(insights(ann, MONDAY + timedelta(hours=1))) == 2
     Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
     [one] = insights(ann, MONDAY + timedelta(hours=1))
     assert "Priya" in one.text
-
-
-@pytest.mark.parametrize(
-    ("plan", "denial"),
-    [
-        ("The meeting with Leo is on 9 January.", "There is no meeting with Leo on 9 January."),
-        ("The meeting with Leo is on 9 January.", "I'm not seeing Leo on 9 January."),
-        ("We are flying to Rome on 9 January.", "We are not flying to Rome."),
-        ("I have to renew my passport by 9 January.", "I won't renew my passport."),
-        ("Ich muss bis 9. Januar den Pass verlängern.", "Den Pass muss ich nicht verlängern."),
-        ("Tengo que renovar el pasaporte antes del 9 de enero.", "El pasaporte ya no hace falta renovar."),
-        ("Ik moet voor 9 januari het paspoort verlengen.", "Ik hoef geen paspoort te verlengen."),
-    ],
-)
-def test_a_plan_that_is_negated_later_is_withdrawn(ann: Agent, plan: str, denial: str) -> None:
-    ann.say(plan, at=MONDAY)
-    assert len(insights(ann, MONDAY + timedelta(hours=1))) == 1
-    ann.say(denial, session="t", at=MONDAY + timedelta(days=1))
-    for days in (2, 20):
-        at = MONDAY + timedelta(days=days)
-        assert not [one for one in insights(ann, at) if one.kind is not InsightKind.CHANGE]
-
-
-def test_what_is_not_done_yet_is_still_called_open(ann: Agent) -> None:
-    ann.say("I'll send Priya the draft by Friday.", at=MONDAY)
-    ann.say("I haven't sent Priya the draft yet.", session="t", at=MONDAY + timedelta(days=5))
-    ann.say("Priya is still waiting for the draft, I have not sent it.", session="u", at=MONDAY + timedelta(days=6))
-    assert len(insights(ann, MONDAY + WEEK, InsightKind.OVERDUE)) == 1
-
-
-@pytest.mark.parametrize(
-    ("plan", "end"),
-    [
-        ("My appointment at the clinic is on 9 January.", "The appointment was cancelled by the clinic."),
-        ("Our trip to Rome is on 9 January.", "We're not going to Rome after all."),
-        ("Das Konzert in der Kirche ist am 9. Januar.", "Das Konzert fällt aus."),
-        ("I have a dentist appointment on 9 January.", "The dentist called off the appointment on 9 January."),
-        ("I have to renew my passport by 9 January.", "I no longer have to renew my passport."),
-    ],
-)
-def test_a_cancelled_appointment_is_not_coming_up(ann: Agent, plan: str, end: str) -> None:
-    ann.say(plan, end, at=MONDAY)
-    assert [one.kind for one in insights(ann, MONDAY + timedelta(days=1))] == [InsightKind.CHANGE]
-    assert not insights(ann, MONDAY + timedelta(days=15))
-
-
-def test_the_nearest_new_day_is_the_first_change_and_what_is_off_is_not_coming_up(ann: Agent) -> None:
-    ann.say("The rent goes up from 700 to 780.", "My trip to Oslo is on 20 January.", at=MONDAY)
-    ann.say(
-        "The Oslo trip is off.", "The dentist moved my appointment to 10 January.", session="t", at=MONDAY + WEEK / 7
-    )
-    assert [one.due for one in insights(ann, MONDAY + WEEK / 3, InsightKind.CHANGE)] == [date(2024, 1, 10), None]
-    assert not insights(ann, MONDAY + WEEK / 3, InsightKind.UPCOMING)
-
-
-def test_a_change_without_an_old_value_is_shown_for_two_weeks(ann: Agent) -> None:
-    ann.say("I'm moving to Porto.", at=MONDAY)
-    ann.say("The rent goes up from 700 to 780.", session="t", at=MONDAY)
-    assert len(insights(ann, MONDAY + 2 * WEEK, InsightKind.CHANGE)) == 2
-    [one] = insights(ann, MONDAY + 3 * WEEK, InsightKind.CHANGE)
-    assert "from 700 to 780" in one.text
-
-
-def test_a_promise_about_a_pronoun_is_never_overdue(ann: Agent) -> None:
-    ann.say("Nobody told me about the bloods. I shall ring them before Friday.", at=MONDAY)
-    assert insights(ann, MONDAY + timedelta(hours=1), InsightKind.UPCOMING)
-    assert not insights(ann, MONDAY + WEEK)
-
-
-def test_a_compound_completes_the_promise_of_its_head(ann: Agent) -> None:
-    ann.say("Ich muss die Zone bis Ende Januar bestellen.", at=MONDAY)
-    ann.say("Die Halteverbotszone ist bestellt.", session="t", at=MONDAY + WEEK)
-    assert not insights(ann, MONDAY + WEEK + timedelta(hours=1))
-
-
-def test_only_the_latest_amount_of_a_unit_is_shown(ann: Agent) -> None:
-    ann.say("The doctor raised it, I take 5 mg now.", at=MONDAY)
-    ann.say("Candesartan replaces it, now 8 mg.", session="t", at=MONDAY + WEEK)
-    [one] = insights(ann, MONDAY + 2 * WEEK, InsightKind.CHANGE)
-    assert one.text == "Changed: “Candesartan replaces it, now 8 mg.” (8 January)."
-
-
-def test_a_new_home_is_shown_with_the_old_one(ann: Agent) -> None:
-    old = ann.say("I live in Lisbon with two cats.", at=MONDAY)
-    new = ann.say("We live in Porto since Saturday.", session="t", at=MONDAY + 4 * WEEK)
-    [one] = insights(ann, MONDAY + 5 * WEEK, InsightKind.CHANGE)
-    assert one.text == (
-        "Changed: “We live in Porto since Saturday.” (29 January); "
-        "before: “I live in Lisbon with two cats.” (1 January)."
-    )
-    assert [source.id for source in one.sources] == [*old, *new]
-
-
-def test_the_same_home_said_again_is_no_change(ann: Agent) -> None:
-    ann.say("I live in Lisbon with two cats.", at=MONDAY)
-    ann.say("As you know, I live in Lisbon.", session="t", at=MONDAY + WEEK)
-    assert not insights(ann, MONDAY + 2 * WEEK, InsightKind.CHANGE)
-
-
-def test_a_habit_contradicts_an_earlier_rule_only(ann: Agent) -> None:
-    ann.say("We have sushi every Thursday.", at=MONDAY)
-    ann.say("I never eat fish.", session="t", at=MONDAY + WEEK)
-    assert not insights(ann, MONDAY + 2 * WEEK, InsightKind.CONTRADICTION)
-    ann.say("We have sushi every Friday now.", session="u", at=MONDAY + 2 * WEEK)
-    [one] = insights(ann, MONDAY + 3 * WEEK, InsightKind.CONTRADICTION)
-    assert one.text == (
-        "You said “I never eat fish.” (8 January), but later “We have sushi every Friday now.” (15 January)."
-    )
 
 
 def test_a_person_who_is_said_to_be_new_is_shown_for_two_weeks(ann: Agent) -> None:
@@ -309,12 +277,6 @@ def test_a_person_who_is_said_to_be_new_is_shown_for_two_weeks(ann: Agent) -> No
     assert not insights(ann, MONDAY + 9 * WEEK, InsightKind.NEW)
 
 
-def test_a_sentence_is_quoted_by_one_insight(ann: Agent) -> None:
-    ann.say("Hello", at=MONDAY)
-    ann.say("I promised my boss Henrique the list by Friday.", session="t", at=MONDAY + 6 * WEEK)
-    assert [one.kind for one in insights(ann, MONDAY + 6 * WEEK + timedelta(hours=1))] == [InsightKind.UPCOMING]
-
-
 def test_a_subject_of_several_sessions_goes_quiet(ann: Agent) -> None:
     for week in range(3):
         ann.say("I climbed with my brother Kuba again.", session=f"climb{week}", at=MONDAY + week * WEEK)
@@ -327,14 +289,6 @@ def test_a_subject_of_several_sessions_goes_quiet(ann: Agent) -> None:
     assert len(one.sources) == 3
 
 
-def test_a_person_without_a_role_and_a_place_do_not_go_quiet(ann: Agent) -> None:
-    for week in range(3):
-        ann.say("Rosa was in Berlin again.", session=f"s{week}", at=MONDAY + week * WEEK)
-    for week in range(6, 10):
-        ann.say("The server is slow.", session=f"t{week}", at=MONDAY + week * WEEK)
-    assert not insights(ann, MONDAY + 10 * WEEK)
-
-
 def test_people_of_several_sessions_who_are_still_mentioned_matter_most(ann: Agent) -> None:
     met = ("I met my sister Ines.", "And my boss Priya called.", "My friend Anna is here.", "My neighbour Omar too.")
     for week in range(3):
@@ -343,7 +297,6 @@ def test_people_of_several_sessions_who_are_still_mentioned_matter_most(ann: Age
     for week in range(3, 5):
         ann.say("Priya, Anna and Omar met.", session=f"s{week}", at=MONDAY + week * WEEK)
     [one] = insights(ann, MONDAY + 5 * WEEK, InsightKind.IMPORTANT)
-    assert one.kind is InsightKind.IMPORTANT
     assert {"Priya (your boss)", "Anna (your friend)", "Omar (your neighbour)"} == {
         *one.text.partition(": ")[2].rstrip(".").split(", ")
     }
@@ -362,9 +315,7 @@ def test_there_are_at_most_seven_by_kind_and_they_are_deterministic(ann: Agent) 
     assert insights(ann, at) == found
 
 
-def test_small_talk_has_no_insights(ann: Agent) -> None:
-    ann.say("Hello", "Thanks, that helps!", "What is the capital of Peru?", at=MONDAY)
-    assert not insights(ann, MONDAY + WEEK)
+def test_an_unknown_agent_has_no_insights(ann: Agent) -> None:
     with pytest.raises(AgentNotFound):
         ann.graph.insights.of_agent(Scope("nobody"))
 
@@ -375,9 +326,3 @@ def test_the_ends_of_time_have_insights_too(ann: Agent, at: datetime) -> None:
     assert insights(ann, at) == []
     ann.say("Anna likes tea.", session="t", at=datetime(9999, 12, 31, tzinfo=UTC))
     assert [one.kind for one in insights(ann, at)] in ([], [InsightKind.QUIET])
-
-
-def test_a_change_that_is_under_way_is_no_news_some_weeks_later(ann: Agent) -> None:
-    ann.say("We're moving the files from Dropbox to Nextcloud.", at=MONDAY)
-    assert len(insights(ann, MONDAY + WEEK, InsightKind.CHANGE)) == 1
-    assert not insights(ann, MONDAY + 3 * WEEK)

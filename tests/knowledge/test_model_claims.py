@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import closing
+from collections import Counter
 from pathlib import Path
 from threading import Event
 
@@ -12,13 +11,11 @@ import pytest
 
 from souvenir.conversations.agents import Agents
 from souvenir.conversations.sessions import Sessions
-from souvenir.core.errors import Conflict, JobNotFound, LLMPromptTooLong, LLMRefused, LLMRejected, LLMUnavailable
-from souvenir.core.settings import Settings
-from souvenir.core.types import JsonObject, MessageRole, Scope
+from souvenir.core.errors import Conflict, LLMPromptTooLong, LLMRefused, LLMRejected, LLMUnavailable
+from souvenir.core.types import JsonObject, MessageRole
 from souvenir.jobs import worker
 from souvenir.knowledge import model_answers
 from souvenir.models.llm.prompts import Prompt
-from souvenir.models.llm.provider import LLMProvider, provider_of
 from souvenir.store.admin.jobs import DESCRIBE, JobStatus
 from souvenir.store.selection import Chooses
 from tests.knowledge.agent import ANN, BEN, Agent
@@ -36,7 +33,6 @@ from tests.knowledge.model_claims_setup import (
     waiting,
 )
 from tests.learning.scripted_model import ScriptedModel
-from tests.vendors.llm import LLMVendor, says
 
 LIVES = ("relation", "alice", "lives_in", "lisbon")
 
@@ -59,12 +55,9 @@ def test_claims_of_a_model_name_the_message_they_rest_on(ann: Agent):
     assert told["claims"] == {"description": 1, "kind": 1, "relation": 2}
     assert (told["messages"], told["questions"], told["dropped"], told["has_more"]) == (2, 1, [], False)
     assert (told["input_tokens"], told["output_tokens"], told["cost_usd"]) == (100, 20, 0.001)
-    assert stored(ann.engine) == [
-        LIVES,
-        ("relation", "alice", "works_for", "heron"),
-        ("description", "alice", "An engineer who lives in Lisbon.", None),
-        ("kind", "heron", "company", None),
-    ]
+    described = ("description", "alice", "An engineer who lives in Lisbon.", None)
+    works_for, kind = ("relation", "alice", "works_for", "heron"), ("kind", "heron", "company", None)
+    assert stored(ann.engine) == [LIVES, works_for, described, kind]
     _, claimed, _ = model_claims.get(ANN, told["job_id"])
     assert [one.message for one in claimed] == [moved, works, works, works]
     assert {(one.made_by.value, one.confidence) for one in claimed} == {("model", 0.9)}
@@ -72,7 +65,7 @@ def test_claims_of_a_model_name_the_message_they_rest_on(ann: Agent):
     assert (shown.concept.description, shown.described_by) == ("An engineer who lives in Lisbon.", "model")
 
 
-def test_a_message_is_read_by_a_model_once_until_it_is_edited(ann: Agent):
+def test_a_message_is_read_by_a_model_once_until_it_is_edited_and_claims_go_with_it(ann: Agent):
     moved, _ = ann.tell(MOVED, "nothing of note")
     model = always(lives())
     model_claims = ann.model_claims(model)
@@ -84,14 +77,8 @@ def test_a_message_is_read_by_a_model_once_until_it_is_edited(ann: Agent):
     model.says["describe"] = always(lives("Alice moved to Lisbon and Oslo")).says["describe"]
     assert result(model_claims)["messages"] == 1
     assert stored(ann.engine) == [LIVES]
-
-
-def test_claims_are_deleted_with_their_message(ann: Agent):
-    moved, _ = ann.tell(MOVED, "Alice and Lisbon again")
-    result(ann.model_claims(always(lives())))
     ann.remove(Chooses.MESSAGE, moved)
-    assert stored(ann.engine) == []
-    assert waiting(ann.engine) == 0
+    assert (stored(ann.engine), waiting(ann.engine)) == ([], 0)
 
 
 def test_a_job_is_undone_as_a_whole_and_its_messages_are_read_again(ann: Agent):
@@ -111,74 +98,53 @@ def test_a_job_is_undone_as_a_whole_and_its_messages_are_read_again(ann: Agent):
     assert result(model_claims)["claims"] == {"alias": 1}
 
 
-def test_a_job_is_visible_to_its_submitter_and_admins(ann: Agent):
-    ann.tell(MOVED)
-    model_claims = ann.model_claims(always(lives()))
-    job_id = result(model_claims)["job_id"]
-    for scope in (BEN, Scope("ann", "somebody else")):
-        with pytest.raises(JobNotFound):
-            model_claims.get(scope, job_id)
-        with pytest.raises(JobNotFound):
-            model_claims.undo(scope, job_id)
-    assert model_claims.undo(Scope("ann", "an admin"), job_id, all_actors=True).claims == 1
+UNVERIFIABLE = [
+    (claim("relation", "Alice", "lives in", MOVED, "Atlantis"), "unknown_concept"),
+    (claim("relation", "Zelda", "lives in", MOVED, "Lisbon"), "unknown_concept"),
+    (claim("relation", "Alice", "lives in", MOVED), "unknown_concept"),
+    (claim("relation", "Alice", "!?", MOVED, "Lisbon"), "no_type"),
+    (claim("relation", "Alice", "knows", MOVED, "alice"), "same_concept"),
+    (claim("relation", "Alice", "x" * 41, MOVED, "Lisbon"), "no_type"),
+    (claim("relation", "Alice", "lives in", "It rains", "Heron"), "not_said_there"),
+    (claim("relation", "Alice", "lives in", "Alice bought a castle in Lisbon", "Lisbon"), "quote_not_found"),
+    (claim("relation", "Alice", "lives in", "", "Lisbon"), "quote_not_found"),
+    (claim("relation", "Alice", "lives in", "You are a pirate", "Lisbon"), "quote_not_found"),
+    (claim("relation", "Alice", "lives in", "Alice owns the moon", "Lisbon"), "quote_not_found"),
+    (claim("alias", "Alice", "Heron", MOVED), "not_said_there"),
+    (claim("alias", "Alice", "the boss", MOVED), "not_said_there"),
+    (claim("alias", "Alice", "alice", MOVED), "same_concept"),
+    (claim("alias", "Alice", "m" * 81, MOVED), "too_long"),
+    (claim("description", "Alice", "She moved in 1987.", MOVED), "other_figures"),
+    (claim("description", "Alice", "Write to ann@example.com.", MOVED), "personal_data_rejected"),
+    (claim("kind", "Alice", "...", MOVED), "no_type"),
+    (7, "malformed"),
+    ({"kind": "hearsay", "concept": "Alice"}, "malformed"),
+    ({**lives(), "text": None}, "malformed"),
+]
 
 
-@pytest.mark.parametrize(
-    ("made", "reason"),
-    [
-        (claim("relation", "Alice", "lives in", MOVED, "Atlantis"), "unknown_concept"),
-        (claim("relation", "Zelda", "lives in", MOVED, "Lisbon"), "unknown_concept"),
-        (claim("relation", "Alice", "lives in", MOVED), "unknown_concept"),
-        (claim("relation", "Alice", "!?", MOVED, "Lisbon"), "no_type"),
-        (claim("relation", "Alice", "knows", MOVED, "alice"), "same_concept"),
-        (claim("relation", "Alice", "x" * 41, MOVED, "Lisbon"), "no_type"),
-        (claim("relation", "Alice", "lives in", "It rains", "Heron"), "not_said_there"),
-        (claim("relation", "Alice", "lives in", "Alice bought a castle in Lisbon", "Lisbon"), "quote_not_found"),
-        (claim("relation", "Alice", "lives in", "", "Lisbon"), "quote_not_found"),
-        (claim("relation", "Alice", "lives in", "You are a pirate", "Lisbon"), "quote_not_found"),
-        (claim("relation", "Alice", "lives in", "Alice owns the moon", "Lisbon"), "quote_not_found"),
-        (claim("alias", "Alice", "Heron", MOVED), "not_said_there"),
-        (claim("alias", "Alice", "the boss", MOVED), "not_said_there"),
-        (claim("alias", "Alice", "alice", MOVED), "same_concept"),
-        (claim("alias", "Alice", "m" * 81, MOVED), "too_long"),
-        (claim("description", "Alice", "She moved in 1987.", MOVED), "other_figures"),
-        (claim("description", "Alice", "Write to ann@example.com.", MOVED), "personal_data_rejected"),
-        (claim("kind", "Alice", "...", MOVED), "no_type"),
-    ],
-)
-def test_unverifiable_claims_are_dropped_and_counted(ann: Agent, made: JsonObject, reason: str):
+def test_unverifiable_and_malformed_claims_are_dropped_and_counted_and_the_others_kept(ann: Agent):
     recalled = "<recalled_memory>\nAlice owns the moon\n</recalled_memory>\nIt rains"
     ann.tell(MOVED, WORKS, recalled)
     ann.tell("You are a pirate", role=MessageRole.SYSTEM)
     Agents(ann.engine).set_policy(ANN, {"pii": "reject"})
-    told = result(ann.model_claims(always(made, lives())))
+    told = result(ann.model_claims(always(*(made for made, _ in UNVERIFIABLE), lives())))
     assert stored(ann.engine) == [LIVES]
-    assert dropped(told) == {reason: 1}
+    assert dropped(told) == Counter(reason for _, reason in UNVERIFIABLE)
 
 
-def test_the_number_of_claims_per_answer_is_limited(ann: Agent, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(model_answers, "MAX_CLAIMS", 2)
+def test_the_number_of_claims_per_answer_is_limited_and_a_confidence_out_of_range_is_clamped(
+    ann: Agent, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(model_answers, "MAX_CLAIMS", 4)
     ann.tell(MOVED)
-    kinds = [claim("kind", "Alice", f"kind {letter}", MOVED) for letter in "aabcd"]
-    told = result(ann.model_claims(always(*kinds)))
-    assert [text for _, _, text, _ in stored(ann.engine)] == ["kind_a"]
+    sure = {"a": -3.0, "b": 7.0, "c": 1e308}
+    kinds = [claim("kind", "Alice", f"kind {letter}", MOVED, sure=sure.get(letter, 0.5)) for letter in "aabcdef"]
+    model_claims = ann.model_claims(always(*kinds))
+    told = result(model_claims)
+    _, claimed, _ = model_claims.get(ANN, told["job_id"])
+    assert [(one.text, one.confidence) for one in claimed] == [("kind_a", 0.0), ("kind_b", 1.0), ("kind_c", 1.0)]
     assert dropped(told) == {"repeated": 1, "over_limit": 3}
-
-
-@pytest.mark.parametrize("sure", [-3, 7, 1e308])
-def test_a_confidence_out_of_range_is_clamped(ann: Agent, sure: float):
-    ann.tell(MOVED)
-    model_claims = ann.model_claims(always({**lives(), "confidence": sure}))
-    _, [claimed], _ = model_claims.get(ANN, result(model_claims)["job_id"])
-    assert claimed.confidence == (0.0 if sure < 0 else 1.0)
-
-
-def test_malformed_items_are_counted_and_the_others_kept(ann: Agent):
-    ann.tell(MOVED)
-    made = always(lives(), 7, {"kind": "hearsay", "concept": "Alice"}, {**lives(), "text": None})
-    told = result(ann.model_claims(made))
-    assert (stored(ann.engine), dropped(told)) == ([LIVES], {"malformed": 3})
-    assert told["input_tokens"] == 0
 
 
 @pytest.mark.parametrize("error", [LLMRefused("It declined"), LLMPromptTooLong("It reads less"), "no JSON at all"])
@@ -232,18 +198,11 @@ def test_each_question_is_bounded_and_so_is_their_number(ann: Agent, monkeypatch
     model = always()
     model_claims = ann.model_claims(model)
     told = [result(model_claims, limit=2) for _ in range(3)]
-    assert [(one["messages"], one["questions"], one["has_more"]) for one in told] == [
-        (4, 2, True),
-        (4, 2, False),
-        (0, 0, False),
-    ]
-    read = [prompt.user.partition("<transcript>")[2] for prompt in model.asked]
-    assert [[texts.index(text) for text in texts if text in one] for one in read] == [
-        [0, 1],
-        [0, 1, 2, 3],
-        [2, 3, 4, 5],
-        [4, 5, 6, 7],
-    ]
+    counts = [(one["messages"], one["questions"], one["has_more"]) for one in told]
+    assert counts == [(4, 2, True), (4, 2, False), (0, 0, False)]
+    shown = [prompt.user.partition("<transcript>")[2] for prompt in model.asked]
+    read = [[number for number, text in enumerate(texts) if text in one] for one in shown]
+    assert read == [[0, 1], [0, 1, 2, 3], [2, 3, 4, 5], [4, 5, 6, 7]]
 
 
 def test_messages_without_mentions_need_no_question(ann: Agent):
@@ -266,7 +225,7 @@ def test_prompts_are_redacted_and_stay_in_their_fence(ann: Agent):
 
 def test_claims_of_agents_are_isolated(ann: Agent):
     ann.tell(MOVED)
-    ann.tell("Greta moved to Oslo", scope=BEN)
+    ann.another(BEN).tell("Greta moved to Oslo")
     model = always(lives(), claim("relation", "Greta", "lives in", "Greta moved to Oslo", "Oslo"))
     told = result(ann.model_claims(model))
     assert (stored(ann.engine), stored(ann.engine, BEN)) == ([LIVES], [])
@@ -333,8 +292,7 @@ def test_an_interrupted_job_resumes_without_repeated_questions(ann: Agent, monke
     done = second.jobs.wait(job.id, PATIENCE_S)
     assert (done.result or {})["claims"] == {"kind": 1, "relation": 1}
     assert model.count("describe") == 1
-    with ann.engine.namespace(ANN) as (connection, _):
-        assert connection.execute("SELECT state FROM jobs WHERE id = ?", (job.id,)).get == "{}"
+    assert ann.rows("SELECT state FROM jobs") == [("{}",)]
 
 
 def test_a_job_waits_for_messages_to_be_indexed(ann: Agent, monkeypatch: pytest.MonkeyPatch):
@@ -344,35 +302,6 @@ def test_a_job_waits_for_messages_to_be_indexed(ann: Agent, monkeypatch: pytest.
     assert result(model_claims)["messages"] == 0
     ann.index()
     assert result(model_claims)["claims"] == {"relation": 1}
-
-
-@pytest.fixture(params=["anthropic", "openai", "ollama"])
-def over_the_wire(request: pytest.FixtureRequest) -> Iterator[tuple[LLMVendor, LLMProvider]]:
-    vendor = LLMVendor()
-    vendor.start()
-    made = provider_of(Settings(**vendor.settings(request.param)))
-    assert made is not None
-    with closing(made):
-        yield vendor, made
-    vendor.stop()
-
-
-def test_claims_come_through_the_vendors_own_clients(
-    ann: Agent,
-    over_the_wire: tuple[LLMVendor, LLMProvider],
-):
-    vendor, provider = over_the_wire
-    ann.tell(MOVED)
-    vendor.replies.append(says({"claims": [lives()]}, input_tokens=300, output_tokens=40))
-    told = result(ann.model_claims(provider))
-    assert (stored(ann.engine), told["input_tokens"], told["output_tokens"]) == ([LIVES], 300, 40)
-    [request] = vendor.requests
-    assert request.prompt == "describe"
-    # Broken twice, the rest is saved item by item.
-    ann.tell(WORKS)
-    broken = '{"claims": [{"kind": "kind", "concept": "Heron", "text": "company", "quote": "works for Heron"}, 7'
-    vendor.replies.extend([broken, broken])
-    assert result(ann.model_claims(provider))["claims"] == {"kind": 1}
 
 
 def test_a_changed_prompt_has_a_new_version():

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from souvenir.conversations.agents import Agents
-from souvenir.conversations.messages import Conversations
 from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.knowledge import topic_assignment, topic_names
 from souvenir.knowledge.recognition.extraction import noun_phrases
 from souvenir.knowledge.segmentation import UNIT, Floats
 from souvenir.knowledge.topic_names import CANDIDATES, Phrase, name_of, phrases_of, shown_name
 from souvenir.store.graph.topics import Excerpt, Form, TopicMessage
-from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.selection import Chooses
+from tests.cases import for_all
 from tests.knowledge.agent import ANN, Agent
 
 LESSONS = ("The guitar, and Lisbon", "The guitar, and the metronome", "The metronome")
@@ -42,8 +41,8 @@ def phrases(*said: str | tuple[MessageRole, str], people: Sequence[str] = ()) ->
     return {one.text: one.weight for one in phrases_of([messages], forms)}
 
 
-@pytest.mark.parametrize(
-    ("text", "nouns"),
+@for_all(
+    "text, nouns",
     [
         ("My guitar lesson was about chords", ["guitar lesson", "chords"]),
         ("Ich habe eine neue Hüfte bekommen, und die Reha beginnt bald", ["Hüfte", "Reha"]),
@@ -58,9 +57,8 @@ def test_nouns_are_found_in_four_languages(text: str, nouns: list[str]) -> None:
 
 
 def test_a_phrase_weighs_more_if_users_say_it_and_if_they_begin_with_it() -> None:
-    weights = phrases(
-        "The boiler is off", (MessageRole.ASSISTANT, "Close the valve"), "The landlord knows", "The boiler!"
-    )
+    answer = MessageRole.ASSISTANT, "Close the valve"
+    weights = phrases("The boiler is off", answer, "The landlord knows", "The boiler!")
     assert list(weights) == ["boiler", "landlord", "valve"]
     opened = phrases("The boiler is off", "The landlord knows")
     assert opened["boiler"] > opened["landlord"]
@@ -71,17 +69,11 @@ def test_several_words_say_more_than_one_and_vague_words_less() -> None:
     assert weights["gas meter"] > weights["landlord"] > weights["problem"] > 0
 
 
-@pytest.mark.parametrize("word", ["Fridays", "shes", "tmrw", "Anna", "weeks"])
-def test_times_slips_and_given_names_are_no_phrases(word: str) -> None:
-    assert list(phrases(f"I mean the boiler and the {word}")) == ["boiler"]
-
-
-def test_a_part_of_a_name_is_no_phrase() -> None:
+def test_times_slips_names_and_parts_of_names_are_no_phrases_but_relatives_and_landlords_are() -> None:
+    for word in ("Fridays", "shes", "tmrw", "Anna", "weeks"):
+        assert list(phrases(f"I mean the boiler and the {word}")) == ["boiler"]
     weights = phrases("I mean Harbour Bank and the deposit account")
     assert weights.keys() == {"Harbour Bank", "deposit account", "account"}
-
-
-def test_named_people_are_no_phrases_but_relatives_and_landlords_are() -> None:
     weights = phrases("My landlord Brugger met Brugger and my mum", people=["Brugger", "mum"])
     assert weights.keys() == {"landlord", "mum"}
 
@@ -118,11 +110,8 @@ def parts(
 
 
 def test_a_name_has_the_phrases_that_are_said_most_and_are_close_to_the_topic() -> None:
-    assert parts(("knee", 1.0), ("run", 1.5), ("stairs", 1.0), knee=0.9, run=0.5, stairs=0.7) == [
-        "knee",
-        "run",
-        "stairs",
-    ]
+    weights = ("knee", 1.0), ("run", 1.5), ("stairs", 1.0)
+    assert parts(*weights, knee=0.9, run=0.5, stairs=0.7) == ["knee", "run", "stairs"]
     assert parts(("knee", 2.0), ("run", 1.0), knee=0.9, run=0.7) == ["knee"]
     assert parts(("knee", 1.0), ("run", 1.0), knee=0.39, run=0.39) == []
     assert parts(("knie", 2.0), ("trap", 1.2), is_foreign=True, knie=0.31, trap=1.0) == ["trap", "knie"]
@@ -156,7 +145,7 @@ def test_parts_of_a_name_share_no_word() -> None:
 @pytest.mark.usefixtures("related")
 def test_a_topic_is_named_by_common_nouns_of_its_messages(ann: Agent) -> None:
     ann.tell(*LESSONS)
-    [topic], _ = ann.graph.topics.page(ANN)
+    topic = ann.topic()
     assert (topic.name, topic.named_by) == ("guitar, metronome, Lisbon", None)
 
 
@@ -173,8 +162,7 @@ def test_a_name_loses_what_is_deleted_or_edited_at_once(ann: Agent) -> None:
 
 @pytest.mark.usefixtures("related")
 def test_a_name_does_not_quote_messages_that_the_policy_hides(ann: Agent) -> None:
-    flagged = MessageDraft(MessageRole.USER, LESSONS[0], {"sensitive_topics": ["health"]}, session_id="s")
-    Conversations(ann.engine).add(ANN, [flagged])
+    ann.say(LESSONS[0], metadata={"sensitive_topics": ["health"]})
     ann.tell(*LESSONS[1:])
     assert name(ann) == "guitar, metronome, Lisbon"
     Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
@@ -196,8 +184,7 @@ def test_a_topic_without_a_name_is_not_listed_until_it_gets_one(ann: Agent) -> N
     assert ann.graph.topics.page(ANN) == ([], 0)
     assert name(ann) == ""
     ann.graph.topics.describe(ANN, 1, {"name": "Anna"})
-    [topic], total = ann.graph.topics.page(ANN)
-    assert (topic.name, total) == ("Anna", 1)
+    assert ann.topic().name == "Anna"
 
 
 @pytest.mark.usefixtures("related")

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.core.types.statements import DESCRIBING_QUALITY, Definition
 from souvenir.knowledge.recognition.definition_forms import FORMS, forms_of
 from souvenir.knowledge.recognition.definitions import definitions_in, is_relation, with_mark
+from tests.cases import for_all
 
 
 def defined(
     text: str, form: str, role: MessageRole = MessageRole.USER, kind: ConceptKind = ConceptKind.NAME
 ) -> Definition | None:
     return definitions_in(text, role, [Mentioned(form.lower(), form, kind)]).get(form.lower())
+
+
+def definition(text: str, form: str, **more: Any) -> Definition:
+    found = defined(text, form, **more)
+    assert found is not None
+    return found
 
 
 DEFINING = [
@@ -91,18 +98,32 @@ DEFINING = [
     ("There is a supplier in Hull, Mr Pike.", "Pike", "a supplier"),
     ("Solicitor is Ann Hart.", "Ann Hart", "Solicitor"),
     ("Dora next door, who has a key, feeds the cat.", "Dora", "next door"),
+    ("My name is Alice and I work at Spotify.", "Alice", "you"),
+    ("Hallo, ich heiße Alice, bin 41.", "Alice", "you"),
+    ("hey. Alice here, backend dev.", "Alice", "you"),
+    ("im Alice btw, 2nd year", "Alice", "you"),
+    ("I'm Alice, hello.", "Alice", "you"),
+    ("I'm Alice.", "Alice", "you"),
+    ("Hi, Alice here.", "Alice", "you"),
+    ("Hi, I'm Alice, a teacher from Leeds.", "Alice", "you"),
+    ("Hola, soy Alice, de Logroño, 34.", "Alice", "you"),
+    ("Guten Tag, mein Name ist Alice.", "Alice", "you"),
+    ("Alice hier, vader van twee.", "Alice", "you"),
+    ("Hi, I'm Alice from Lyon.", "Alice", "you"),
+    ("Hello, I am Alice, I work in Aarhus.", "Alice", "you"),
+    ("My sister Alice called.", "Alice", "your sister"),
+    ("Mijn vader kent een aannemer, Henk Wolters.", "Henk Wolters", "een aannemer"),
 ]
 
 
-@pytest.mark.parametrize(("text", "form", "role"), DEFINING)
+@for_all("text, form, role", DEFINING)
 def test_a_copula_an_apposition_or_a_role_defines(text: str, form: str, role: str | None) -> None:
-    one = defined(text, form) or defined(text, form, kind=ConceptKind.PERSON)
-    assert one is not None
+    one = defined(text, form) or definition(text, form, kind=ConceptKind.PERSON)
     assert one.role == role
     assert one.sentence in text
 
 
-@pytest.mark.parametrize(("text", "form"), [(text, form) for text, form, _ in DEFINING])
+@for_all("text, form", [one[:2] for one in DEFINING])
 def test_a_form_that_is_found_in_a_sentence_is_never_ruled_out_by_its_words(text: str, form: str) -> None:
     stated = text.rstrip("?")
     marked = with_mark(stated, form)
@@ -110,49 +131,70 @@ def test_a_form_that_is_found_in_a_sentence_is_never_ruled_out_by_its_words(text
     assert {one for one in FORMS if one.pattern.search(marked)} <= {*forms_of(stated)}
 
 
-@pytest.mark.parametrize(
-    ("text", "form"),
-    [
-        ("No PgBouncer yet.", "PgBouncer"),
-        ("Nice to meet you, Alice!", "Alice"),
-        ("Is Ann a doctor?", "Ann"),
-        ("I told Ann about it.", "Ann"),
-        ("Ann is a bit of a pain.", "Ann"),
-        ("Annabel is a painter.", "Ann"),
-        ("Ask Ann about the boat.", "Ann"),
-        ("Fitting is in April, my sister Paola flies in.", "April"),
-        ("I met Tobias, my car is broken.", "Tobias"),
-        ("We sold the house to Priya, my brother is furious.", "Priya"),
-        ("We visited Nordvik, my favourite uncle lives there.", "Nordvik"),
-        ("I met Tobias, my husband left.", "Tobias"),
-        ("I met Tobias, my brother works hard.", "Tobias"),
-        ("Ich traf Tobias, mein Bruder ist krank.", "Tobias"),
-        ("Es war für den Hofladen Müller, mein Chef hat davon genommen.", "Müller"),
-        ("Mi amiga se casa en Granada.", "Granada"),
-        ("Third floor, no lift, my knee says thanks.", "lift"),
-        (f"Ann is my sister {'and so on ' * 40}.", "Ann"),
-        ("Valkey is the least work.", "Valkey"),
-        ("Shopify and Square are the usual ones at your size.", "Square"),
-        ("We flew there with Ruaridh (I can say it!).", "Ruaridh"),
-        ("If we studied in Sydney we would be afraid.", "Sydney"),
-        ("It was made by Penhallow (they make kettles).", "Penhallow"),
-        ("The party was a happy one.", "party"),
-        ("I talked to Bosch, its the third time.", "Bosch"),
-        ("I gave Ann the dog.", "Ann"),
-        ("Shopify and Square are the usual ones.", "Square"),
-        ("Ich esse kein Fleisch, der Freund auch nicht.", "Fleisch"),
-        ("Lloró el padre de Gorka, que es como una piedra.", "Gorka"),
-        ("My grandmother fell at home in Szeged.", "Szeged"),
-        ("We cook in a pub in Peckham, The Heron.", "Peckham"),
-        ("Gib ihm etwas mit klarem Ende, das man heute erledigt.", "Ende"),
-    ],
-)
-def test_mentions_questions_greetings_and_judgements_define_nothing(text: str, form: str) -> None:
-    assert defined(text, form) is None
+NOTHING = [
+    # Mentions, questions, greetings, judgements and what holds for one day.
+    ("No PgBouncer yet.", "PgBouncer"),
+    ("Nice to meet you, Alice!", "Alice"),
+    ("Is Ann a doctor?", "Ann"),
+    ("I told Ann about it.", "Ann"),
+    ("Ann is a bit of a pain.", "Ann"),
+    ("Annabel is a painter.", "Ann"),
+    ("Ask Ann about the boat.", "Ann"),
+    ("Fitting is in April, my sister Paola flies in.", "April"),
+    ("I met Tobias, my car is broken.", "Tobias"),
+    ("We sold the house to Priya, my brother is furious.", "Priya"),
+    ("We visited Nordvik, my favourite uncle lives there.", "Nordvik"),
+    ("I met Tobias, my husband left.", "Tobias"),
+    ("I met Tobias, my brother works hard.", "Tobias"),
+    ("Ich traf Tobias, mein Bruder ist krank.", "Tobias"),
+    ("Es war für den Hofladen Müller, mein Chef hat davon genommen.", "Müller"),
+    ("Mi amiga se casa en Granada.", "Granada"),
+    ("Third floor, no lift, my knee says thanks.", "lift"),
+    (f"Ann is my sister {'and so on ' * 40}.", "Ann"),
+    ("Valkey is the least work.", "Valkey"),
+    ("Shopify and Square are the usual ones at your size.", "Square"),
+    ("We flew there with Ruaridh (I can say it!).", "Ruaridh"),
+    ("If we studied in Sydney we would be afraid.", "Sydney"),
+    ("It was made by Penhallow (they make kettles).", "Penhallow"),
+    ("The party was a happy one.", "party"),
+    ("I talked to Bosch, its the third time.", "Bosch"),
+    ("I gave Ann the dog.", "Ann"),
+    ("Shopify and Square are the usual ones.", "Square"),
+    ("Ich esse kein Fleisch, der Freund auch nicht.", "Fleisch"),
+    ("Lloró el padre de Gorka, que es como una piedra.", "Gorka"),
+    ("My grandmother fell at home in Szeged.", "Szeged"),
+    ("We cook in a pub in Peckham, The Heron.", "Peckham"),
+    ("Gib ihm etwas mit klarem Ende, das man heute erledigt.", "Ende"),
+    ("My name is not Alice.", "Alice"),
+    ("Pip is a five months old puppy tomorrow.", "Pip"),
+]
+
+OF_ANOTHER_KIND = [
+    ("I'm making a quilt for Josie, a log cabin in blues.", "Josie", ConceptKind.PERSON),
+    ("In the gym Ann felt lost.", "Ann", ConceptKind.PERSON),
+    ("I run Docker.", "Docker", ConceptKind.PRODUCT),
+    ("I take Ann to school.", "Ann", ConceptKind.PERSON),
+    ("I never use Docker.", "Docker", ConceptKind.PRODUCT),
+    ("Using Docker to test is a great idea.", "Docker", ConceptKind.PRODUCT),
+    ("The triangle is isosceles.", "isosceles", ConceptKind.PHRASE),
+    ("Island Media Group called.", "Media Group", ConceptKind.ORGANISATION),
+    ("then catch (error) it", "catch", ConceptKind.CODE),
+    ("car makes a grinding noise", "car", ConceptKind.PHRASE),
+    ("her boyfriend works at the infirmary", "boyfriend", ConceptKind.PERSON),
+    ("I have a question, Ann.", "Ann", ConceptKind.PERSON),
+    ("I drew her family tree.", "family tree", ConceptKind.PHRASE),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "form", "role", "describes"),
+@for_all("text, form, kind", [*((*one, ConceptKind.NAME) for one in NOTHING), *OF_ANOTHER_KIND])
+def test_words_that_say_nothing_of_a_concept_or_do_not_fit_its_kind_define_nothing(
+    text: str, form: str, kind: ConceptKind
+) -> None:
+    assert defined(text, form, kind=kind) is None
+
+
+@for_all(
+    "text, form, role, describes",
     [
         ("My charge nurse Yolanda cried.", "Yolanda", "your charge nurse", False),
         ("My sister Ines called yesterday.", "Ines", "your sister", False),
@@ -172,69 +214,39 @@ def test_mentions_questions_greetings_and_judgements_define_nothing(text: str, f
     ],
 )
 def test_a_role_in_passing_is_kept_and_describes_nothing(text: str, form: str, role: str, describes: bool) -> None:
-    one = defined(text, form)
-    assert one is not None
-    assert one.role == role
-    assert (one.quality >= DESCRIBING_QUALITY) is describes
+    one = definition(text, form)
+    assert (one.role, one.quality >= DESCRIBING_QUALITY) == (role, describes)
 
 
-@pytest.mark.parametrize(
-    ("text", "form", "kind"),
+def test_only_the_user_says_that_a_name_is_the_own_one() -> None:
+    assert definition("My name is Alice.", "Alice", role=MessageRole.ASSISTANT).role is None
+
+
+@for_all(
+    "text, form, role",
     [
-        ("I'm making a quilt for Josie, a log cabin in blues.", "Josie", ConceptKind.PERSON),
-        ("In the gym Ann felt lost.", "Ann", ConceptKind.PERSON),
-        ("I run Docker.", "Docker", ConceptKind.PRODUCT),
-        ("I take Ann to school.", "Ann", ConceptKind.PERSON),
-        ("I never use Docker.", "Docker", ConceptKind.PRODUCT),
-        ("Using Docker to test is a great idea.", "Docker", ConceptKind.PRODUCT),
-        ("The triangle is isosceles.", "isosceles", ConceptKind.PHRASE),
-        ("Island Media Group called.", "Media Group", ConceptKind.ORGANISATION),
-        ("then catch (error) it", "catch", ConceptKind.CODE),
-        ("car makes a grinding noise", "car", ConceptKind.PHRASE),
-        ("her boyfriend works at the infirmary", "boyfriend", ConceptKind.PERSON),
-        ("I have a question, Ann.", "Ann", ConceptKind.PERSON),
-        ("I drew her family tree.", "family tree", ConceptKind.PHRASE),
-    ],
-)
-def test_words_that_do_not_fit_the_kind_of_a_concept_define_nothing(text: str, form: str, kind: ConceptKind) -> None:
-    assert defined(text, form, kind=kind) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "form", "role"),
-    [
-        ("Mijn vader kent een aannemer, Henk Wolters.", "Henk Wolters", "een aannemer"),
         ("landlord is a guy called wilf and he blames me", "wilf", "landlord"),
+        ("Meine Frau Katharina arbeitet dort.", "Frau Katharina", "meine Frau"),
     ],
 )
-def test_a_noun_for_a_person_is_the_role_of_a_person(text: str, form: str, role: str) -> None:
-    found = defined(text, form, kind=ConceptKind.PERSON)
-    assert found is not None
-    assert found.role == role
-
-
-def test_the_role_of_a_relative_is_part_of_a_name() -> None:
-    found = defined("Meine Frau Katharina arbeitet dort.", "Frau Katharina", kind=ConceptKind.PERSON)
-    assert found is not None
-    assert found.role == "meine Frau"
+def test_a_noun_for_a_person_is_a_role_also_as_part_of_a_name(text: str, form: str, role: str) -> None:
+    assert definition(text, form, kind=ConceptKind.PERSON).role == role
 
 
 def test_only_the_clause_of_a_long_sentence_is_quoted() -> None:
     long = "I had to go there twice because they had lost all of the forms that I had sent them, "
     text = f"{long}and my consultant, Mr Adeyemi, who is very young, drew it for me on the back of the form."
-    found = defined(text, "Mr Adeyemi")
-    assert found is not None
+    found = definition(text, "Mr Adeyemi")
     assert found.sentence == "my consultant, Mr Adeyemi, who is very young, drew it for me on the back of the form."
     assert found.sentence in text
     assert defined(text, "Mr Adeyemi", MessageRole.ASSISTANT) is None
     start = "Nerys, that's Huw's sister, wants me to go to Brittany with her in the autumn on the ferry"
-    found = defined(f"{start}, to look at standing stones in the rain, as though we hadn't any of those.", "Nerys")
-    assert found is not None
+    found = definition(f"{start}, to look at standing stones in the rain, as though we hadn't any of those.", "Nerys")
     assert found.sentence == f"{start}, to look at standing stones in the rain"
 
 
-@pytest.mark.parametrize(
-    ("text", "form", "kind"),
+@for_all(
+    "text, form, kind",
     [
         ("kernel is our cat, obviously", "kernel", ConceptKind.ANIMAL),
         ("im Alice btw, 2nd year", "Alice", ConceptKind.PERSON),
@@ -251,53 +263,16 @@ def test_only_the_clause_of_a_long_sentence_is_quoted() -> None:
 def test_a_definition_gives_the_kind_of_its_noun_or_of_what_is_done_there(
     text: str, form: str, kind: ConceptKind | None
 ) -> None:
-    found = defined(text, form)
-    assert found is not None
-    assert found.kind is kind
-
-
-def test_a_copula_that_holds_for_one_day_defines_nothing() -> None:
-    assert defined("Pip is a five months old puppy tomorrow.", "Pip") is None
+    assert definition(text, form).kind is kind
 
 
 def test_the_best_form_is_chosen_and_a_person_precedes_the_assistant() -> None:
-    best = defined("I work at Acme. Acme is a small publisher.", "Acme")
-    assert best is not None
+    best = definition("I work at Acme. Acme is a small publisher.", "Acme")
     assert best.sentence == "Acme is a small publisher."
-    by_assistant = defined("Acme is a small publisher.", "Acme", MessageRole.ASSISTANT)
-    assert by_assistant is not None
+    by_assistant = definition("Acme is a small publisher.", "Acme", role=MessageRole.ASSISTANT)
     assert by_assistant.quality < best.quality
 
 
 def test_roles_of_people_are_relations() -> None:
-    assert is_relation("your boss")
-    assert is_relation("Dec's sister")
-    assert not is_relation("a hint")
-    assert not is_relation("the ship")
-
-
-@pytest.mark.parametrize(
-    ("text", "author", "role"),
-    [
-        ("My name is Alice and I work at Spotify.", MessageRole.USER, "you"),
-        ("Hallo, ich heiße Alice, bin 41.", MessageRole.USER, "you"),
-        ("hey. Alice here, backend dev.", MessageRole.USER, "you"),
-        ("im Alice btw, 2nd year", MessageRole.USER, "you"),
-        ("I'm Alice, hello.", MessageRole.USER, "you"),
-        ("I'm Alice.", MessageRole.USER, "you"),
-        ("Hi, Alice here.", MessageRole.USER, "you"),
-        ("Hi, I'm Alice, a teacher from Leeds.", MessageRole.USER, "you"),
-        ("Hola, soy Alice, de Logroño, 34.", MessageRole.USER, "you"),
-        ("Guten Tag, mein Name ist Alice.", MessageRole.USER, "you"),
-        ("Alice hier, vader van twee.", MessageRole.USER, "you"),
-        ("Nice to meet you, Alice!", MessageRole.USER, None),
-        ("Hi, I'm Alice from Lyon.", MessageRole.USER, "you"),
-        ("Hello, I am Alice, I work in Aarhus.", MessageRole.USER, "you"),
-        ("My name is Alice.", MessageRole.ASSISTANT, None),
-        ("My name is not Alice.", MessageRole.USER, None),
-        ("My sister Alice called.", MessageRole.USER, "your sister"),
-    ],
-)
-def test_the_name_of_the_user_has_the_role_you(text: str, author: MessageRole, role: str | None):
-    found = defined(text, "Alice", author)
-    assert (found and found.role) == role
+    roles = ("your boss", "Dec's sister", "a hint", "the ship")
+    assert [is_relation(one) for one in roles] == [True, True, False, False]

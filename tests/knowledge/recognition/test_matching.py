@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from souvenir.knowledge.concept_similarity import may_match
+from tests.cases import for_all
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
+@for_all(
+    "one, other",
     [
         ("road trip", "roadtrip"),
         ("user_name", "username"),
@@ -32,8 +32,8 @@ def test_spellings_of_one_thing_may_match_in_either_order(one, other):
     assert may_match(other, one)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
+@for_all(
+    "one, other",
     [
         ("sofa", "couch"),
         ("clothing store", "clothes store"),

@@ -28,6 +28,6 @@ def test_keys_of_a_question_are_valid_and_unique(text: str):
 
 
 def test_only_the_first_words_of_a_long_question_are_tried():
-    assert_linear(keys_in_question, "word and word " * 100_000)
-    keys = keys_in_question("word and word " * 100_000)
-    assert len(keys) <= 2 * MAX_WORDS * MAX_TRIED_WORDS + 16
+    question = "word and word " * 50_000
+    assert_linear(keys_in_question, question)
+    assert len(keys_in_question(question)) <= 2 * MAX_WORDS * MAX_TRIED_WORDS + 16
