@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from fastapi import Query
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.fields import Clean, printable, wire_time
+from souvenir.api.fields import Clean, Record, printable, wire_time
 from souvenir.api.parameters import AgentReader, AgentWriter
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.timestamps import utc_now
-from souvenir.knowledge.claim_types import ConceptStatement, RelationStatement, StatementResult
+from souvenir.knowledge.claim_types import ConceptStatement, RelationStatement
 from souvenir.knowledge.graph_export import Edge, Node, Value, graph_pieces
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import REMEMBERED, RunningService
@@ -239,17 +238,13 @@ class StateConceptsRequest(BaseModel):
     )
 
 
-class StateConceptsResponse(BaseModel):
+class StateConceptsResponse(Record):
     stated: int = Field(description="The number of stored names, descriptions, kinds, other names and relations.")
     unchanged: int = Field(description="The number of statements that already existed.")
     unknown: list[str] = Field(
         description="Keys of concepts that no text mentions, as far as texts have been read.", examples=[[]]
     )
     unread: int = Field(description="The number of messages and memories that are not read yet.")
-
-    @classmethod
-    def of(cls, stated: StatementResult) -> Self:
-        return cls(**asdict(stated))
 
 
 GRAPHML = "application/graphml+xml"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Self
 
 from pydantic import BaseModel, Field
@@ -61,18 +61,6 @@ class SummaryStatistics(BaseModel):
     concepts: int
     waiting: int = Field(description="The number of messages and memories that still wait for concept recognition.")
 
-    @classmethod
-    def of(cls, summary: Summary) -> Self:
-        counts = summary.stats.counts
-        return cls(
-            messages=counts.messages,
-            sessions=counts.sessions,
-            users=counts.users,
-            memories=counts.memories,
-            concepts=summary.counts.concepts,
-            waiting=summary.counts.waiting,
-        )
-
 
 class SummaryResponse(BaseModel):
     statistics: SummaryStatistics
@@ -87,7 +75,7 @@ class SummaryResponse(BaseModel):
     @classmethod
     def of(cls, summary: Summary) -> Self:
         return cls(
-            statistics=SummaryStatistics.of(summary),
+            statistics=SummaryStatistics.model_validate({**asdict(summary.stats.counts), **asdict(summary.counts)}),
             recent_messages=[MessageRecord.of(one) for one in summary.messages],
             recent_sessions=[SessionRecord.of(one) for one in summary.sessions],
             top_concepts=[ConceptRecord.of(one) for one in summary.concepts],

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from datetime import date
+from typing import Annotated, Literal
 
 from fastapi import Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
-from souvenir.api.fields import Moment, wire_time
+from souvenir.api.fields import Moment, Record, WireTime
 from souvenir.api.parameters import AgentReader
-from souvenir.knowledge.insights import Insight, InsightKind
+from souvenir.knowledge.insights import InsightKind
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import EVERYTHING, OF_BOTH, RunningService
 from souvenir.server.routing import Routes
-from souvenir.store.graph.concepts import Concept
 
 routes = Routes("agents")
 
 
-class NamedConcept(BaseModel):
-    concept_id: int
+def _day(due: date | None) -> str | None:
+    return None if due is None else due.isoformat()
+
+
+class NamedConcept(Record):
+    concept_id: int = Field(validation_alias="id")
     name: str = Field(examples=["Lisbon"])
 
-    @classmethod
-    def fields_of(cls, concept: Concept) -> dict[str, Any]:
-        return {"concept_id": concept.id, "name": concept.name}
 
-
-class InsightSource(BaseModel):
+class InsightSource(Record):
     kind: Literal["message", "memory"]
     id: str = Field(description="The id of the message or memory.", examples=["0d7f6a3c-5b2e-4f1a-9c8d-7e6f5a4b3c2d"])
     session_id: str | None = Field(description="The session of the message; null for a memory.", examples=["monday"])
 
 
-class InsightRecord(BaseModel):
+class InsightRecord(Record):
     """A sentence that is worth acting on, with the texts from which it follows."""
 
     text: Annotated[str, OF_BOTH] = Field(
@@ -42,21 +42,10 @@ class InsightRecord(BaseModel):
     kind: InsightKind
     sources: list[InsightSource] = Field(description="Oldest first.")
     concepts: list[NamedConcept] = Field(description="The concepts that the sentence names.")
-    due: str | None = Field(description="The day of a promise, an appointment or a change.", examples=["2026-03-06"])
-    at: str = Field(description="The time of the latest source.", examples=["2026-03-03T09:30:00.000000+00:00"])
-
-    @classmethod
-    def of(cls, insight: Insight) -> Self:
-        return cls(
-            text=insight.text,
-            kind=insight.kind,
-            sources=[
-                InsightSource(kind=one.kind.value, id=one.id, session_id=one.session_id) for one in insight.sources
-            ],
-            concepts=[NamedConcept(**NamedConcept.fields_of(one)) for one in insight.concepts],
-            due=None if insight.due is None else insight.due.isoformat(),
-            at=wire_time(insight.at),
-        )
+    due: Annotated[str | None, BeforeValidator(_day)] = Field(
+        description="The day of a promise, an appointment or a change.", examples=["2026-03-06"]
+    )
+    at: WireTime = Field(description="The time of the latest source.", examples=["2026-03-03T09:30:00.000000+00:00"])
 
 
 class InsightsResponse(BaseModel):
