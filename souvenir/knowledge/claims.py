@@ -27,7 +27,7 @@ from souvenir.knowledge.claim_types import (
 )
 from souvenir.knowledge.concept_lookup import all_names, find_by_name, keys_of_name, require_concept, require_concepts
 from souvenir.knowledge.entity_concepts import content_of, relations_behind, stated_claims
-from souvenir.knowledge.entity_writes import remove_relations
+from souvenir.knowledge.knowledge_graph import remove_relations
 from souvenir.knowledge.recognition.spelling import key_of
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import claims as rows
