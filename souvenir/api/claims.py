@@ -21,8 +21,7 @@ from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import OF_CONVERSATION, OF_MEMORY, REMEMBERED, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.admin.jobs import Job, JobStatus
-from souvenir.store.graph.claims import Claim
-from souvenir.store.graph.topic_claims import TopicClaim
+from souvenir.store.graph.claims import Claim, TopicClaim
 
 routes = Routes("concepts")
 

@@ -19,7 +19,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.store import meta
 from souvenir.store.admin import jobs as job_rows
 from souvenir.store.admin.jobs import DESCRIBE
-from souvenir.store.graph import claims
+from souvenir.store.graph import description_queue
 from souvenir.store.sql import Connection
 
 SCHEDULED = "scheduled"
@@ -91,7 +91,7 @@ class DescriptionSchedule:
         now = utc_now()
         return [
             name
-            for name in claims.waiting_agents(connection, quiet_since=now - self._quiet)
+            for name in description_queue.waiting_agents(connection, quiet_since=now - self._quiet)
             if self._engine.owns(name)
             and job_rows.may_be_queued(connection, DESCRIBE, name, none_failed_since=now - BACK_OFF)
         ]

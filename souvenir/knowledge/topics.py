@@ -16,7 +16,7 @@ from souvenir.core.types import ClaimedBy, PassageKind, Scope, TopicClaimKind
 from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.topic_names import shown_name
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.graph import concepts, mentions, topic_claims
+from souvenir.store.graph import claims, concepts, mentions
 from souvenir.store.graph import topics as rows
 from souvenir.store.graph.topics import AssignedSession, Texts, Topic
 from souvenir.store.messages import agents, messages
@@ -154,7 +154,7 @@ def named_topics(
     """
     topics, hidden = list(found), flagged(connection, PassageKind.MESSAGE, namespace_id, hidden_topics)
     terms = rows.terms(connection, [topic.id for topic in topics])
-    by_model = topic_claims.current(connection, [topic.id for topic in topics], hidden)
+    by_model = claims.current_of_topics(connection, [topic.id for topic in topics], hidden)
     texts = rows.texts(connection, [topic.id for topic in topics], hidden)
     unsaid = mentions.hidden_keys(
         connection, namespace_id, {key for one in texts.values() for part in one.name for key in _keys(part)}
