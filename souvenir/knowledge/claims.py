@@ -24,7 +24,7 @@ from souvenir.knowledge.claim_types import (
     relation_type,
     type_name,
 )
-from souvenir.knowledge.concept_lookup import all_names, find_by_name, keys_of_name, require_concept, require_concepts
+from souvenir.knowledge.concepts import all_names, find_by_name, keys_of_name, require_concept, require_concepts
 from souvenir.knowledge.entity_concepts import content_of, relations_behind, stated_claims
 from souvenir.knowledge.knowledge_graph import remove_relations
 from souvenir.memories.engine import MemoryEngine

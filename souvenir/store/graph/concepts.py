@@ -1,7 +1,7 @@
 """Reads of concepts: roots and spellings, names, counts and neighbours.
 
 A concept that is another spelling is shown as its root: its forms are further names of the root, and its counts are
-added to it. Values computed from counts are in `souvenir.knowledge.concept_lookup`. Each function takes a connection
+added to it. Values computed from counts are in `souvenir.knowledge.concept_ranking`. Each function takes a connection
 inside a transaction.
 """
 
