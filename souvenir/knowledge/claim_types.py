@@ -36,10 +36,6 @@ class ConceptPatch:
     confidence: float = 1.0
 
     @property
-    def changes_nothing(self) -> bool:
-        return not self.texts and self.aliases is None
-
-    @property
     def texts(self) -> dict[ClaimKind, str]:
         """The fields with a single value per concept."""
         given = {ClaimKind.NAME: self.name, ClaimKind.DESCRIPTION: self.description, ClaimKind.KIND: self.kind}

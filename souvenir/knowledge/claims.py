@@ -70,7 +70,7 @@ class Claims:
         :raises ConceptNotFound: If there is no such concept.
         :raises Conflict: If another concept has the new name.
         """
-        if patch.changes_nothing:
+        if not patch.texts and patch.aliases is None:
             raise NothingToDo("Nothing to change; give name, description, kind or aliases")
         require_concepts(self._engine, scope, concept_id)
         patch = patch.screened(self._engine.screening.applied(scope))

@@ -105,25 +105,20 @@ def insert(connection: Connection, namespace_id: int, draft: ClaimDraft, now: da
 
 def of_concepts(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
     """Return the claims of any kind about these concepts, oldest first."""
-    return _claims(connection, "c.concept_id IN (SELECT value FROM json_each(?))", ids_parameter(concept_ids))
+    return _claims(connection, f"c.concept_id {CHOSEN}", ids_parameter(concept_ids))
 
 
 def aliases_of(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
     """Return the claims that other concepts are aliases of these, oldest first."""
-    chosen = ids_parameter(concept_ids)
-    return _claims(connection, "c.other_id IN (SELECT value FROM json_each(?)) AND c.kind = 'alias'", chosen)
+    return _claims(connection, f"c.other_id {CHOSEN} AND c.kind = 'alias'", ids_parameter(concept_ids))
 
 
 def relations(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
     """Return the relations from or to these concepts: of callers, then of entities, then of models, newest first."""
     chosen = ids_parameter(concept_ids)
-    found = _claims(
-        connection,
-        "c.id IN (SELECT id FROM claims WHERE concept_id IN (SELECT value FROM json_each(?)) AND kind = 'relation' "
-        "UNION SELECT id FROM claims WHERE other_id IN (SELECT value FROM json_each(?)) AND kind = 'relation')",
-        chosen,
-        chosen,
-    )
+    of_relation = "SELECT id FROM claims WHERE kind = 'relation' AND"
+    where = f"c.id IN ({of_relation} concept_id {CHOSEN} UNION {of_relation} other_id {CHOSEN})"
+    found = _claims(connection, where, chosen, chosen)
     found.sort(key=lambda one: (one.created_at, one.id), reverse=True)
     return sorted(found, key=lambda one: (one.made_by is ClaimedBy.MODEL, not one.is_direct))
 
@@ -136,13 +131,10 @@ def of_job(connection: Connection, namespace_id: int, job_id: str) -> list[Claim
 def of_memories(connection: Connection, memory_ids: Iterable[int]) -> list[Claim]:
     """Return the claims that these entities state, and the relations that lead to them."""
     chosen = ids_parameter(memory_ids)
-    return _claims(
-        connection,
-        "c.id IN (SELECT id FROM claims WHERE memory_id IN (SELECT value FROM json_each(?)) "
-        "UNION SELECT id FROM claims WHERE other_memory_id IN (SELECT value FROM json_each(?)))",
-        chosen,
-        chosen,
+    either = (
+        f"SELECT id FROM claims WHERE memory_id {CHOSEN} UNION SELECT id FROM claims WHERE other_memory_id {CHOSEN}"
     )
+    return _claims(connection, f"c.id IN ({either})", chosen, chosen)
 
 
 def of_namespace(connection: Connection, namespace_id: int) -> list[Claim]:
@@ -151,7 +143,7 @@ def of_namespace(connection: Connection, namespace_id: int) -> list[Claim]:
 
 def delete(connection: Connection, claim_ids: Iterable[int]) -> int:
     """Delete claims; return how many there were."""
-    query = "DELETE FROM claims WHERE id IN (SELECT value FROM json_each(?)) RETURNING concept_id, kind = 'alias'"
+    query = f"DELETE FROM claims WHERE id {CHOSEN} RETURNING concept_id, kind = 'alias'"
     rows = list(select(connection, tuple[int, bool], query, (ids_parameter(claim_ids),)))
     mentions.queue_matching(connection, {concept_id for concept_id, is_alias in rows if is_alias})
     return len(rows)

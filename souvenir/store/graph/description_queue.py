@@ -114,10 +114,8 @@ def names_in(connection: Connection, session_id: int) -> list[tuple[str, str]]:
 
 def keys_by_message(connection: Connection, message_ids: Iterable[int]) -> dict[int, list[str]]:
     """Return the keys of the concepts that each of these messages mentions."""
-    query = (
-        "SELECT n.owner_id, c.key FROM mentions n JOIN concepts c ON c.id = n.concept_id "
-        "WHERE n.kind = 'message' AND n.owner_id IN (SELECT value FROM json_each(?))"
-    )
+    mentioned = "mentions n JOIN concepts c ON c.id = n.concept_id WHERE n.kind = 'message'"
+    query = f"SELECT n.owner_id, c.key FROM {mentioned} AND n.owner_id {CHOSEN}"
     return grouped(select(connection, tuple[int, str], query, (ids_parameter(message_ids),)))
 
 

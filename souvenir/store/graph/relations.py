@@ -18,7 +18,7 @@ from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject, RecordKind
 from souvenir.store.graph import mention_queue
-from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.rows import CHOSEN, ids_parameter, readable, select
 from souvenir.store.sql import NO_LIMIT, Connection, SqlValue
 
 ENTITY_SOURCE = "entities"
@@ -75,14 +75,12 @@ def named_memories(
 
     :param ids: Only those of these memories; None for all.
     """
-    of_ids, parameters = "", list[SqlValue]()
+    query = "SELECT id, source, key, metadata FROM memories WHERE namespace_id = ? AND archived = 0 AND key IS NOT NULL"
+    parameters: list[SqlValue] = [namespace_id]
     if ids is not None:
-        of_ids, parameters = " AND id IN (SELECT value FROM json_each(?))", [ids_parameter(ids)]
-    query = (
-        "SELECT id, source, key, metadata FROM memories "
-        f"WHERE namespace_id = ? AND archived = 0 AND key IS NOT NULL{of_ids}"
-    )
-    rows = readable(connection, NamedMemory, query, (namespace_id, *parameters), table="memories")
+        query += f" AND id {CHOSEN}"
+        parameters.append(ids_parameter(ids))
+    rows = readable(connection, NamedMemory, query, parameters, table="memories")
     return {one.id: one for one in rows if is_named(one.source, one.name)}
 
 
@@ -159,14 +157,8 @@ def dated_relations(
         f"WHERE {touching} AND {_TYPED} AND {standing} "
         "GROUP BY f.key, t.key, l.type ORDER BY min(l.created_at), min(l.from_id), min(l.to_id), l.type LIMIT ?5"
     )
-    return list(
-        select(
-            connection,
-            tuple[EntityRelation, int],
-            query,
-            (chosen, place.namespace_id, place.source, len(RELATION) + 1, limit),
-        )
-    )
+    parameters = chosen, place.namespace_id, place.source, len(RELATION) + 1, limit
+    return list(select(connection, tuple[EntityRelation, int], query, parameters))
 
 
 class RelationLink(NamedTuple):
@@ -190,11 +182,8 @@ def links_between(connection: Connection, ids: Iterable[int], at: datetime) -> l
 
 def remove(connection: Connection, from_ids: Iterable[int], to_ids: Iterable[int], relation_type: str) -> int:
     """Delete relations; return how many links there were."""
-    connection.execute(
-        "DELETE FROM links WHERE from_id IN (SELECT value FROM json_each(?)) "
-        "AND to_id IN (SELECT value FROM json_each(?)) AND type = ?",
-        (ids_parameter(from_ids), ids_parameter(to_ids), RELATION + relation_type),
-    )
+    query = f"DELETE FROM links WHERE from_id {CHOSEN} AND to_id {CHOSEN} AND type = ?"
+    connection.execute(query, (ids_parameter(from_ids), ids_parameter(to_ids), RELATION + relation_type))
     return connection.changes()
 
 
