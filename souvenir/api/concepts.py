@@ -148,6 +148,9 @@ class RelatedConcepts(BaseModel):
     depth: int
 
 
+_CONCEPTS = "/agents/{agent_name}/concepts"
+_CONCEPT = f"{_CONCEPTS}/{{concept_id}}"
+
 MAX_RELATED = 200
 MAX_MENTIONS = 200
 
@@ -163,12 +166,7 @@ ConceptsThen = Annotated[
 
 
 @routes.get(
-    "/agents/{agent_name}/concepts",
-    summary="List concepts",
-    cost=CostClass.SEARCH,
-    access=REMEMBERED,
-    sdk="concepts.list",
-    errors=[404],
+    _CONCEPTS, summary="List concepts", cost=CostClass.SEARCH, access=REMEMBERED, sdk="concepts.list", errors=[404]
 )
 def list_concepts(
     scope: AgentReader, service: RunningService, offset: Offset = 0, limit: Limit = 100, as_of: ConceptsThen = None
@@ -178,13 +176,7 @@ def list_concepts(
     return ConceptPage(concepts=[ConceptRecord.of(one) for one in found], total=total, offset=offset, limit=limit)
 
 
-@routes.get(
-    "/agents/{agent_name}/concepts/{concept_id}",
-    summary="Get a concept",
-    cost=CostClass.SEARCH,
-    sdk="concepts.get",
-    errors=[404],
-)
+@routes.get(_CONCEPT, summary="Get a concept", cost=CostClass.SEARCH, sdk="concepts.get", errors=[404])
 def get_concept(
     concept_id: ConceptId,
     scope: AgentReader,
@@ -200,7 +192,7 @@ def get_concept(
 
 
 @routes.patch(
-    "/agents/{agent_name}/concepts/{concept_id}",
+    _CONCEPT,
     summary="Update a concept",
     cost=CostClass.WRITE,
     access=REMEMBERED,
@@ -215,20 +207,14 @@ def update_concept(
     return ConceptRecord.of(changed)
 
 
-@routes.delete(
-    "/agents/{agent_name}/concepts/{concept_id}",
-    summary="Delete a concept",
-    cost=CostClass.LONG,
-    sdk="concepts.delete",
-    errors=[404],
-)
+@routes.delete(_CONCEPT, summary="Delete a concept", cost=CostClass.LONG, sdk="concepts.delete", errors=[404])
 def delete_concept(concept_id: ConceptId, scope: AgentWriter, service: RunningService) -> ConceptRecord:
     """Delete a concept under all its names; texts that mention it are kept, and it is not recognised there again."""
     return ConceptRecord.of(service.graph.concepts.hide(scope, concept_id))
 
 
 @routes.delete(
-    "/agents/{agent_name}/concepts/{concept_id}/aliases",
+    f"{_CONCEPT}/aliases",
     summary="Separate a name from a concept",
     cost=CostClass.WRITE,
     access=REMEMBERED,
@@ -243,7 +229,7 @@ def separate_alias(
 
 
 @routes.get(
-    "/agents/{agent_name}/concepts/{concept_id}/related",
+    f"{_CONCEPT}/related",
     summary="List related concepts",
     cost=CostClass.SEARCH,
     access=REMEMBERED,

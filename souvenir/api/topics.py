@@ -135,37 +135,27 @@ class TopicDetailsRecord(TopicRecord):
         return cls.of_topic(details.named, in_sessions=details.sessions, in_messages=in_messages)
 
 
+_TOPICS = "/agents/{agent_name}/topics"
+_TOPIC = f"{_TOPICS}/{{topic_id}}"
+
 TopicId = Annotated[int, Path(ge=0, le=MAX_ID, description="The id of a topic.", examples=[1])]
 
 
-@routes.get(
-    "/agents/{agent_name}/topics",
-    summary="List topics",
-    cost=CostClass.LIGHT,
-    access=REMEMBERED,
-    sdk="agents.topics",
-    errors=[404],
-)
+@routes.get(_TOPICS, summary="List topics", cost=CostClass.LIGHT, access=REMEMBERED, sdk="agents.topics", errors=[404])
 def list_topics(scope: AgentReader, service: RunningService, offset: Offset = 0, limit: Limit = 100) -> TopicPage:
     """List the topics of an agent; messages of the last half minute may be missing."""
     found, total = service.graph.topics.page(scope, offset=offset, limit=limit)
     return TopicPage(topics=[TopicRecord.of_topic(one) for one in found], total=total, offset=offset, limit=limit)
 
 
-@routes.get(
-    "/agents/{agent_name}/topics/{topic_id}",
-    summary="Get a topic",
-    cost=CostClass.LIGHT,
-    sdk="agents.topic",
-    errors=[404],
-)
+@routes.get(_TOPIC, summary="Get a topic", cost=CostClass.LIGHT, sdk="agents.topic", errors=[404])
 def get_topic(topic_id: TopicId, scope: AgentReader, service: RunningService) -> TopicDetailsRecord:
     """Get a topic with its sessions and its most relevant messages."""
     return TopicDetailsRecord.of_details(service.graph.topics.details(scope, topic_id))
 
 
 @routes.patch(
-    "/agents/{agent_name}/topics/{topic_id}",
+    _TOPIC,
     summary="Update a topic",
     cost=CostClass.LIGHT,
     access=REMEMBERED,

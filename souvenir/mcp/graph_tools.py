@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from operator import itemgetter
 from typing import Annotated, Any, Self
 
@@ -227,8 +228,11 @@ def _only_value(answer: dict[str, Any]) -> str:
     return _indented(value)
 
 
+_writer = partial(Tool, cost=CostClass.WRITE, role=Role.READ_WRITE, of_agent=False, needs=NOTHING, idempotent=True)
+_reader = partial(Tool, role=Role.READ_ONLY, of_agent=False, needs=REMEMBERED, text=_indented)
+
 TOOLS = (
-    Tool(
+    _writer(
         "create_entities",
         "Create entities",
         "Add people, projects, things or events to the knowledge graph, each with a type and observations. An existing "
@@ -236,14 +240,9 @@ TOOLS = (
         CreateEntitiesArguments,
         CreatedEntities,
         _create_entities,
-        CostClass.WRITE,
-        role=Role.READ_WRITE,
-        of_agent=False,
-        needs=NOTHING,
-        idempotent=True,
         text=_only_value,
     ),
-    Tool(
+    _writer(
         "create_relations",
         "Create relations",
         "State relations between entities of the knowledge graph, in the active voice: Ann works_at Acme. Existing "
@@ -251,73 +250,48 @@ TOOLS = (
         RelationsArguments,
         CreatedRelations,
         _create_relations,
-        CostClass.WRITE,
-        role=Role.READ_WRITE,
-        of_agent=False,
-        needs=NOTHING,
-        idempotent=True,
         text=_only_value,
     ),
-    Tool(
+    _writer(
         "add_observations",
         "Add observations",
         "Add observations to entities of the knowledge graph, one fact each.",
         AddObservationsArguments,
         AddedObservations,
         _add_observations,
-        CostClass.WRITE,
-        role=Role.READ_WRITE,
-        of_agent=False,
-        needs=NOTHING,
-        idempotent=True,
         text=_only_value,
     ),
-    Tool(
+    _writer(
         "delete_entities",
         "Delete entities",
         "Delete entities of the knowledge graph permanently, with their observations and relations.",
         DeleteEntitiesArguments,
         Deleted,
         _delete_entities,
-        CostClass.WRITE,
-        role=Role.READ_WRITE,
-        of_agent=False,
-        needs=NOTHING,
         destructive=True,
-        idempotent=True,
         text=itemgetter("message"),
     ),
-    Tool(
+    _writer(
         "delete_observations",
         "Delete observations",
         "Delete single observations of entities of the knowledge graph, such as those that are no longer true.",
         DeleteObservationsArguments,
         Deleted,
         _delete_observations,
-        CostClass.WRITE,
-        role=Role.READ_WRITE,
-        of_agent=False,
-        needs=NOTHING,
         destructive=True,
-        idempotent=True,
         text=itemgetter("message"),
     ),
-    Tool(
+    _writer(
         "delete_relations",
         "Delete relations",
         "Delete relations of the knowledge graph; the entities stay.",
         RelationsArguments,
         Deleted,
         _delete_relations,
-        CostClass.WRITE,
-        role=Role.READ_WRITE,
-        of_agent=False,
-        needs=NOTHING,
         destructive=True,
-        idempotent=True,
         text=itemgetter("message"),
     ),
-    Tool(
+    _reader(
         "read_graph",
         "Read the graph",
         "Read the whole knowledge graph: every entity with its observations, and every relation. To find something, "
@@ -326,12 +300,8 @@ TOOLS = (
         GraphShown,
         _read_graph,
         CostClass.SEARCH,
-        role=Role.READ_ONLY,
-        of_agent=False,
-        needs=REMEMBERED,
-        text=_indented,
     ),
-    Tool(
+    _reader(
         "search_nodes",
         "Search nodes",
         "Find entities of the knowledge graph by a word or phrase, or else by meaning, with their relations.",
@@ -339,12 +309,8 @@ TOOLS = (
         GraphShown,
         _search_nodes,
         CostClass.SEARCH,
-        role=Role.READ_ONLY,
-        of_agent=False,
-        needs=REMEMBERED,
-        text=_indented,
     ),
-    Tool(
+    _reader(
         "open_nodes",
         "Open nodes",
         "Get entities of the knowledge graph by their names, with their relations. Use it when you know the names.",
@@ -352,9 +318,5 @@ TOOLS = (
         GraphShown,
         _open_nodes,
         CostClass.LIGHT,
-        role=Role.READ_ONLY,
-        of_agent=False,
-        needs=REMEMBERED,
-        text=_indented,
     ),
 )

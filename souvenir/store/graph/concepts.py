@@ -174,7 +174,7 @@ class _Known:
         stated = sorted(claim for one in of_root for claim in self.stated.get(one.id, ()))
         said = {claim.kind: claim.text for claim in reversed(stated)}
         stated_aliases = dict.fromkeys(claim.text for claim in stated if claim.kind == ClaimKind.ALIAS)
-        name = said.get("name") or _most_used(self.forms.get(root.id, Counter())) or root.key
+        name = said.get("name") or next(iter(_by_use(self.forms.get(root.id, Counter()))), root.key)
         # Each name once, ignoring case.
         others: dict[str, str] = {}
         written = sum((self.forms.get(one.id, Counter()) for one in of_root), Counter[str]())
@@ -219,10 +219,6 @@ def _stated(connection: Connection, chosen: str) -> dict[int, list[_Stated]]:
 
 def _by_use(counted: Counter[str]) -> list[str]:
     return sorted(counted, key=lambda text: (-counted[text], text))
-
-
-def _most_used(counted: Counter[str]) -> str | None:
-    return next(iter(_by_use(counted)), None)
 
 
 # --- counts --------------------------------------------------------------------------------------------------------
