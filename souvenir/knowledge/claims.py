@@ -131,10 +131,11 @@ class Claims:
             ids = _ids_of(tx, keys)
             patches = [(ids[one.key], one) for one in of_concepts if one.key in ids]
             drafts = [*_concept_drafts(tx, patches, keys_of_aliases), *_relation_drafts(relations, ids)]
-            stored = len(_write(tx, _unclaimed(tx, drafts)))
+            new = _unclaimed(tx, drafts)
+            _write(tx, new)
             unknown = [key for key in dict.fromkeys(keys) if key not in ids]
             unread = mention_queue.count(tx.connection, tx.namespace_id)
-            return StatementResult(stored, len(drafts) - stored, unknown, unread)
+            return StatementResult(len(new), len(drafts) - len(new), unknown, unread)
 
         return self._engine.write(scope, work)
 
@@ -178,29 +179,26 @@ class Claims:
     # --- language models, each within the transaction of a job ----------------------------------------------------
 
     @staticmethod
-    def apply(
-        tx: Transaction, job_id: str, proposed: Sequence[ProposedClaim]
-    ) -> tuple[Counter[str], list[ProposedClaim]]:
-        """Insert the claims of a job; returns their number by kind, and the claims whose concepts no longer exist."""
+    def apply(tx: Transaction, job_id: str, proposed: Sequence[ProposedClaim]) -> Counter[str]:
+        """Insert the claims of a job about concepts that still exist; returns their number by kind."""
         keys = {key for one in proposed for key in (one.concept, one.other) if key is not None}
         ids = mentions.known_keys(tx.connection, tx.namespace_id, keys)
-        drafts, gone = list[ClaimDraft](), list[ProposedClaim]()
-        for one in proposed:
-            if one.concept not in ids or (one.other is not None and one.other not in ids):
-                gone.append(one)
-                continue
-            draft = ClaimDraft(
-                kind=one.kind,
-                concept_id=ids[one.concept],
-                text=one.text,
-                made_by=ClaimedBy.MODEL,
-                other_id=None if one.other is None else ids[one.other],
-                confidence=one.confidence,
+        drafts = [
+            ClaimDraft(
+                one.kind,
+                ids[one.concept],
+                one.text,
+                ClaimedBy.MODEL,
+                None if one.other is None else ids[one.other],
+                one.confidence,
                 message_id=one.message_id,
                 job_id=job_id,
             )
-            drafts.append(draft)
-        return Counter(claim.kind.value for claim in _write(tx, drafts)), gone
+            for one in proposed
+            if {one.concept, one.other} <= {*ids, None}
+        ]
+        _write(tx, drafts)
+        return Counter(one.kind.value for one in drafts)
 
     @staticmethod
     def undo(tx: Transaction, job_id: str) -> int:
@@ -210,11 +208,12 @@ class Claims:
         return len(found)
 
 
-def _write(tx: Transaction, drafts: Iterable[ClaimDraft], *, replaced: Collection[int] = ()) -> list[Claim]:
+def _write(tx: Transaction, drafts: Iterable[ClaimDraft], *, replaced: Collection[int] = ()) -> None:
     """Delete claims and insert others: the only place that changes the table."""
     if replaced:
         rows.delete(tx.connection, replaced)
-    return [rows.insert(tx.connection, tx.namespace_id, draft, tx.now) for draft in drafts]
+    for draft in drafts:
+        rows.insert(tx.connection, tx.namespace_id, draft, tx.now)
 
 
 # --- update -----------------------------------------------------------------------------------------------------

@@ -149,14 +149,11 @@ def _tells(one: rows.Concept, uses: int) -> bool:
     if one.role == SELF:
         return False
     if _is_described(one):
-        return "description" in one.stated or not (_is_common_noun(one) and _is_written_as_noun(one))
+        # "cat" and "Freund" are no names, but a dog called "Bishop" has one.
+        is_written_as_noun = one.name[:1].islower() or one.key in RELATIVES | ROLES
+        return "description" in one.stated or not (is_written_as_noun and _is_common_noun(one))
     is_name = one.kind in NAMED_KINDS and one.kind != ConceptKind.NAME and not _is_common_noun(one)
     return is_name and uses >= (RECURS if one.kind in _LIVING else RECURS_AS_THING)
-
-
-def _is_written_as_noun(one: rows.Concept) -> bool:
-    """Return whether a common noun is no name, as "cat" and "Freund" are not, but a dog called "Bishop" has one."""
-    return one.name[:1].islower() or one.key in RELATIVES | ROLES
 
 
 def _in_brief(one: rows.Concept) -> rows.Concept:

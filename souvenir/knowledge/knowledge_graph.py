@@ -97,11 +97,11 @@ class KnowledgeGraph:
     @traced(MemoryOperation.CREATE, records=len)
     def create_entities(self, scope: Scope, entities: Sequence[Entity]) -> Sequence[Entity]:
         """Insert the entities with new names, without duplicate observations; returns them as stored."""
-
-        def plan(sketch: Sketch) -> list[Entity]:
-            return [sketch.create(one) for one in entities if sketch.entity(one.name) is None]
-
-        return self._change(scope, [one.name for one in entities], plan)[0]
+        return self._change(
+            scope,
+            [one.name for one in entities],
+            lambda sketch: [sketch.create(one) for one in entities if sketch.entity(one.name) is None],
+        )[0]
 
     @traced(MemoryOperation.CREATE, records=len)
     def create_relations(self, scope: Scope, relations: Sequence[EntityRelation]) -> Sequence[EntityRelation]:
@@ -135,11 +135,8 @@ class KnowledgeGraph:
 
         :raises EntityNotFound: If there is no such entity; nothing is changed.
         """
-
-        def plan(sketch: Sketch) -> list[Observations]:
-            return [sketch.add(one) for one in observations]
-
-        return self._change(scope, [one.entity_name for one in observations], plan)[0]
+        names = [one.entity_name for one in observations]
+        return self._change(scope, names, lambda sketch: [sketch.add(one) for one in observations])[0]
 
     @traced(MemoryOperation.UPDATE)
     def delete_observations(self, scope: Scope, observations: Sequence[Observations]) -> None:
@@ -172,7 +169,6 @@ class KnowledgeGraph:
     def delete_relations(self, scope: Scope, relations: Sequence[EntityRelation]) -> None:
         """Delete relations; missing ones are ignored."""
         source = writable_source(scope)
-
         self._write_if_known(scope, source, ends(relations), lambda tx: remove_relations(tx, source, relations))
 
     def _write_if_known(

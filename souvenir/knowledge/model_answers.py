@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -355,9 +355,3 @@ class _ClaimReader:
 def digest_of(texts: Iterable[str]) -> str:
     """Return a digest of texts, which differs if one of them changed."""
     return hashlib.sha256("\x1f".join(texts).encode()).hexdigest()[:32]
-
-
-def counted(dropped: Mapping[tuple[str, str], int]) -> Iterator[JsonObject]:
-    """Yield the dropped items as the result of a job lists them."""
-    for (kind, reason), count in sorted(dropped.items()):
-        yield {"kind": kind or None, "reason": reason, "count": count}

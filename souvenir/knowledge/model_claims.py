@@ -39,7 +39,6 @@ from souvenir.knowledge.model_answers import (
     ClaimMaterial,
     ShownTopic,
     asked,
-    counted,
     digest_of,
     first_of,
 )
@@ -249,21 +248,19 @@ class ModelClaims:
             now = description_queue.still_undescribed(tx.connection, tx.namespace_id, [id_ for id_, _ in state.read])
             digests = dict(state.read)
             unchanged = {one.id for one in now if digests[one.id] == digest_of([one.content])}
-            stored, without_concept = Claims.apply(
-                tx, job.id, [one for one in state.found if one.message_id in unchanged]
-            )
-            without_message = [one for one in state.found if one.message_id not in unchanged]
-            named, without_topic = _name_topics(tx, job.id, state.topics)
-            lost = [one.kind.value for one in (*without_concept, *without_message)]
-            gone = Counter((kind, GONE) for kind in (*lost, *(one.kind.value for one in without_topic)))
+            stored = Claims.apply(tx, job.id, [one for one in state.found if one.message_id in unchanged])
+            stored += _name_topics(tx, job.id, state.topics)
+            kinds = [*(one.kind.value for one in state.found), *(one.kind.value for one in state.topics)]
+            gone = Counter(kinds) - stored
+            dropped = state.dropping({(kind, GONE): number for kind, number in gone.items()}).dropped
             description_queue.mark(tx.connection, tx.namespace_id, unchanged, job.id)
             following = self._following(tx.connection, tx.namespace_id, job.parameters["session"], START)
             unread = description_queue.has_queued_messages(tx.connection, tx.namespace_id)
             result = {
                 "job_id": job.id,
                 "messages": len(unchanged),
-                "claims": dict(sorted((stored + named).items())),
-                "dropped": list(counted({(k, r): n for k, r, n in state.dropping(gone).dropped})),
+                "claims": dict(sorted(stored.items())),
+                "dropped": [{"kind": kind or None, "reason": why, "count": number} for kind, why, number in dropped],
                 "failed": state.failed,
                 "stopped": state.stopped,
                 "has_more": unread or following is not None,
@@ -350,18 +347,14 @@ def _topics(
     ]
 
 
-def _name_topics(
-    tx: Transaction, job_id: str, proposed: Sequence[TopicClaimDraft]
-) -> tuple[Counter[str], list[TopicClaimDraft]]:
-    """Store names and summaries of topics; return their number by kind, and those whose messages or topic changed."""
-    stored, gone = Counter[str](), list[TopicClaimDraft]()
+def _name_topics(tx: Transaction, job_id: str, proposed: Sequence[TopicClaimDraft]) -> Counter[str]:
+    """Store names and summaries of topics whose messages are unchanged; return their number by kind."""
+    stored = Counter[str]()
     for one in proposed:
         is_unchanged = digest_of(description_queue.contents(tx.connection, one.written_from)) == one.digest
         if is_unchanged and claims.insert_for_topic(tx.connection, tx.namespace_id, one, job_id=job_id, now=tx.now):
             stored[one.kind.value] += 1
-        else:
-            gone.append(one)
-    return stored, gone
+    return stored
 
 
 def _call(call: Mapping[str, Any]) -> JsonObject:

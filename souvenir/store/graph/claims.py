@@ -86,21 +86,19 @@ _SELECT = (
 )
 
 
-def insert(connection: Connection, namespace_id: int, draft: ClaimDraft, now: datetime) -> Claim:
+def insert(connection: Connection, namespace_id: int, draft: ClaimDraft, now: datetime) -> None:
     """Insert a claim; its concepts must be in the namespace."""
-    row = connection.execute(
+    connection.execute(
         "INSERT INTO claims (namespace_id, kind, concept_id, other_id, text, confidence, made_by, message_id, job_id, "
-        "created_at, memory_id, other_memory_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        "created_at, memory_id, other_memory_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(namespace_id, draft.kind.value, draft.concept_id, draft.other_id, draft.text, draft.confidence),
             *(draft.made_by.value, draft.message_id, draft.job_id, to_us(draft.created_at or now)),
             *(draft.memory_id, draft.other_memory_id),
         ),
-    ).get
+    )
     if draft.kind is ClaimKind.ALIAS:
         mentions.queue_matching(connection, [draft.concept_id])
-    [claim] = _claims(connection, "c.id = ?", row)
-    return claim
 
 
 def of_concepts(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
