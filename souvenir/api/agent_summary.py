@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from fastapi import Query
 from pydantic import BaseModel, BeforeValidator, Field
@@ -15,46 +14,16 @@ from souvenir.api.fields import Moment, Record, WireTime
 from souvenir.api.messages import MessageRecord
 from souvenir.api.parameters import AgentReader
 from souvenir.api.sessions import SessionRecord
-from souvenir.conversations.agents import AgentStats
-from souvenir.core.types import Scope
-from souvenir.knowledge.concepts import ConceptCounts
-from souvenir.knowledge.insights import Insight, InsightKind
+from souvenir.knowledge.insights import InsightKind
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import EVERYTHING, OF_BOTH, RunningService
 from souvenir.server.routing import Routes
-from souvenir.server.service import Service
-from souvenir.store.graph.concepts import Concept
-from souvenir.store.messages.messages import Message
-from souvenir.store.messages.sessions import Session, SessionFilter
+from souvenir.store.messages.sessions import SessionFilter
 
 routes = Routes("concepts")
 
 RECENT = 10
 TOP_CONCEPTS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The parts of a summary, newest or most characteristic first."""
-
-    stats: AgentStats
-    counts: ConceptCounts
-    messages: Sequence[Message]
-    sessions: Sequence[Session]
-    concepts: Sequence[Concept]
-    insights: Sequence[Insight]
-
-
-def summary_of(service: Service, scope: Scope) -> Summary:
-    """:raises AgentNotFound: If the namespace is not an agent."""
-    return Summary(
-        service.agents.stats(scope),
-        service.graph.concepts.counts(scope),
-        service.conversations.newest(scope, limit=RECENT),
-        service.sessions.page(scope, SessionFilter(), limit=RECENT)[0],
-        service.graph.concepts.leading(scope, limit=TOP_CONCEPTS),
-        service.graph.insights.of_agent(scope),
-    )
 
 
 def _day(due: date | None) -> str | None:
@@ -110,16 +79,6 @@ class SummaryResponse(BaseModel):
     )
     insights: list[InsightRecord] = Field(description="At most 7, the most pressing kinds first.")
 
-    @classmethod
-    def of(cls, summary: Summary) -> Self:
-        return cls(
-            statistics=SummaryStatistics.model_validate({**asdict(summary.stats.counts), **asdict(summary.counts)}),
-            recent_messages=[MessageRecord.of(one) for one in summary.messages],
-            recent_sessions=[SessionRecord.of(one) for one in summary.sessions],
-            top_concepts=[ConceptRecord.of(one) for one in summary.concepts],
-            insights=[InsightRecord.of(one) for one in summary.insights],
-        )
-
 
 @routes.get(
     "/agents/{agent_name}/summary",
@@ -130,7 +89,15 @@ class SummaryResponse(BaseModel):
 )
 def agent_summary(scope: AgentReader, service: RunningService) -> SummaryResponse:
     """Get an agent's statistics, its recent messages and sessions, and its most characteristic concepts."""
-    return SummaryResponse.of(summary_of(service, scope))
+    counts, graph = service.agents.stats(scope).counts, service.graph
+    sessions, _ = service.sessions.page(scope, SessionFilter(), limit=RECENT)
+    return SummaryResponse(
+        statistics=SummaryStatistics.model_validate({**asdict(counts), **asdict(graph.concepts.counts(scope))}),
+        recent_messages=[MessageRecord.of(one) for one in service.conversations.newest(scope, limit=RECENT)],
+        recent_sessions=[SessionRecord.of(one) for one in sessions],
+        top_concepts=[ConceptRecord.of(one) for one in graph.concepts.leading(scope, limit=TOP_CONCEPTS)],
+        insights=[InsightRecord.of(one) for one in graph.insights.of_agent(scope)],
+    )
 
 
 @routes.get(

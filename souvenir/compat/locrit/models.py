@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from souvenir.api.agent_summary import Summary
 from souvenir.api.concepts import StatedDescription, StatedName
 from souvenir.api.fields import (
     MAX_TEXT_CHARS,
@@ -155,17 +154,6 @@ class LocritSummary(BaseModel):
         description="At most 7 sentences that are worth acting on.",
         examples=[["Due on Friday, 6 March: “I'll send Priya the draft by Friday.” (3 March)."]],
     )
-
-    @classmethod
-    def of(cls, name: str, summary: Summary, concepts: Sequence[Concept]) -> Self:
-        return cls(
-            locrit_name=name,
-            statistics=LocritStatistics.of(summary.stats, summary.counts),
-            recent_messages=[LocritMessage.of(one) for one in summary.messages],
-            recent_sessions=[LocritSession.of(one) for one in summary.sessions],
-            top_concepts=[LocritConcept.of(one) for one in concepts],
-            memory_insights=[one.text for one in summary.insights],
-        )
 
 
 class LocritStats(BaseModel):
