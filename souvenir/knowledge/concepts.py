@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ from souvenir.knowledge.related import ReachedConcept, related
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import claims, concept_similarity, mention_queue, mentions
 from souvenir.store.graph import concepts as rows
-from souvenir.store.graph.concepts import Concept, Mention
+from souvenir.store.graph.concepts import Concept
 from souvenir.store.graph.mentions import Spelling, known_keys
 from souvenir.store.memories import history, reads
 from souvenir.store.messages import agents, messages
@@ -121,7 +121,7 @@ class Concepts:
         with self._reading(scope, as_of) as (graph, store, namespace):
             concept = require_concept(graph, namespace.id, name_or_id)
             members = rows.members(graph, concept.id)
-            mentioning = _by_kind(rows.mentions_of(graph, members, limit=latest))
+            mentioning = rows.mentions_of(graph, members, limit=latest)
             said = messages.by_id(store, namespace.id, mentioning[RecordKind.MESSAGE], as_of)
             kept = (
                 reads.memories(store, namespace, mentioning[RecordKind.MEMORY])
@@ -189,12 +189,6 @@ class Concepts:
 
         require_concepts(self._engine, scope, concept_id)
         return self._engine.write(scope, work)
-
-
-def _by_kind(found: Iterable[Mention]) -> dict[RecordKind, list[int]]:
-    """Return the ids of the mentioning texts by kind."""
-    mentioning = list(found)
-    return {kind: [one.owner_id for one in mentioning if one.kind is kind] for kind in RecordKind}
 
 
 # --- lookups, in a transaction: under all spellings and stated names -------------------------------------------------

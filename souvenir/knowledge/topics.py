@@ -118,7 +118,9 @@ class Topics:
         :raises TopicNotFound: If there is no such topic.
         """
         hidden = self._engine.screening.policy(scope).hidden_topics
-        safe = {key: None if text is None else self._screened(scope, text) for key, text in changes.items()}
+        safe = {
+            key: None if text is None else self._engine.screening.text(scope, text) for key, text in changes.items()
+        }
 
         def work(tx: Transaction) -> NamedTopic:
             before = _require_topic(tx.connection, tx.namespace_id, topic_id)
@@ -132,9 +134,6 @@ class Topics:
         with self._engine.namespace(scope) as (connection, _):
             _require_topic(connection, agents.require_agent(connection, scope).namespace_id, topic_id)
         return self._engine.write(scope, work)
-
-    def _screened(self, scope: Scope, text: str) -> str:
-        return self._engine.screening.content(scope, text, None)[0]
 
 
 def _require_topic(connection: Connection, namespace_id: int, topic_id: int) -> Topic:

@@ -139,12 +139,11 @@ def of_namespace(connection: Connection, namespace_id: int) -> list[Claim]:
     return _claims(connection, "c.namespace_id = ?", namespace_id)
 
 
-def delete(connection: Connection, claim_ids: Iterable[int]) -> int:
-    """Delete claims; return how many there were."""
+def delete(connection: Connection, claim_ids: Iterable[int]) -> None:
+    """Delete claims; concepts that were aliases are matched again."""
     query = f"DELETE FROM claims WHERE id {CHOSEN} RETURNING concept_id, kind = 'alias'"
     rows = list(select(connection, tuple[int, bool], query, (ids_parameter(claim_ids),)))
     mentions.queue_matching(connection, {concept_id for concept_id, is_alias in rows if is_alias})
-    return len(rows)
 
 
 def _claims(connection: Connection, where: str, *parameters: SqlValue) -> list[Claim]:

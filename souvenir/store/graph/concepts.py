@@ -52,14 +52,6 @@ class Concept:
     stated_aliases: tuple[str, ...]
 
 
-class Mention(NamedTuple):
-    """A message or a memory that mentions a concept."""
-
-    kind: RecordKind
-    owner_id: int
-    at: datetime
-
-
 class _Stated(NamedTuple):
     """Sorts by precedence: a caller's claim before an entity's, both before a model's, then the newest."""
 
@@ -285,15 +277,15 @@ def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[
 # --- mentions and claims -------------------------------------------------------------------------------------------
 
 
-def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int) -> list[Mention]:
-    """Return the latest messages and memories that mention one of these, newest first."""
+def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[RecordKind, list[int]]:
+    """Return the latest messages and memories that mention one of these, newest first, by kind."""
     query = "SELECT concept_id, kind, owner_id, at FROM mentions WHERE concept_id = ? ORDER BY at DESC LIMIT ?"
-    found: dict[tuple[str, int], Mention] = {}
+    times: dict[tuple[RecordKind, int], datetime] = {}
     for id_ in ids:
-        rows = readable(connection, tuple[int, Mention], query, (id_, limit), table="mentions")
-        for _, mention in rows:
-            found.setdefault((mention.kind, mention.owner_id), mention)
-    return sorted(found.values(), key=lambda one: (one.at, one.owner_id), reverse=True)[:limit]
+        rows = readable(connection, tuple[int, RecordKind, int, datetime], query, (id_, limit), table="mentions")
+        times |= {(kind, owner_id): at for _, kind, owner_id, at in rows}
+    latest = sorted(times, key=lambda one: (times[one], one[1]), reverse=True)[:limit]
+    return {kind: [owner_id for of_kind, owner_id in latest if of_kind is kind] for kind in RecordKind}
 
 
 def uses_by_people(connection: Connection, root_ids: Iterable[int], *, limit: int) -> Counter[int]:

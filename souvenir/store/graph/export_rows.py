@@ -51,15 +51,10 @@ def owner_counts(connection: Connection, namespace_id: int) -> dict[int, int]:
 
 def concepts(connection: Connection, namespace_id: int) -> Iterator[Concept]:
     """Yield every root in id order."""
-    query = "SELECT id FROM concepts WHERE namespace_id = ? AND same_as IS NULL AND id > ? ORDER BY id LIMIT ?"
-    after_id = 0
-    while True:
-        rows = select(connection, int, query, (namespace_id, after_id, PAGE))
-        ids = list(rows)
-        if not ids:
-            return
-        yield from by_ids(connection, namespace_id, ids).values()
-        after_id = ids[-1]
+    query = "SELECT id FROM concepts WHERE namespace_id = ? AND same_as IS NULL ORDER BY id"
+    ids = list(select(connection, int, query, (namespace_id,)))
+    for begin in range(0, len(ids), PAGE):
+        yield from by_ids(connection, namespace_id, ids[begin : begin + PAGE]).values()
 
 
 def mentions_in(connection: Connection, namespace_id: int, kind: RecordKind) -> Iterator[tuple[int, int, str]]:

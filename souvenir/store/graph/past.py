@@ -18,7 +18,6 @@ from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import Memory
 from souvenir.store.graph import mentions, statements
 from souvenir.store.graph.mentions import Reading
-from souvenir.store.graph.relations import RELATION, RelationLink
 from souvenir.store.rows import readable, select
 from souvenir.store.sql import Connection, Parameters
 from souvenir.store.sqlite.schema import migrate
@@ -158,7 +157,7 @@ def _copy(
 
 
 def insert_entities(
-    graph: Connection, namespace_id: int, entities: Sequence[Memory], links: Iterable[RelationLink]
+    graph: Connection, namespace_id: int, entities: Sequence[Memory], links: Iterable[tuple[int, int, str, int]]
 ) -> None:
     """Insert the memories of the knowledge graph with their facts, and their relations."""
     graph.executemany(
@@ -181,4 +180,4 @@ def insert_entities(
         ],
     )
     query = "INSERT INTO links (from_id, to_id, type, created_at) VALUES (?, ?, ?, ?)"
-    graph.executemany(query, [(one.from_id, one.to_id, RELATION + one.relation_type, one.created_us) for one in links])
+    graph.executemany(query, list(links))

@@ -161,23 +161,14 @@ def dated_relations(
     return list(select(connection, tuple[EntityRelation, int], query, parameters))
 
 
-class RelationLink(NamedTuple):
-    """The link of a relation between two memories. `created_us` is in microseconds."""
-
-    from_id: int
-    to_id: int
-    relation_type: str
-    created_us: int
-
-
-def links_between(connection: Connection, ids: Iterable[int], at: datetime) -> list[RelationLink]:
-    """Return the relations between two of these memories that existed at a time and still do."""
+def links_between(connection: Connection, ids: Iterable[int], at: datetime) -> list[tuple[int, int, str, int]]:
+    """Return the rows of the relations between two of these memories that existed at a time and still do."""
     query = (
-        f"SELECT l.from_id, l.to_id, substr(l.type, ?1), l.created_at FROM links l WHERE {_TYPED} AND "
-        "l.created_at <= ?2 AND l.from_id IN (SELECT value FROM json_each(?3)) AND l.to_id IN "
-        "(SELECT value FROM json_each(?3))"
+        f"SELECT l.from_id, l.to_id, l.type, l.created_at FROM links l WHERE {_TYPED} AND l.created_at <= ? "
+        f"AND l.from_id {CHOSEN} AND l.to_id {CHOSEN}"
     )
-    return list(select(connection, RelationLink, query, (len(RELATION) + 1, to_us(at), ids_parameter(ids))))
+    chosen = ids_parameter(ids)
+    return list(select(connection, tuple[int, int, str, int], query, (to_us(at), chosen, chosen)))
 
 
 def remove(connection: Connection, from_ids: Iterable[int], to_ids: Iterable[int], relation_type: str) -> int:
