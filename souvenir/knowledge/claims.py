@@ -27,6 +27,7 @@ from souvenir.knowledge.claim_types import (
 from souvenir.knowledge.concepts import all_names, find_by_name, keys_of_name, require_concept, require_concepts
 from souvenir.knowledge.entity_concepts import content_of, relations_behind, stated_claims
 from souvenir.knowledge.knowledge_graph import remove_relations
+from souvenir.knowledge.recognition.spelling import key_of
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import claims as rows
 from souvenir.store.graph import concept_similarity, concepts, mention_queue, mentions
@@ -77,7 +78,8 @@ class Claims:
 
         def work(tx: Transaction) -> Concept:
             root_id = require_concept(tx.connection, tx.namespace_id, concept_id).id
-            drafts = list(_concept_drafts(tx, [(root_id, patch)], _keys_of_aliases([patch])))
+            keys = {alias: keys_of_name(alias) for alias in patch.aliases or ()}
+            drafts = list(_concept_drafts(tx, [(root_id, patch)], keys))
             _write(tx, drafts, replaced=_replaced_claims(tx, root_id, patch))
             return concepts.by_ids(tx.connection, tx.namespace_id, [root_id])[root_id]
 
@@ -124,7 +126,7 @@ class Claims:
         of_concepts = [one.screened(policy) for one in of_concepts]
         relations = [one.screened(policy) for one in relations]
         keys = [one.key for one in of_concepts] + [end for one in relations for end in (one.from_key, one.to_key)]
-        keys_of_aliases = _keys_of_aliases(of_concepts)
+        keys_of_aliases = {alias: [key_of(alias)] for one in of_concepts for alias in one.aliases or ()}
 
         def work(tx: Transaction) -> StatementResult:
             agents.require_agent(tx.connection, scope)
@@ -236,10 +238,6 @@ def _require_free_name(tx: Transaction, root_id: int, name: str) -> None:
     members, _ = all_names(tx.connection, tx.namespace_id, root_id)
     if not {*mentions.known_keys(tx.connection, tx.namespace_id, keys_of_name(name)).values()} <= {*members}:
         raise Conflict(f"Another concept has the name {name!r}; to merge the two, give that name in aliases")
-
-
-def _keys_of_aliases(patches: Iterable[ConceptPatch]) -> Mapping[str, Sequence[str]]:
-    return {alias: keys_of_name(alias) for one in patches for alias in one.aliases or ()}
 
 
 # --- statements in bulk -----------------------------------------------------------------------------------------
