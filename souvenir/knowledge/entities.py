@@ -15,7 +15,7 @@ from datetime import datetime
 from souvenir.core.errors import EntityNotFound
 from souvenir.core.labels import SEPARATOR, is_visible, notes_of
 from souvenir.core.types import FactsBy, JsonObject, Memory, MemoryDraft, MemoryPatch, OriginClass, Scope
-from souvenir.store.graph.relations import ENTITY_SOURCE, ENTITY_TYPE, MENTIONED_ONLY, EntityRelation
+from souvenir.store.graph.relations import ENTITY_SOURCE, ENTITY_TYPE, MENTIONED_ONLY, EntityRelation, type_in
 
 MAX_ENTITIES = 1_000
 """Limit for one answer."""
@@ -97,10 +97,9 @@ def is_entity(memory: Memory) -> bool:
 def entity_of(memory: Memory) -> Entity:
     said = [fact.text for fact in memory.facts]
     if not any(fact.made_by is FactsBy.CALLER for fact in memory.facts):
-        entity_type = _type_of(memory)
-        of_profile = {heading(memory.key or "", entity_type), CUT, ""}
+        of_profile = {heading(memory.key or "", type_in(memory.metadata)), CUT, ""}
         said = [line for line in map(str.strip, memory.text.splitlines()) if line not in of_profile]
-    return Entity(memory.key or "", _type_of(memory), tuple(dict.fromkeys(said)), memory.id)
+    return Entity(memory.key or "", type_in(memory.metadata), tuple(dict.fromkeys(said)), memory.id)
 
 
 def draft_of(entity: Entity, source: str, notes: JsonObject) -> MemoryDraft:
@@ -153,11 +152,6 @@ def ends(relations: Iterable[EntityRelation]) -> list[str]:
 
 def _both_notes(before: JsonObject, notes: JsonObject) -> JsonObject:
     return {key: sorted({*before.get(key, ()), *notes.get(key, ())}) for key in {*before, *notes}}
-
-
-def _type_of(memory: Memory) -> str:
-    held = memory.metadata.get(ENTITY_TYPE)
-    return held if isinstance(held, str) else ""
 
 
 @dataclass(slots=True)

@@ -107,7 +107,13 @@ class OpenNodesArguments(_PartArguments):
 
 
 class _Shaped(Result):
-    model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(
+        serialize_by_alias=True, validate_by_name=True, validate_by_alias=True, from_attributes=True
+    )
+
+    @classmethod
+    def of(cls, value: object) -> Self:
+        return cls.model_validate(value)
 
 
 class ShownEntity(_Shaped):
@@ -115,19 +121,11 @@ class ShownEntity(_Shaped):
     entity_type: str = Field(validation_alias="entityType", serialization_alias="entityType")
     observations: list[str]
 
-    @classmethod
-    def of(cls, one: Entity) -> Self:
-        return cls(name=one.name, entity_type=one.entity_type, observations=list(one.observations))
-
 
 class ShownRelation(_Shaped):
     from_entity: str = Field(validation_alias="from", serialization_alias="from")
     to_entity: str = Field(validation_alias="to", serialization_alias="to")
     relation_type: str = Field(validation_alias="relationType", serialization_alias="relationType")
-
-    @classmethod
-    def of(cls, one: EntityRelation) -> Self:
-        return cls(from_entity=one.from_entity, to_entity=one.to_entity, relation_type=one.relation_type)
 
 
 class CreatedEntities(_Shaped):
@@ -160,12 +158,8 @@ class GraphShown(_Shaped):
     note: str | None = Field(default=None, description="The part that is left out, and how to get it.")
 
     @classmethod
-    def of(cls, graph: Graph) -> Self:
-        return cls(
-            entities=[ShownEntity.of(one) for one in graph.entities],
-            relations=[ShownRelation.of(one) for one in graph.relations],
-            note=note_on(graph),
-        )
+    def of_graph(cls, graph: Graph) -> Self:
+        return cls.of(graph).model_copy(update={"note": note_on(graph)})
 
 
 def _create_entities(call: Call, asked: CreateEntitiesArguments) -> CreatedEntities:
@@ -207,15 +201,15 @@ def _delete_relations(call: Call, asked: RelationsArguments) -> Deleted:
 
 
 def _read_graph(call: Call, asked: ReadGraphArguments) -> GraphShown:
-    return GraphShown.of(call.service.graph.knowledge.read(call.scope, Page(offset=asked.offset)))
+    return GraphShown.of_graph(call.service.graph.knowledge.read(call.scope, Page(offset=asked.offset)))
 
 
 def _search_nodes(call: Call, asked: SearchNodesArguments) -> GraphShown:
-    return GraphShown.of(call.service.graph.knowledge.search(call.scope, asked.query, Page(offset=asked.offset)))
+    return GraphShown.of_graph(call.service.graph.knowledge.search(call.scope, asked.query, Page(offset=asked.offset)))
 
 
 def _open_nodes(call: Call, asked: OpenNodesArguments) -> GraphShown:
-    return GraphShown.of(call.service.graph.knowledge.open(call.scope, asked.names, Page(offset=asked.offset)))
+    return GraphShown.of_graph(call.service.graph.knowledge.open(call.scope, asked.names, Page(offset=asked.offset)))
 
 
 def _indented(value: Any) -> str:

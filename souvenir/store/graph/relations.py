@@ -64,8 +64,13 @@ class NamedMemory(NamedTuple):
 
     @property
     def entity_type(self) -> str:
-        held = self.metadata.get(ENTITY_TYPE)
-        return held if isinstance(held, str) else ""
+        return type_in(self.metadata)
+
+
+def type_in(metadata: JsonObject) -> str:
+    """Return the type of an entity with these metadata."""
+    held = metadata.get(ENTITY_TYPE)
+    return held if isinstance(held, str) else ""
 
 
 def named_memories(
