@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from fastapi import Query
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.fields import Clean, printable, wire_time
+from souvenir.api.fields import Clean, Record, printable, wire_time
 from souvenir.api.parameters import AgentReader, AgentWriter
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.timestamps import utc_now
-from souvenir.knowledge.claim_types import ConceptStatement, RelationStatement, StatementResult
+from souvenir.knowledge.claim_types import ConceptStatement, RelationStatement
 from souvenir.knowledge.graph_export import Edge, Node, Value, graph_pieces
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import REMEMBERED, RunningService
@@ -29,21 +28,18 @@ routes = Routes("agents")
 FORMAT = "souvenir-graph"
 FORMAT_VERSION = "1.0"
 
+_NODE_TEXTS = (
+    "label user_id session_id message_id concept_id topic_id memory_id name created_at started_at ended_at title "
+    "content role timestamp description key kind aliases stated stated_aliases summary source document_at"
+)
 NODE_TYPES: Mapping[str, str] = {
-    "label": "string",
-    **dict.fromkeys(("user_id", "session_id", "message_id", "concept_id", "topic_id", "memory_id"), "string"),
-    **dict.fromkeys(
-        ("name", "created_at", "started_at", "ended_at", "title", "content", "role", "timestamp"), "string"
-    ),
-    **dict.fromkeys(("description", "key", "kind", "aliases", "stated", "stated_aliases"), "string"),
-    **dict.fromkeys(("summary", "source", "document_at"), "string"),
+    **dict.fromkeys(_NODE_TEXTS.split(), "string"),
     **dict.fromkeys(("confidence", "importance"), "double"),
 }
 """The properties of nodes and the types that GraphML gives them."""
 
 RELATION_TYPES: Mapping[str, str] = {
-    "label": "string",
-    **dict.fromkeys(("relationship_type", "timestamp", "response_to", "reference_type"), "string"),
+    **dict.fromkeys(("label", "relationship_type", "timestamp", "response_to", "reference_type"), "string"),
     **dict.fromkeys(("relevance", "strength", "trigger_strength"), "double"),
     "sequence_number": "int",
     "primary_topic": "boolean",
@@ -56,63 +52,51 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 _SCHEMA = "http://graphml.graphdrawing.org/xmlns"
 
 
-class JsonGraph:
-    """One object: `format`, `version`, `agent`, `exported_at`, `nodes` and `relations`, each of these on a line."""
-
-    def __init__(self) -> None:
-        self._first = True
-
-    def begin(self, agent: str) -> bytes:
-        head = json.dumps(_head(agent), ensure_ascii=False)
-        return f'{head[:-1]}, "nodes": ['.encode()
-
-    def node(self, node: Node) -> bytes:
-        return self._item({"id": str(node.id), "label": node.id.label.value, "properties": _plain(node.properties)})
-
-    def relations(self) -> bytes:
-        self._first = True
-        return b'\n], "relations": ['
-
-    def relation(self, edge: Edge) -> bytes:
-        ends = {"from_id": str(edge.from_id), "to_id": str(edge.to_id)}
-        return self._item({"type": edge.type.value, **ends, "properties": _plain(edge.properties)})
-
-    def end(self) -> bytes:
-        return b"\n]}\n"
-
-    def _item(self, said: Mapping[str, Any]) -> bytes:
-        before, self._first = b"\n" if self._first else b",\n", False
-        return before + json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+def json_graph(agent: str, nodes: Iterable[Node], relations: Iterable[Edge]) -> Iterator[bytes]:
+    """Write one object: `format`, `version`, `agent`, `exported_at`, then `nodes` and `relations`, each on a line."""
+    yield f'{json.dumps(_head(agent), ensure_ascii=False)[:-1]}, "nodes": ['.encode()
+    yield from _items(
+        {"id": str(one.id), "label": one.id.label.value, "properties": _plain(one.properties)} for one in nodes
+    )
+    yield b'\n], "relations": ['
+    yield from _items(
+        {
+            "type": one.type.value,
+            "from_id": str(one.from_id),
+            "to_id": str(one.to_id),
+            "properties": _plain(one.properties),
+        }
+        for one in relations
+    )
+    yield b"\n]}\n"
 
 
-class GraphMl:
-    """GraphML 1.0 (graphml.graphdrawing.org): a directed graph whose values have declared types."""
+def _items(said: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    before = b"\n"
+    for one in said:
+        yield before + json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode()
+        before = b",\n"
 
-    def begin(self, agent: str) -> bytes:
-        head = [
-            '<?xml version="1.0" encoding="UTF-8"?>',
-            f'<graphml xmlns="{_SCHEMA}" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
-            f'xsi:schemaLocation="{_SCHEMA} {_SCHEMA}/1.0/graphml.xsd">',
-            *_keys("graph", GRAPH_TYPES),
-            *_keys("node", NODE_TYPES),
-            *_keys("edge", RELATION_TYPES),
-            f'<graph id="G" edgedefault="directed">{_data("graph", _head(agent))}',
-        ]
-        return ("\n".join(head) + "\n").encode()
 
-    def node(self, node: Node) -> bytes:
+def graphml(agent: str, nodes: Iterable[Node], relations: Iterable[Edge]) -> Iterator[bytes]:
+    """Write GraphML 1.0 (graphml.graphdrawing.org): a directed graph whose values have declared types."""
+    head = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<graphml xmlns="{_SCHEMA}" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
+        f'xsi:schemaLocation="{_SCHEMA} {_SCHEMA}/1.0/graphml.xsd">',
+        *_keys("graph", GRAPH_TYPES),
+        *_keys("node", NODE_TYPES),
+        *_keys("edge", RELATION_TYPES),
+        f'<graph id="G" edgedefault="directed">{_data("graph", _head(agent))}',
+    ]
+    yield ("\n".join(head) + "\n").encode()
+    for node in nodes:
         data = _data("node", {"label": node.id.label.value, **_plain(node.properties)})
-        return f'<node id="{node.id}">{data}</node>\n'.encode()
-
-    def relations(self) -> bytes:
-        return b""
-
-    def relation(self, edge: Edge) -> bytes:
-        data = _data("edge", {"label": edge.type.value, **_plain(edge.properties)})
-        return f'<edge source="{edge.from_id}" target="{edge.to_id}">{data}</edge>\n'.encode()
-
-    def end(self) -> bytes:
-        return b"</graph>\n</graphml>\n"
+        yield f'<node id="{node.id}">{data}</node>\n'.encode()
+    for one in relations:
+        data = _data("edge", {"label": one.type.value, **_plain(one.properties)})
+        yield f'<edge source="{one.from_id}" target="{one.to_id}">{data}</edge>\n'.encode()
+    yield b"</graph>\n</graphml>\n"
 
 
 def _head(agent: str) -> dict[str, str]:
@@ -254,17 +238,13 @@ class StateConceptsRequest(BaseModel):
     )
 
 
-class StateConceptsResponse(BaseModel):
+class StateConceptsResponse(Record):
     stated: int = Field(description="The number of stored names, descriptions, kinds, other names and relations.")
     unchanged: int = Field(description="The number of statements that already existed.")
     unknown: list[str] = Field(
         description="Keys of concepts that no text mentions, as far as texts have been read.", examples=[[]]
     )
     unread: int = Field(description="The number of messages and memories that are not read yet.")
-
-    @classmethod
-    def of(cls, stated: StatementResult) -> Self:
-        return cls(**asdict(stated))
 
 
 GRAPHML = "application/graphml+xml"
@@ -299,19 +279,13 @@ def export_graph(
     embeddings: Annotated[bool, Query(description="Include the vectors of messages; JSON only.")] = False,
 ) -> StreamingResponse:
     """Stream a consistent snapshot of an agent's graph of users, sessions, messages, concepts, topics and memories."""
-    written_as = _writer_of(format, embeddings=embeddings)
-    service.audit.act(scope, "export")
-    pieces = graph_pieces(service.engine, scope, written_as, embeddings=embeddings)
-    media_type = "application/json" if format is GraphFileFormat.JSON else GRAPHML
-    return StreamingResponse(service.transfer.exports.stream_lines(pieces), media_type=media_type)
-
-
-def _writer_of(written_as: GraphFileFormat, *, embeddings: bool) -> JsonGraph | GraphMl:
-    if written_as is GraphFileFormat.JSON:
-        return JsonGraph()
-    if embeddings:
+    is_json = format is GraphFileFormat.JSON
+    if embeddings and not is_json:
         raise InvalidRequest("GraphML holds no vectors; leave embeddings out, or ask for format=json")
-    return GraphMl()
+    service.audit.act(scope, "export")
+    pieces = graph_pieces(service.engine, scope, json_graph if is_json else graphml, embeddings=embeddings)
+    media_type = "application/json" if is_json else GRAPHML
+    return StreamingResponse(service.transfer.exports.stream_lines(pieces), media_type=media_type)
 
 
 @routes.post(

@@ -1,56 +1,63 @@
-"""The summary of an agent: statistics, recent sessions and messages, top concepts."""
+"""The summary of an agent: statistics, recent sessions and messages, top concepts, and insights."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import asdict
+from datetime import date
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from fastapi import Query
+from pydantic import BaseModel, BeforeValidator, Field
 
 from souvenir.api.concepts import ConceptRecord
-from souvenir.api.insights import InsightRecord
+from souvenir.api.fields import Moment, Record, WireTime
 from souvenir.api.messages import MessageRecord
 from souvenir.api.parameters import AgentReader
 from souvenir.api.sessions import SessionRecord
-from souvenir.conversations.agents import AgentStats
-from souvenir.core.types import Scope
-from souvenir.knowledge.concepts import ConceptCounts
-from souvenir.knowledge.insights import Insight
+from souvenir.knowledge.insights import InsightKind
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import RunningService
+from souvenir.server.request_guards import EVERYTHING, OF_BOTH, RunningService
 from souvenir.server.routing import Routes
-from souvenir.server.service import Service
-from souvenir.store.graph.concepts import Concept
-from souvenir.store.messages.messages import Message
-from souvenir.store.messages.sessions import Session, SessionFilter
+from souvenir.store.messages.sessions import SessionFilter
+
+routes = Routes("concepts")
 
 RECENT = 10
 TOP_CONCEPTS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The parts of a summary, newest or most characteristic first."""
-
-    stats: AgentStats
-    counts: ConceptCounts
-    messages: Sequence[Message]
-    sessions: Sequence[Session]
-    concepts: Sequence[Concept]
-    insights: Sequence[Insight]
+def _day(due: date | None) -> str | None:
+    return None if due is None else due.isoformat()
 
 
-def summary_of(service: Service, scope: Scope) -> Summary:
-    """:raises AgentNotFound: If the namespace is not an agent."""
-    return Summary(
-        service.agents.stats(scope),
-        service.graph.concepts.counts(scope),
-        service.conversations.newest(scope, limit=RECENT),
-        service.sessions.page(scope, SessionFilter(), limit=RECENT)[0],
-        service.graph.concepts.leading(scope, limit=TOP_CONCEPTS),
-        service.graph.insights.of_agent(scope),
+class NamedConcept(Record):
+    concept_id: int = Field(validation_alias="id")
+    name: str = Field(examples=["Lisbon"])
+
+
+class InsightSource(Record):
+    kind: Literal["message", "memory"]
+    id: str = Field(description="The id of the message or memory.", examples=["0d7f6a3c-5b2e-4f1a-9c8d-7e6f5a4b3c2d"])
+    session_id: str | None = Field(description="The session of the message; null for a memory.", examples=["monday"])
+
+
+class InsightRecord(Record):
+    """A sentence that is worth acting on, with the texts from which it follows."""
+
+    text: Annotated[str, OF_BOTH] = Field(
+        examples=["Due on Friday, 6 March: “I'll send Priya the draft by Friday.” (3 March)."]
     )
+    kind: InsightKind
+    sources: list[InsightSource] = Field(description="Oldest first.")
+    concepts: list[NamedConcept] = Field(description="The concepts that the sentence names.")
+    due: Annotated[str | None, BeforeValidator(_day)] = Field(
+        description="The day of a promise, an appointment or a change.", examples=["2026-03-06"]
+    )
+    at: WireTime = Field(description="The time of the latest source.", examples=["2026-03-03T09:30:00.000000+00:00"])
+
+
+class InsightsResponse(BaseModel):
+    insights: list[InsightRecord] = Field(description="At most 7, the most pressing kinds first.")
 
 
 class SummaryStatistics(BaseModel):
@@ -60,18 +67,6 @@ class SummaryStatistics(BaseModel):
     memories: int = Field(description="Including archived ones.")
     concepts: int
     waiting: int = Field(description="The number of messages and memories that still wait for concept recognition.")
-
-    @classmethod
-    def of(cls, summary: Summary) -> Self:
-        counts = summary.stats.counts
-        return cls(
-            messages=counts.messages,
-            sessions=counts.sessions,
-            users=counts.users,
-            memories=counts.memories,
-            concepts=summary.counts.concepts,
-            waiting=summary.counts.waiting,
-        )
 
 
 class SummaryResponse(BaseModel):
@@ -84,19 +79,6 @@ class SummaryResponse(BaseModel):
     )
     insights: list[InsightRecord] = Field(description="At most 7, the most pressing kinds first.")
 
-    @classmethod
-    def of(cls, summary: Summary) -> Self:
-        return cls(
-            statistics=SummaryStatistics.of(summary),
-            recent_messages=[MessageRecord.of(one) for one in summary.messages],
-            recent_sessions=[SessionRecord.of(one) for one in summary.sessions],
-            top_concepts=[ConceptRecord.of(one) for one in summary.concepts],
-            insights=[InsightRecord.of(one) for one in summary.insights],
-        )
-
-
-routes = Routes("concepts")
-
 
 @routes.get(
     "/agents/{agent_name}/summary",
@@ -107,4 +89,32 @@ routes = Routes("concepts")
 )
 def agent_summary(scope: AgentReader, service: RunningService) -> SummaryResponse:
     """Get an agent's statistics, its recent messages and sessions, and its most characteristic concepts."""
-    return SummaryResponse.of(summary_of(service, scope))
+    counts, graph = service.agents.stats(scope).counts, service.graph
+    sessions, _ = service.sessions.page(scope, SessionFilter(), limit=RECENT)
+    return SummaryResponse(
+        statistics=SummaryStatistics.model_validate({**asdict(counts), **asdict(graph.concepts.counts(scope))}),
+        recent_messages=[MessageRecord.of(one) for one in service.conversations.newest(scope, limit=RECENT)],
+        recent_sessions=[SessionRecord.of(one) for one in sessions],
+        top_concepts=[ConceptRecord.of(one) for one in graph.concepts.leading(scope, limit=TOP_CONCEPTS)],
+        insights=[InsightRecord.of(one) for one in graph.insights.of_agent(scope)],
+    )
+
+
+@routes.get(
+    "/agents/{agent_name}/insights",
+    summary="Get an agent's insights",
+    cost=CostClass.SEARCH,
+    access=EVERYTHING,
+    tag="agents",
+    sdk="agents.insights",
+    errors=[404],
+)
+def agent_insights(
+    scope: AgentReader,
+    service: RunningService,
+    at: Annotated[
+        Moment | None, Query(description="The time to which due, new and quiet refer; by default now.")
+    ] = None,
+) -> InsightsResponse:
+    """Get at most seven sentences that are worth acting on: promises, changes, contradictions, people and subjects."""
+    return InsightsResponse(insights=[InsightRecord.of(one) for one in service.graph.insights.of_agent(scope, at)])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, Self
 from urllib.parse import quote
 
 from fastapi import Query
@@ -10,19 +11,17 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from souvenir.api.concepts import ConceptId
-from souvenir.api.fields import MAX_ID, Clean, SessionId, wire_time
+from souvenir.api.fields import MAX_ID, Clean, Record, SessionId, WireTime
 from souvenir.api.jobs import AllActors, JobId
 from souvenir.api.parameters import AgentReader, AgentWriter
 from souvenir.core.types import ClaimedBy, ClaimKind, TopicClaimKind
 from souvenir.knowledge.claim_types import TypedRelation
-from souvenir.knowledge.model_claims import UndoneClaims
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, WaitS, result_of
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import OF_CONVERSATION, OF_MEMORY, REMEMBERED, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.admin.jobs import Job, JobStatus
-from souvenir.store.graph.claims import Claim
-from souvenir.store.graph.topic_claims import TopicClaim
+from souvenir.store.graph.claims import Claim, TopicClaim
 
 routes = Routes("concepts")
 
@@ -32,7 +31,7 @@ _Type = Annotated[str, StringConstraints(min_length=1, max_length=100), Clean]
 _TYPE = "The type of the relation, such as `works_for`; stored in snake_case."
 
 
-class ConceptRelation(BaseModel):
+class ConceptRelation(Record):
     concept_id: int = Field(description="The id of the concept that it starts from.")
     concept: Annotated[str, OF_MEMORY] = Field(examples=["Alice"])
     type: Annotated[str, OF_MEMORY] = Field(examples=["works_for"])
@@ -40,24 +39,14 @@ class ConceptRelation(BaseModel):
     other: Annotated[str, OF_MEMORY] = Field(examples=["Heron"])
     made_by: ClaimedBy
     confidence: float = Field(description="1 for a caller's statement, else the confidence of the model.")
-    message_id: str | None = Field(description="The source message of a model's claim.")
+    message_id: str | None = Field(validation_alias="message", description="The source message of a model's claim.")
     memory_id: int | None = Field(description="The memory of the entity that states it in the knowledge graph.")
-    created_at: str = Field(description="ISO-8601 in UTC with microseconds.")
+    created_at: WireTime = Field(description="ISO-8601 in UTC with microseconds.")
 
     @classmethod
-    def of(cls, one: TypedRelation) -> ConceptRelation:
-        return cls(
-            concept_id=one.concept.id,
-            concept=one.concept.name,
-            type=one.claim.text,
-            other_id=one.other.id,
-            other=one.other.name,
-            made_by=one.claim.made_by,
-            confidence=one.claim.confidence,
-            message_id=one.claim.message,
-            memory_id=one.claim.memory_id,
-            created_at=wire_time(one.claim.created_at),
-        )
+    def of_relation(cls, one: TypedRelation) -> Self:
+        ends = {"concept_id": one.concept.id, "concept": one.concept.name, "other_id": one.other.id}
+        return cls.model_validate({**asdict(one.claim), **ends, "other": one.other.name, "type": one.claim.text})
 
 
 class ConceptRelations(BaseModel):
@@ -77,7 +66,7 @@ class ConceptRelations(BaseModel):
 def list_relations(concept_id: ConceptId, scope: AgentReader, service: RunningService) -> ConceptRelations:
     """List the stated relations from and to a concept."""
     found = service.graph.claims.relations(scope, concept_id)
-    return ConceptRelations(relations=[ConceptRelation.of(one) for one in found])
+    return ConceptRelations(relations=[ConceptRelation.of_relation(one) for one in found])
 
 
 @routes.delete(
@@ -92,7 +81,7 @@ def unrelate_concepts(
 ) -> ConceptRelations:
     """Remove a relation, regardless of who stated it, also of entities, and return what was removed."""
     found = service.graph.claims.unrelate(scope, concept_id, to, type)
-    return ConceptRelations(relations=[ConceptRelation.of(one) for one in found])
+    return ConceptRelations(relations=[ConceptRelation.of_relation(one) for one in found])
 
 
 _JOBS_PATH = "/agents/{agent_name}/graph/describe"
@@ -134,54 +123,28 @@ class DescribeResponse(BaseModel):
     model: str | None = Field(description="The model that answered last.")
 
 
-class ModelClaim(BaseModel):
+class ModelClaim(Record):
     id: int
     kind: ClaimKind
     concept_id: int
-    concept: str = Field(description="The normal form of its name.", examples=["alice"])
+    concept: str = Field(validation_alias="key", description="The normal form of its name.", examples=["alice"])
     text: str = Field(description="The type of a relation, or the text of a description, other name or kind.")
     other_id: int | None = Field(
         description="The concept that a relation leads to, or that the concept is another name of."
     )
-    other: str | None
+    other: str | None = Field(validation_alias="other_key")
     confidence: float = Field(description="The confidence of the model, from 0 to 1.")
-    message_id: str | None = Field(description="The id of the source message.")
-    created_at: str = Field(description="ISO-8601 in UTC with microseconds.")
-
-    @classmethod
-    def of(cls, claim: Claim) -> ModelClaim:
-        return cls(
-            id=claim.id,
-            kind=claim.kind,
-            concept_id=claim.concept_id,
-            concept=claim.key,
-            text=claim.text,
-            other_id=claim.other_id,
-            other=claim.other_key,
-            confidence=claim.confidence,
-            message_id=claim.message,
-            created_at=wire_time(claim.created_at),
-        )
+    message_id: str | None = Field(validation_alias="message", description="The id of the source message.")
+    created_at: WireTime = Field(description="ISO-8601 in UTC with microseconds.")
 
 
-class ModelTopicClaim(BaseModel):
+class ModelTopicClaim(Record):
     id: int
     kind: TopicClaimKind
     topic_id: int
     text: Annotated[str, OF_CONVERSATION]
-    message_id: str = Field(description="The id of the source message.")
-    created_at: str = Field(description="ISO-8601 in UTC with microseconds.")
-
-    @classmethod
-    def of(cls, claim: TopicClaim) -> ModelTopicClaim:
-        return cls(
-            id=claim.id,
-            kind=claim.kind,
-            topic_id=claim.topic_id,
-            text=claim.text,
-            message_id=claim.message,
-            created_at=wire_time(claim.created_at),
-        )
+    message_id: str = Field(validation_alias="message", description="The id of the source message.")
+    created_at: WireTime = Field(description="ISO-8601 in UTC with microseconds.")
 
 
 class DescribeJob(BaseModel):
@@ -206,14 +169,10 @@ class DescribeJob(BaseModel):
         )
 
 
-class UndoDescribeResponse(BaseModel):
+class UndoDescribeResponse(Record):
     job_id: str
     claims: int = Field(description="The number of removed claims.")
     messages: int = Field(description="The number of messages that can be read again.")
-
-    @classmethod
-    def of(cls, undone: UndoneClaims) -> UndoDescribeResponse:
-        return cls(job_id=undone.job_id, claims=undone.claims, messages=undone.messages)
 
 
 @routes.post(

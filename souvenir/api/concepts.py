@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Self
+from functools import partial
+from typing import Annotated, Self
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.fields import MAX_ID, AsOf, Clean, optional_wire_time
+from souvenir.api.fields import MAX_ID, AsOf, Clean, OptionalWireTime, Record, Rounded
 from souvenir.api.memories import MemoryRecord
 from souvenir.api.messages import MessageRecord
 from souvenir.api.parameters import AgentReader, AgentWriter, Limit, Offset
 from souvenir.knowledge.claim_types import ConceptPatch
 from souvenir.knowledge.concepts import LATEST, ConceptDetails
-from souvenir.knowledge.related import MAX_DEPTH, ReachedConcept
+from souvenir.knowledge.related import MAX_DEPTH
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import OF_MEMORY, REMEMBERED, RunningService
 from souvenir.server.routing import Routes
-from souvenir.store.graph.concepts import Concept
 
 routes = Routes("concepts")
 
@@ -69,7 +70,7 @@ class UpdateConceptRequest(BaseModel):
         return ConceptPatch(self.name, self.description, self.kind, aliases)
 
 
-class ConceptRecord(BaseModel):
+class ConceptRecord(Record):
     """A concept that an agent's messages and memories mention."""
 
     id: int
@@ -82,10 +83,10 @@ class ConceptRecord(BaseModel):
         "kind), `phrase`, `hashtag` or `code`, or a stated kind.",
         examples=["person"],
     )
-    confidence: float = Field(
+    confidence: Annotated[float, AfterValidator(partial(round, ndigits=4))] = Field(
         description="The probability that it is a concept of this kind; 1 if the kind was stated.", examples=[0.95]
     )
-    mentions: int = Field(description="The number of messages and memories that mention it.")
+    mentions: int = Field(validation_alias="owners", description="The number of messages and memories that mention it.")
     aliases: Annotated[list[str], OF_MEMORY] = Field(
         description="Other names; stated ones first.", examples=[["Alice Smith"]]
     )
@@ -96,29 +97,8 @@ class ConceptRecord(BaseModel):
     role: Annotated[str | None, OF_MEMORY] = Field(
         description="Its role by that sentence; `you` is the user's own name.", examples=["your sister"]
     )
-    first_at: str | None = Field(description="The time of the first mention.")
-    last_at: str | None
-
-    @classmethod
-    def of(cls, concept: Concept) -> Self:
-        return cls.model_validate(concept_fields(concept))
-
-
-def concept_fields(concept: Concept) -> dict[str, Any]:
-    """A concept on the wire."""
-    return {
-        "id": concept.id,
-        "key": concept.key,
-        "name": concept.name,
-        "kind": concept.kind,
-        "confidence": round(concept.confidence, 4),
-        "mentions": concept.owners,
-        "aliases": list(concept.aliases),
-        "description": concept.description,
-        "role": concept.role,
-        "first_at": optional_wire_time(concept.first_at),
-        "last_at": optional_wire_time(concept.last_at),
-    }
+    first_at: OptionalWireTime = Field(description="The time of the first mention.")
+    last_at: OptionalWireTime
 
 
 class ConceptPage(BaseModel):
@@ -134,44 +114,32 @@ class ConceptDetailsRecord(ConceptRecord):
     described_by: str | None = Field(
         description="`caller`, `model`, or `texts` for a sentence from the texts.", examples=["texts"]
     )
-    rarity: float = Field(description="The rarity in the agent's texts, from 0 (in all of them) to 1 (in one).")
+    rarity: Rounded = Field(description="The rarity in the agent's texts, from 0 (in all of them) to 1 (in one).")
     messages: list[MessageRecord] = Field(description="The latest mentions, newest first.")
     memories: list[MemoryRecord]
 
     @classmethod
     def of_details(cls, details: ConceptDetails, as_of: datetime | None) -> Self:
         fields = {
-            **concept_fields(details.concept),
+            **asdict(details.concept),
             "described_by": details.described_by,
-            "rarity": round(details.rarity, 6),
+            "rarity": details.rarity,
             "messages": [MessageRecord.of(one) for one in details.messages],
             "memories": [MemoryRecord.of(one, as_of) for one in details.memories],
         }
         return cls.model_validate(fields)
 
 
-class RelatedConcept(BaseModel):
+class RelatedConcept(Record):
     """A related concept, with the strongest path to it."""
 
     concept: ConceptRecord
-    strength: float = Field(description="The strength of the path: the product of its steps, each in (0, 1].")
+    strength: Rounded = Field(description="The strength of the path: the product of its steps, each in (0, 1].")
     depth: int = Field(description=f"The number of steps, at most {MAX_DEPTH}.")
     relationship_type: str = Field(description="The type of the last step: `co_occurs` or a stated relation type.")
     outgoing: bool = Field(description="True if a stated relation leads to this concept, false if it leads from it.")
     together: int = Field(description="The number of messages and memories that mention both ends of the last step.")
     path: list[str] = Field(description="The names of the intermediate concepts.", examples=[["Lisbon"]])
-
-    @classmethod
-    def of(cls, found: ReachedConcept) -> Self:
-        return cls(
-            concept=ConceptRecord.of(found.concept),
-            strength=round(found.strength, 6),
-            depth=found.depth,
-            relationship_type=found.relationship_type,
-            outgoing=found.outgoing,
-            together=found.together,
-            path=list(found.path),
-        )
 
 
 class RelatedConcepts(BaseModel):
@@ -179,10 +147,9 @@ class RelatedConcepts(BaseModel):
     related: list[RelatedConcept] = Field(description="Strongest first.")
     depth: int
 
-    @classmethod
-    def of(cls, concept: Concept, found: list[RelatedConcept], depth: int) -> Self:
-        return cls(concept=ConceptRecord.of(concept), related=found, depth=depth)
 
+_CONCEPTS = "/agents/{agent_name}/concepts"
+_CONCEPT = f"{_CONCEPTS}/{{concept_id}}"
 
 MAX_RELATED = 200
 MAX_MENTIONS = 200
@@ -199,12 +166,7 @@ ConceptsThen = Annotated[
 
 
 @routes.get(
-    "/agents/{agent_name}/concepts",
-    summary="List concepts",
-    cost=CostClass.SEARCH,
-    access=REMEMBERED,
-    sdk="concepts.list",
-    errors=[404],
+    _CONCEPTS, summary="List concepts", cost=CostClass.SEARCH, access=REMEMBERED, sdk="concepts.list", errors=[404]
 )
 def list_concepts(
     scope: AgentReader, service: RunningService, offset: Offset = 0, limit: Limit = 100, as_of: ConceptsThen = None
@@ -214,13 +176,7 @@ def list_concepts(
     return ConceptPage(concepts=[ConceptRecord.of(one) for one in found], total=total, offset=offset, limit=limit)
 
 
-@routes.get(
-    "/agents/{agent_name}/concepts/{concept_id}",
-    summary="Get a concept",
-    cost=CostClass.SEARCH,
-    sdk="concepts.get",
-    errors=[404],
-)
+@routes.get(_CONCEPT, summary="Get a concept", cost=CostClass.SEARCH, sdk="concepts.get", errors=[404])
 def get_concept(
     concept_id: ConceptId,
     scope: AgentReader,
@@ -236,7 +192,7 @@ def get_concept(
 
 
 @routes.patch(
-    "/agents/{agent_name}/concepts/{concept_id}",
+    _CONCEPT,
     summary="Update a concept",
     cost=CostClass.WRITE,
     access=REMEMBERED,
@@ -251,20 +207,14 @@ def update_concept(
     return ConceptRecord.of(changed)
 
 
-@routes.delete(
-    "/agents/{agent_name}/concepts/{concept_id}",
-    summary="Delete a concept",
-    cost=CostClass.LONG,
-    sdk="concepts.delete",
-    errors=[404],
-)
+@routes.delete(_CONCEPT, summary="Delete a concept", cost=CostClass.LONG, sdk="concepts.delete", errors=[404])
 def delete_concept(concept_id: ConceptId, scope: AgentWriter, service: RunningService) -> ConceptRecord:
     """Delete a concept under all its names; texts that mention it are kept, and it is not recognised there again."""
     return ConceptRecord.of(service.graph.concepts.hide(scope, concept_id))
 
 
 @routes.delete(
-    "/agents/{agent_name}/concepts/{concept_id}/aliases",
+    f"{_CONCEPT}/aliases",
     summary="Separate a name from a concept",
     cost=CostClass.WRITE,
     access=REMEMBERED,
@@ -279,7 +229,7 @@ def separate_alias(
 
 
 @routes.get(
-    "/agents/{agent_name}/concepts/{concept_id}/related",
+    f"{_CONCEPT}/related",
     summary="List related concepts",
     cost=CostClass.SEARCH,
     access=REMEMBERED,
@@ -296,7 +246,8 @@ def related_concepts(
 ) -> RelatedConcepts:
     """List the concepts with the strongest paths from a concept."""
     concept, found = service.graph.concepts.related(scope, concept_id, as_of, depth=depth, limit=limit)
-    return RelatedConcepts.of(concept, [RelatedConcept.of(one) for one in found], depth)
+    related = [RelatedConcept.of(one) for one in found]
+    return RelatedConcepts(concept=ConceptRecord.of(concept), related=related, depth=depth)
 
 
 @routes.get(

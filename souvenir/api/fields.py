@@ -8,10 +8,20 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, Self
 
 from fastapi import Response
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 from souvenir.core.labels import MAX_SOURCE_CHARS as MAX_SOURCE_CHARS
 from souvenir.core.labels import MAX_TAG_CHARS, MAX_TAGS
@@ -130,6 +140,22 @@ def wire_time(at: datetime) -> str:
 
 def optional_wire_time(at: datetime | None) -> str | None:
     return None if at is None else wire_time(at)
+
+
+class Record(BaseModel):
+    """A part of an answer: its fields are attributes of a value of the services, by name or by validation alias."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    @classmethod
+    def of(cls, value: object) -> Self:
+        return cls.model_validate(value)
+
+
+WireTime = Annotated[str, BeforeValidator(wire_time)]
+OptionalWireTime = Annotated[str | None, BeforeValidator(optional_wire_time)]
+Rounded = Annotated[float, AfterValidator(partial(round, ndigits=6))]
+"""A computed number, equal on every machine."""
 
 
 def source_path(path: str) -> str:

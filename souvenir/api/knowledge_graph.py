@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any, Self
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.fields import MAX_ID, MAX_TEXT_CHARS, AsOf, Clean, Key, Text
+from souvenir.api.fields import MAX_ID, MAX_TEXT_CHARS, AsOf, Clean, Key, Record, Text
 from souvenir.core.errors import InvalidRequest
-from souvenir.knowledge.entities import MAX_ENTITIES, Entity, Graph, Page, Stored
+from souvenir.knowledge.entities import MAX_ENTITIES, Entity, Graph, Page
 from souvenir.knowledge.knowledge_graph import MAX_RELATIONS
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import REMEMBERED, Reader, RunningService, Writer
@@ -85,31 +84,18 @@ class StoreGraphRequest(BaseModel):
     )
 
 
-class StoreGraphResponse(BaseModel):
+class StoreGraphResponse(Record):
     entities_created: int
     entities_updated: int = Field(description="The number of existing entities that got observations.")
     observations_added: int = Field(description="The number of observations added to new and existing entities.")
     relations_created: int
 
-    @classmethod
-    def of(cls, stored: Stored) -> Self:
-        return cls(**asdict(stored))
 
-
-class EntityRecord(BaseModel):
-    id: int = Field(description="The id of the memory that stores the entity.")
+class EntityRecord(Record):
+    id: int = Field(validation_alias="memory_id", description="The id of the memory that stores the entity.")
     name: str = Field(examples=["Ann_Lee"])
     entity_type: str = Field(examples=["person"])
     observations: list[str] = Field(examples=[["Speaks Basque", "Prefers morning meetings"]])
-
-    @classmethod
-    def of(cls, entity: Entity) -> Self:
-        return cls(
-            id=entity.memory_id or 0,
-            name=entity.name,
-            entity_type=entity.entity_type,
-            observations=list(entity.observations),
-        )
 
 
 class GraphResponse(BaseModel):

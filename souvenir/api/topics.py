@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from dataclasses import asdict
+from typing import Annotated, Self
 
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.fields import MAX_ID, Clean, optional_wire_time, wire_time
+from souvenir.api.fields import MAX_ID, Clean, OptionalWireTime, Record, WireTime, wire_time
 from souvenir.api.parameters import AgentReader, AgentWriter, Limit, Offset
 from souvenir.core.errors import NothingToDo
-from souvenir.knowledge.topics import NamedTopic, TopicDetails, WeightedTerm
+from souvenir.knowledge.topics import NamedTopic, TopicDetails
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import OF_CONVERSATION, REMEMBERED, RunningService
 from souvenir.server.routing import Routes
-from souvenir.store.graph.topics import AssignedSession
 from souvenir.store.messages.messages import Message
 
 routes = Routes("agents")
@@ -50,17 +50,13 @@ class DescribeTopicRequest(BaseModel):
         return self.model_dump(exclude_unset=True)
 
 
-class TopicTerm(BaseModel):
+class TopicTerm(Record):
     concept_id: int
     name: str = Field(examples=["Lisbon"])
     weight: float = Field(description="The weight in the topic; 1 for the most characteristic concept.")
 
-    @classmethod
-    def of(cls, term: WeightedTerm) -> Self:
-        return cls(concept_id=term.concept_id, name=term.name, weight=term.weight)
 
-
-class TopicRecord(BaseModel):
+class TopicRecord(Record):
     """A subject of one or more sessions."""
 
     id: int
@@ -79,27 +75,13 @@ class TopicRecord(BaseModel):
     terms: list[TopicTerm] = Field(description="The most characteristic concepts first.")
     sessions: int = Field(description="The number of sessions with messages of it.")
     messages: int = Field(description="The number of its messages.")
-    first_at: str = Field(description="The time of its first message.")
-    last_at: str = Field(description="The time of its latest message.")
+    first_at: WireTime = Field(description="The time of its first message.")
+    last_at: WireTime = Field(description="The time of its latest message.")
 
     @classmethod
-    def fields_of(cls, named: NamedTopic) -> dict[str, Any]:
-        topic = named.topic
-        return {
-            "id": topic.id,
-            "name": named.name,
-            "named_by": named.named_by,
-            "summary": named.summary,
-            "terms": [TopicTerm.of(term) for term in named.terms],
-            "sessions": topic.sessions,
-            "messages": topic.messages,
-            "first_at": wire_time(topic.first_at),
-            "last_at": wire_time(topic.last_at),
-        }
-
-    @classmethod
-    def of(cls, named: NamedTopic) -> Self:
-        return cls(**cls.fields_of(named))
+    def of_topic(cls, named: NamedTopic, **others: object) -> Self:
+        shown = {"name": named.name, "named_by": named.named_by, "summary": named.summary, "terms": named.terms}
+        return cls.model_validate({**asdict(named.topic), **shown, **others})
 
 
 class TopicPage(BaseModel):
@@ -109,26 +91,16 @@ class TopicPage(BaseModel):
     limit: int
 
 
-class TopicSession(BaseModel):
-    session_id: str
+class TopicSession(Record):
+    session_id: str = Field(validation_alias="name")
     title: str | None
     relevance: float = Field(description="The similarity to the topic, 0 to 1.")
-    primary_topic: bool = Field(description="True if no other topic has more of its messages.")
+    primary_topic: bool = Field(
+        validation_alias="is_primary", description="True if no other topic has more of its messages."
+    )
     messages: int = Field(description="The number of its messages that belong to the topic.")
-    started_at: str
-    last_message_at: str | None
-
-    @classmethod
-    def of(cls, session: AssignedSession) -> Self:
-        return cls(
-            session_id=session.name,
-            title=session.title,
-            relevance=session.relevance,
-            primary_topic=session.is_primary,
-            messages=session.messages,
-            started_at=wire_time(session.started_at),
-            last_message_at=optional_wire_time(session.last_message_at),
-        )
+    started_at: WireTime
+    last_message_at: OptionalWireTime
 
 
 class TopicMessage(BaseModel):
@@ -159,44 +131,31 @@ class TopicDetailsRecord(TopicRecord):
 
     @classmethod
     def of_details(cls, details: TopicDetails) -> Self:
-        return cls(
-            **cls.fields_of(details.named),
-            in_sessions=[TopicSession.of(one) for one in details.sessions],
-            in_messages=[TopicMessage.of(message, relevance) for message, relevance in details.messages],
-        )
+        in_messages = [TopicMessage.of(message, relevance) for message, relevance in details.messages]
+        return cls.of_topic(details.named, in_sessions=details.sessions, in_messages=in_messages)
 
+
+_TOPICS = "/agents/{agent_name}/topics"
+_TOPIC = f"{_TOPICS}/{{topic_id}}"
 
 TopicId = Annotated[int, Path(ge=0, le=MAX_ID, description="The id of a topic.", examples=[1])]
 
 
-@routes.get(
-    "/agents/{agent_name}/topics",
-    summary="List topics",
-    cost=CostClass.LIGHT,
-    access=REMEMBERED,
-    sdk="agents.topics",
-    errors=[404],
-)
+@routes.get(_TOPICS, summary="List topics", cost=CostClass.LIGHT, access=REMEMBERED, sdk="agents.topics", errors=[404])
 def list_topics(scope: AgentReader, service: RunningService, offset: Offset = 0, limit: Limit = 100) -> TopicPage:
     """List the topics of an agent; messages of the last half minute may be missing."""
     found, total = service.graph.topics.page(scope, offset=offset, limit=limit)
-    return TopicPage(topics=[TopicRecord.of(one) for one in found], total=total, offset=offset, limit=limit)
+    return TopicPage(topics=[TopicRecord.of_topic(one) for one in found], total=total, offset=offset, limit=limit)
 
 
-@routes.get(
-    "/agents/{agent_name}/topics/{topic_id}",
-    summary="Get a topic",
-    cost=CostClass.LIGHT,
-    sdk="agents.topic",
-    errors=[404],
-)
+@routes.get(_TOPIC, summary="Get a topic", cost=CostClass.LIGHT, sdk="agents.topic", errors=[404])
 def get_topic(topic_id: TopicId, scope: AgentReader, service: RunningService) -> TopicDetailsRecord:
     """Get a topic with its sessions and its most relevant messages."""
     return TopicDetailsRecord.of_details(service.graph.topics.details(scope, topic_id))
 
 
 @routes.patch(
-    "/agents/{agent_name}/topics/{topic_id}",
+    _TOPIC,
     summary="Update a topic",
     cost=CostClass.LIGHT,
     access=REMEMBERED,
@@ -207,4 +166,4 @@ def describe_topic(
     topic_id: TopicId, body: DescribeTopicRequest, scope: AgentWriter, service: RunningService
 ) -> TopicRecord:
     """Set the name or summary of a topic; both are kept as long as the topic exists."""
-    return TopicRecord.of(service.graph.topics.describe(scope, topic_id, body.changes()))
+    return TopicRecord.of_topic(service.graph.topics.describe(scope, topic_id, body.changes()))

@@ -31,7 +31,7 @@ from souvenir.core.types import (
     SearchResult,
     SearchStrategy,
 )
-from souvenir.knowledge.concept_lookup import NamedConcepts, named_in
+from souvenir.knowledge.concepts import NamedConcepts, named_in
 from souvenir.memories.engine import MemoryEngine
 from souvenir.retrieval.probability import DECIMALS
 from souvenir.retrieval.recall import LEXICAL, VECTOR

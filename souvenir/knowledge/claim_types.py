@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from souvenir.core.errors import InvalidRequest
-from souvenir.core.types import ClaimKind, TopicClaimKind
+from souvenir.core.types import ClaimKind
 from souvenir.privacy.screening import AppliedPolicy
 from souvenir.store.graph.claims import Claim
 from souvenir.store.graph.concepts import Concept
-from souvenir.store.graph.topic_claims import MessageRange
 
 MAX_TYPE_CHARS = 40
 
@@ -35,10 +34,6 @@ class ConceptPatch:
     kind: str | None = None
     aliases: tuple[str, ...] | None = None
     confidence: float = 1.0
-
-    @property
-    def changes_nothing(self) -> bool:
-        return not self.texts and self.aliases is None
 
     @property
     def texts(self) -> dict[ClaimKind, str]:
@@ -108,21 +103,6 @@ class ProposedClaim:
     text: str
     confidence: float
     message_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class ProposedTopicClaim:
-    """A name or a summary of a topic by a language model that passed the checks of `model_answers`.
-
-    :param written_from: The messages that the model saw. :param digest: Digest of their texts.
-    """
-
-    kind: TopicClaimKind
-    topic_id: int
-    text: str
-    message_id: int
-    written_from: MessageRange
-    digest: str
 
 
 @dataclass(frozen=True, slots=True)

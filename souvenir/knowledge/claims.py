@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from souvenir.core.errors import Conflict, NotFound, NothingToDo
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
@@ -25,9 +24,9 @@ from souvenir.knowledge.claim_types import (
     relation_type,
     type_name,
 )
-from souvenir.knowledge.concept_lookup import all_names, find_by_name, keys_of_name, require_concept, require_concepts
+from souvenir.knowledge.concepts import all_names, find_by_name, keys_of_name, require_concept, require_concepts
 from souvenir.knowledge.entity_concepts import content_of, relations_behind, stated_claims
-from souvenir.knowledge.entity_writes import remove_relations
+from souvenir.knowledge.knowledge_graph import remove_relations
 from souvenir.knowledge.recognition.spelling import key_of
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import claims as rows
@@ -72,18 +71,15 @@ class Claims:
         :raises ConceptNotFound: If there is no such concept.
         :raises Conflict: If another concept has the new name.
         """
-        if patch.changes_nothing:
+        if not patch.texts and patch.aliases is None:
             raise NothingToDo("Nothing to change; give name, description, kind or aliases")
         require_concepts(self._engine, scope, concept_id)
         patch = patch.screened(self._engine.screening.applied(scope))
 
         def work(tx: Transaction) -> Concept:
             root_id = require_concept(tx.connection, tx.namespace_id, concept_id).id
-            if patch.name:
-                _require_free_name(tx, root_id, patch.name)
-            drafts = [ClaimDraft(kind, root_id, text, ClaimedBy.CALLER) for kind, text in patch.texts.items() if text]
-            drafts += _new_aliases(tx, root_id, patch.aliases or ())
-            drafts = [replace(draft, confidence=patch.confidence) for draft in drafts]
+            keys = {alias: keys_of_name(alias) for alias in patch.aliases or ()}
+            drafts = list(_concept_drafts(tx, [(root_id, patch)], keys))
             _write(tx, drafts, replaced=_replaced_claims(tx, root_id, patch))
             return concepts.by_ids(tx.connection, tx.namespace_id, [root_id])[root_id]
 
@@ -130,15 +126,18 @@ class Claims:
         of_concepts = [one.screened(policy) for one in of_concepts]
         relations = [one.screened(policy) for one in relations]
         keys = [one.key for one in of_concepts] + [end for one in relations for end in (one.from_key, one.to_key)]
+        keys_of_aliases = {alias: [key_of(alias)] for one in of_concepts for alias in one.aliases or ()}
 
         def work(tx: Transaction) -> StatementResult:
             agents.require_agent(tx.connection, scope)
             ids = _ids_of(tx, keys)
-            drafts = [*_concept_drafts(tx, of_concepts, ids), *_relation_drafts(relations, ids)]
-            stored = len(_write(tx, _unclaimed(tx, drafts)))
+            patches = [(ids[one.key], one) for one in of_concepts if one.key in ids]
+            drafts = [*_concept_drafts(tx, patches, keys_of_aliases), *_relation_drafts(relations, ids)]
+            new = _unclaimed(tx, drafts)
+            _write(tx, new)
             unknown = [key for key in dict.fromkeys(keys) if key not in ids]
             unread = mention_queue.count(tx.connection, tx.namespace_id)
-            return StatementResult(stored, len(drafts) - stored, unknown, unread)
+            return StatementResult(len(new), len(drafts) - len(new), unknown, unread)
 
         return self._engine.write(scope, work)
 
@@ -182,29 +181,26 @@ class Claims:
     # --- language models, each within the transaction of a job ----------------------------------------------------
 
     @staticmethod
-    def apply(
-        tx: Transaction, job_id: str, proposed: Sequence[ProposedClaim]
-    ) -> tuple[Counter[str], list[ProposedClaim]]:
-        """Insert the claims of a job; returns their number by kind, and the claims whose concepts no longer exist."""
+    def apply(tx: Transaction, job_id: str, proposed: Sequence[ProposedClaim]) -> Counter[str]:
+        """Insert the claims of a job about concepts that still exist; returns their number by kind."""
         keys = {key for one in proposed for key in (one.concept, one.other) if key is not None}
         ids = mentions.known_keys(tx.connection, tx.namespace_id, keys)
-        drafts, gone = list[ClaimDraft](), list[ProposedClaim]()
-        for one in proposed:
-            if one.concept not in ids or (one.other is not None and one.other not in ids):
-                gone.append(one)
-                continue
-            draft = ClaimDraft(
-                kind=one.kind,
-                concept_id=ids[one.concept],
-                text=one.text,
-                made_by=ClaimedBy.MODEL,
-                other_id=None if one.other is None else ids[one.other],
-                confidence=one.confidence,
+        drafts = [
+            ClaimDraft(
+                one.kind,
+                ids[one.concept],
+                one.text,
+                ClaimedBy.MODEL,
+                None if one.other is None else ids[one.other],
+                one.confidence,
                 message_id=one.message_id,
                 job_id=job_id,
             )
-            drafts.append(draft)
-        return Counter(claim.kind.value for claim in _write(tx, drafts)), gone
+            for one in proposed
+            if {one.concept, one.other} <= {*ids, None}
+        ]
+        _write(tx, drafts)
+        return Counter(one.kind.value for one in drafts)
 
     @staticmethod
     def undo(tx: Transaction, job_id: str) -> int:
@@ -214,11 +210,12 @@ class Claims:
         return len(found)
 
 
-def _write(tx: Transaction, drafts: Iterable[ClaimDraft], *, replaced: Collection[int] = ()) -> list[Claim]:
+def _write(tx: Transaction, drafts: Iterable[ClaimDraft], *, replaced: Collection[int] = ()) -> None:
     """Delete claims and insert others: the only place that changes the table."""
     if replaced:
         rows.delete(tx.connection, replaced)
-    return [rows.insert(tx.connection, tx.namespace_id, draft, tx.now) for draft in drafts]
+    for draft in drafts:
+        rows.insert(tx.connection, tx.namespace_id, draft, tx.now)
 
 
 # --- update -----------------------------------------------------------------------------------------------------
@@ -241,20 +238,6 @@ def _require_free_name(tx: Transaction, root_id: int, name: str) -> None:
     members, _ = all_names(tx.connection, tx.namespace_id, root_id)
     if not {*mentions.known_keys(tx.connection, tx.namespace_id, keys_of_name(name)).values()} <= {*members}:
         raise Conflict(f"Another concept has the name {name!r}; to merge the two, give that name in aliases")
-
-
-def _new_aliases(tx: Transaction, root_id: int, aliases: Iterable[str]) -> list[ClaimDraft]:
-    """Return drafts of aliases. An alias that names another concept makes that concept a spelling of this one."""
-    found = []
-    for alias in dict.fromkeys(alias.strip() for alias in aliases):
-        keys = keys_of_name(alias)
-        known = mentions.known_keys(tx.connection, tx.namespace_id, keys)
-        other_id = next((known[key] for key in keys if key in known), None)
-        if other_id is None:
-            found.append(ClaimDraft(ClaimKind.ALIAS, root_id, alias, ClaimedBy.CALLER))
-        elif other_id != root_id:
-            found.append(ClaimDraft(ClaimKind.ALIAS, other_id, alias, ClaimedBy.CALLER, other_id=root_id))
-    return found
 
 
 # --- statements in bulk -----------------------------------------------------------------------------------------
@@ -280,23 +263,26 @@ def _unclaimed(tx: Transaction, drafts: Sequence[ClaimDraft]) -> list[ClaimDraft
 
 
 def _concept_drafts(
-    tx: Transaction, statements: Sequence[ConceptStatement], ids: Mapping[str, int]
+    tx: Transaction, patches: Iterable[tuple[int, ConceptPatch]], keys: Mapping[str, Sequence[str]]
 ) -> Iterator[ClaimDraft]:
-    keys = {alias: key_of(alias) for one in statements for alias in one.aliases or ()}
-    spelled = mentions.known_keys(tx.connection, tx.namespace_id, set(keys.values()))
-    for one in statements:
-        concept_id = ids.get(one.key)
-        if concept_id is None:
-            continue
-        if one.name:
-            _require_free_name(tx, require_concept(tx.connection, tx.namespace_id, concept_id).id, one.name)
-        yield from (ClaimDraft(kind, concept_id, text, ClaimedBy.CALLER) for kind, text in one.texts.items() if text)
-        for alias in dict.fromkeys(one.aliases or ()):
-            other = spelled.get(keys[alias])
-            if other is None:
-                yield ClaimDraft(ClaimKind.ALIAS, concept_id, alias, ClaimedBy.CALLER)
-            elif other != concept_id:
-                yield ClaimDraft(ClaimKind.ALIAS, other, alias, ClaimedBy.CALLER, concept_id)
+    """Yield the claims of callers. An alias that names another concept makes that concept a spelling of this one.
+
+    :param patches: Each with the id of its concept. :param keys: The possible keys of the aliases.
+
+    :raises Conflict: If another concept has a new name.
+    """
+    known = mentions.known_keys(tx.connection, tx.namespace_id, {key for found in keys.values() for key in found})
+    for concept_id, patch in patches:
+        if patch.name:
+            _require_free_name(tx, require_concept(tx.connection, tx.namespace_id, concept_id).id, patch.name)
+        for kind, text in patch.texts.items():
+            if text:
+                yield ClaimDraft(kind, concept_id, text, ClaimedBy.CALLER, confidence=patch.confidence)
+        for alias in dict.fromkeys(patch.aliases or ()):
+            other_id = next((known[key] for key in keys[alias] if key in known), None)
+            named, same_as = (concept_id, None) if other_id is None else (other_id, concept_id)
+            if other_id != concept_id:
+                yield ClaimDraft(ClaimKind.ALIAS, named, alias, ClaimedBy.CALLER, same_as, patch.confidence)
 
 
 def _relation_drafts(statements: Iterable[RelationStatement], ids: Mapping[str, int]) -> Iterator[ClaimDraft]:

@@ -1,19 +1,16 @@
-"""Rank concepts by significance, and weigh their relations, by counts of the texts that mention them.
+"""Rank concepts by significance, and weigh their co-occurrence, by counts of the texts that mention them.
 
 `rarity` and `strength` are pure functions of counts. The others take a connection inside a transaction, write nothing
-and read a bounded number of rows, except for one pass over the neighbours of the requested concept.
+and read a bounded number of rows.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from heapq import nlargest
 from itertools import permutations
 from math import exp, log
-from typing import NamedTuple
 
 from souvenir.core.concept_kinds import NAMED_KINDS
 from souvenir.core.types import ConceptKind
@@ -32,7 +29,6 @@ from souvenir.knowledge.recognition.gazetteer import (
     ROLES,
 )
 from souvenir.store.graph import concepts as rows
-from souvenir.store.graph.mentions import month_of
 from souvenir.store.sql import Connection
 
 HALF_LIFE_MONTHS = 12.0
@@ -40,9 +36,6 @@ HALF_LIFE_MONTHS = 12.0
 
 SHRINKAGE = 2.0
 """Number of co-occurrences at which an association has half its weight (see `strength`)."""
-
-CANDIDATES = 256
-"""Maximum number of concepts whose association with one is computed: those that co-occur with it most often."""
 
 MAY_BE_COMMON = 64
 """Upper bound for concepts that more than 1/e of all texts mention: a text has at most 16 mentions, so there are at
@@ -74,14 +67,6 @@ MAX_OFFSET = 2**40
 SHORT_HISTORY = 16
 """Added to the number of texts (smoothing), so that in a short history a concept of every text has a positive weight.
 """
-
-
-class Neighbour(NamedTuple):
-    """A concept that co-occurs with another: the strength of the relation and the number of shared texts."""
-
-    concept_id: int
-    strength: float
-    together: int
 
 
 def rarity(owners: int, total: int) -> float:
@@ -164,14 +149,11 @@ def _tells(one: rows.Concept, uses: int) -> bool:
     if one.role == SELF:
         return False
     if _is_described(one):
-        return "description" in one.stated or not (_is_common_noun(one) and _is_written_as_noun(one))
+        # "cat" and "Freund" are no names, but a dog called "Bishop" has one.
+        is_written_as_noun = one.name[:1].islower() or one.key in RELATIVES | ROLES
+        return "description" in one.stated or not (is_written_as_noun and _is_common_noun(one))
     is_name = one.kind in NAMED_KINDS and one.kind != ConceptKind.NAME and not _is_common_noun(one)
     return is_name and uses >= (RECURS if one.kind in _LIVING else RECURS_AS_THING)
-
-
-def _is_written_as_noun(one: rows.Concept) -> bool:
-    """Return whether a common noun is no name, as "cat" and "Freund" are not, but a dog called "Bishop" has one."""
-    return one.name[:1].islower() or one.key in RELATIVES | ROLES
 
 
 def _in_brief(one: rows.Concept) -> rows.Concept:
@@ -207,34 +189,3 @@ def _without_shorter_names(ordered: Sequence[rows.Concept]) -> list[rows.Concept
 
 def _time_of(concept: rows.Concept) -> float:
     return 0.0 if concept.last_at is None else concept.last_at.timestamp()
-
-
-def neighbours(
-    connection: Connection,
-    namespace_id: int,
-    root_id: int,
-    *,
-    limit: int,
-    now: datetime,
-    candidates: int = CANDIDATES,
-) -> list[Neighbour]:
-    """Return the concepts most strongly related to a concept by co-occurrence beyond chance, strongest first.
-
-    :param now: Older co-occurrences count less.
-    :param candidates: How many concepts are considered: those that co-occur with it most often.
-    """
-    months = rows.together(connection, rows.members(connection, root_id), limit=candidates)
-    root_of = rows.roots(connection, months)
-    owners = rows.owners_of(connection, {root_id, *root_of.values()})
-    merged: dict[int, Counter[int]] = {}
-    for other, by_month in months.items():
-        root = root_of.get(other, root_id)
-        if root != root_id:
-            merged.setdefault(root, Counter()).update(by_month)
-    total, this_month = rows.owners_read(connection, namespace_id), month_of(now)
-    found = []
-    for other, by_month in merged.items():
-        belongs = strength(by_month, owners[root_id], owners[other], total, this_month)
-        if belongs > 0:
-            found.append(Neighbour(other, belongs, by_month.total()))
-    return sorted(found, key=lambda one: (-one.strength, -one.together, one.concept_id))[:limit]

@@ -103,11 +103,12 @@ def store_matches(connection: Connection, namespace_id: int, found: Mapping[int,
     :param found: The result of `matching`.
     """
     keys = concept_similarity.keys(connection, {*found, *(other for others in found.values() for other in others)})
-    possible = {
-        one: {*others} & keys.keys() | {*_related_names(connection, namespace_id, keys[one])}
-        for one, others in found.items()
-        if one in keys
-    }
+    possible: dict[int, set[int]] = {}
+    for one in found.keys() & keys.keys():
+        # In addition the concepts of which this name may be short, and those that may be short for it.
+        names = concept_similarity.by_keys(connection, namespace_id, *possible_keys(keys[one]))
+        short = {id_ for id_, key in names.items() if is_short_for(keys[one], key) or is_short_for(key, keys[one])}
+        possible[one] = {*found[one]} & keys.keys() | short
     touched = {*possible, *concept_similarity.replace(connection, possible)}
     around = {other for others in concept_similarity.near(connection, touched).values() for other in others}
     concept_similarity.matched(connection, found)
@@ -120,13 +121,6 @@ def assign_roots(connection: Connection, namespace_id: int, new: Iterable[int]) 
     store_matches(connection, namespace_id, matching(connection, namespace_id, new))
     for one in concept_similarity.with_other_names(connection):
         _assign(connection, one)
-
-
-def _related_names(connection: Connection, namespace_id: int, key: str) -> list[int]:
-    """Return the concepts of which this name may be short, and those that may be short for it."""
-    keys, prefix = possible_keys(key)
-    others = concept_similarity.by_keys(connection, namespace_id, keys, prefix)
-    return [id_ for id_, other in others.items() if is_short_for(key, other) or is_short_for(other, key)]
 
 
 def _assign(connection: Connection, concept_id: int) -> bool:

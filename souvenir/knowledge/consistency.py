@@ -34,9 +34,7 @@ def disagreements(connection: Connection) -> Sequence[str]:
         found += _mentions(connection, namespace_id)
         if not mention_queue.count(connection, namespace_id):
             found += _claims(connection, namespace_id)
-        if not connection.execute(
-            "SELECT EXISTS (SELECT 1 FROM unmatched WHERE namespace_id = ?)", (namespace_id,)
-        ).get:
+        if not concept_similarity.following_unmatched(connection, namespace_id, limit=1):
             found += _matches(connection, namespace_id)
         if _has_final_topics(connection, namespace_id):
             found += _topics(connection, namespace_id)
@@ -101,10 +99,8 @@ def _matches(connection: Connection, namespace_id: int) -> Iterator[str]:
 
 def _has_final_topics(connection: Connection, namespace_id: int) -> bool:
     """Return False while texts, sessions or a new model wait for the indexer."""
-    if topics.unsorted(connection, namespace_id) or meta.get(connection, "graph_model") != meta.get(connection, MODEL):
-        return False
-    query = "SELECT NOT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ?)"
-    return bool(connection.execute(query, (namespace_id,)).get)
+    is_queued = topics.unsorted(connection, namespace_id) or mention_queue.count(connection, namespace_id)
+    return not is_queued and meta.get(connection, "graph_model") == meta.get(connection, MODEL)
 
 
 def _topics(connection: Connection, namespace_id: int) -> Iterator[str]:

@@ -19,8 +19,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.store import meta
 from souvenir.store.admin import jobs as job_rows
 from souvenir.store.admin.jobs import DESCRIBE
-from souvenir.store.graph import claims
-from souvenir.store.sql import Connection
+from souvenir.store.graph import description_queue
 
 SCHEDULED = "scheduled"
 """The parameter of jobs that count against the budget."""
@@ -77,21 +76,18 @@ class DescriptionSchedule:
 
     def submit_jobs(self) -> None:
         """Submit a job for each agent with idle sessions to read, at most one for each request that is left today."""
+        now = utc_now()
         with self._engine.namespace(Scope()) as (connection, _):
-            left = self._requests_per_day - meta.counted_on_day(connection, meta.DESCRIBE_REQUESTS, utc_now())
-            names = self._agents(connection)[: max(left, 0)]
+            left = self._requests_per_day - meta.counted_on_day(connection, meta.DESCRIBE_REQUESTS, now)
+            names = [
+                name
+                for name in description_queue.waiting_agents(connection, quiet_since=now - self._quiet)
+                if self._engine.owns(name)
+                and job_rows.may_be_queued(connection, DESCRIBE, name, none_failed_since=now - BACK_OFF)
+            ]
         try:
-            for name in names:
+            for name in names[: max(left, 0)]:
                 parameters = {"session": None, "limit": REQUESTS_OF_JOB, SCHEDULED: True}
                 self._jobs.submit(DESCRIBE, Scope(name, ACTOR), parameters)
         except (Overloaded, ServiceClosing) as error:
             log.warning("describing_waits", reason=error.message)
-
-    def _agents(self, connection: Connection) -> list[str]:
-        now = utc_now()
-        return [
-            name
-            for name in claims.waiting_agents(connection, quiet_since=now - self._quiet)
-            if self._engine.owns(name)
-            and job_rows.may_be_queued(connection, DESCRIBE, name, none_failed_since=now - BACK_OFF)
-        ]

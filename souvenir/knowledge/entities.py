@@ -1,4 +1,4 @@
-"""The elements of the knowledge graph, and the representation of an entity as a memory.
+"""The elements of the knowledge graph, the representation of an entity as a memory, and the plan of a write.
 
 The memory's key is the entity's name, its metadata holds the type, its facts are the observations, verbatim, and its
 text is a readable profile of them. If a caller replaced the profile by another text, the lines of that text are the
@@ -8,13 +8,14 @@ are not observations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from souvenir.core.errors import EntityNotFound
 from souvenir.core.labels import SEPARATOR, is_visible, notes_of
 from souvenir.core.types import FactsBy, JsonObject, Memory, MemoryDraft, MemoryPatch, OriginClass, Scope
-from souvenir.store.graph.relations import ENTITY_SOURCE, ENTITY_TYPE, MENTIONED_ONLY, EntityRelation
+from souvenir.store.graph.relations import ENTITY_SOURCE, ENTITY_TYPE, MENTIONED_ONLY, EntityRelation, type_in
 
 MAX_ENTITIES = 1_000
 """Limit for one answer."""
@@ -96,10 +97,9 @@ def is_entity(memory: Memory) -> bool:
 def entity_of(memory: Memory) -> Entity:
     said = [fact.text for fact in memory.facts]
     if not any(fact.made_by is FactsBy.CALLER for fact in memory.facts):
-        entity_type = _type_of(memory)
-        of_profile = {heading(memory.key or "", entity_type), CUT, ""}
+        of_profile = {heading(memory.key or "", type_in(memory.metadata)), CUT, ""}
         said = [line for line in map(str.strip, memory.text.splitlines()) if line not in of_profile]
-    return Entity(memory.key or "", _type_of(memory), tuple(dict.fromkeys(said)), memory.id)
+    return Entity(memory.key or "", type_in(memory.metadata), tuple(dict.fromkeys(said)), memory.id)
 
 
 def draft_of(entity: Entity, source: str, notes: JsonObject) -> MemoryDraft:
@@ -127,8 +127,7 @@ def patch_of(entity: Entity, memory: Memory, notes: JsonObject) -> MemoryPatch:
 
     :param notes: Notes on personal data in its new observations.
     """
-    text, before = profile(entity), notes_of(memory.metadata)
-    noted = {key: sorted({*before.get(key, ()), *notes.get(key, ())}) for key in {*before, *notes}}
+    text, noted = profile(entity), _both_notes(notes_of(memory.metadata), notes)
     metadata = {ENTITY_TYPE: entity.entity_type, MENTIONED_ONLY: None, **noted}
     return MemoryPatch(text=None if text == memory.text else text, metadata=metadata, facts=entity.observations)
 
@@ -146,6 +145,70 @@ def heading(name: str, entity_type: str) -> str:
     return f"{shown_name(name)} ({kind})" if kind else shown_name(name)
 
 
-def _type_of(memory: Memory) -> str:
-    held = memory.metadata.get(ENTITY_TYPE)
-    return held if isinstance(held, str) else ""
+def ends(relations: Iterable[EntityRelation]) -> list[str]:
+    """Return the names at both ends, without duplicates."""
+    return list(dict.fromkeys(name for one in relations for name in (one.from_entity, one.to_entity)))
+
+
+def _both_notes(before: JsonObject, notes: JsonObject) -> JsonObject:
+    return {key: sorted({*before.get(key, ()), *notes.get(key, ())}) for key in {*before, *notes}}
+
+
+@dataclass(slots=True)
+class Sketch:
+    """The plan of a write: the entities that it changes.
+
+    :param known: The current memories of their names, as stored.
+    :param clean: Screens an entity; returns it with notes on personal data.
+    :param wanted: The entities to write, with these notes.
+    :param mentioned: Names that need a memory and have none.
+    """
+
+    known: Mapping[str, Memory]
+    clean: Callable[[Entity], tuple[Entity, JsonObject]]
+    wanted: dict[str, tuple[Entity, JsonObject]] = field(default_factory=dict)
+    mentioned: list[str] = field(default_factory=list)
+
+    def entity(self, name: str) -> Entity | None:
+        """The entity after the write."""
+        if name in self.wanted:
+            return self.wanted[name][0]
+        memory = self.known.get(name)
+        return entity_of(memory) if memory is not None and is_entity(memory) else None
+
+    def create(self, entity: Entity) -> Entity:
+        """Add an entity that does not exist."""
+        made, notes = self.clean(entity)
+        self.wanted[made.name] = (made, notes)
+        return made
+
+    def add(self, said: Observations) -> Observations:
+        """Add observations; returns the new ones.
+
+        :raises EntityNotFound: If there is no such entity.
+        """
+        entity = self.entity(said.entity_name)
+        if entity is None:
+            raise EntityNotFound(said.entity_name)
+        clean, notes = self.clean(replace(entity, observations=said.contents))
+        new = tuple(one for one in clean.observations if one not in entity.observations)
+        if new:
+            noted = _both_notes(self.wanted.get(entity.name, (entity, {}))[1], notes)
+            self.wanted[entity.name] = (replace(entity, observations=(*entity.observations, *new)), noted)
+        return Observations(said.entity_name, new)
+
+    def take(self, said: Observations) -> None:
+        """Delete observations, given as they were sent or as they are stored."""
+        entity = self.entity(said.entity_name)
+        if entity is None:
+            return
+        gone = {*said.contents, *self.clean(replace(entity, observations=said.contents))[0].observations}
+        kept = tuple(one for one in entity.observations if one not in gone)
+        if kept != entity.observations:
+            self.wanted[entity.name] = (replace(entity, observations=kept), {})
+
+    def mention(self, relations: Iterable[EntityRelation]) -> None:
+        """Create a memory for every end of a relation that has none."""
+        for name in ends(relations):
+            if name not in self.known and name not in self.wanted and name not in self.mentioned:
+                self.mentioned.append(self.clean(Entity(name, ""))[0].name)

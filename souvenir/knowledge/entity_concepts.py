@@ -35,32 +35,27 @@ def reading_of(item: Unread, entities: Mapping[int, NamedMemory]) -> Reading:
 
     :param entities: The memories that are entities.
     """
-    found = _mentions_of(item, entities)
-    definitions, statements = definitions_and_statements(_text_of(item, entities), item.role, found, item.at)
+    named = entities.get(item.owner_id) if item.kind is RecordKind.MEMORY else None
+    if named is None:
+        text, found = item.text, mentions_in(item.text, item.role)
+    else:
+        text, found = _sentences(item.text, named), _mentions_of(item.text, named)
+    definitions, statements = definitions_and_statements(text, item.role, found, item.at)
     defined = {key: one.kind for key, one in definitions.items() if one.kind is not None}
     typed = [replace(one, kind=defined.get(one.key, one.kind)) if one.kind in UNTYPED else one for one in found]
     return Reading(item.id, item.kind, item.owner_id, item.at, typed, definitions, statements)
 
 
-def _mentions_of(item: Unread, entities: Mapping[int, NamedMemory]) -> Sequence[Mentioned]:
-    """Return the mentions of a message or a memory; those of an entity begin with its own concept.
-
-    :param entities: The memories that are entities.
-    """
-    named = entities.get(item.owner_id) if item.kind is RecordKind.MEMORY else None
-    if named is None:
-        return mentions_in(item.text, item.role)
+def _mentions_of(text: str, named: NamedMemory) -> tuple[Mentioned, ...]:
+    """Return the mentions of an entity, which begin with its own concept."""
     own = _concept_named(named.name)
-    found = mentions_in(_observations(item.text, named), None)
-    return [*([own] if own.key else []), *(one for one in found if one.key != own.key)]
+    found = mentions_in(_observations(text, named), None)
+    return *([own] if own.key else []), *(one for one in found if one.key != own.key)
 
 
-def _text_of(item: Unread, entities: Mapping[int, NamedMemory]) -> str:
-    """Return the text of a message or a memory; observations of an entity that begin with a verb get its name."""
-    named = entities.get(item.owner_id) if item.kind is RecordKind.MEMORY else None
-    if named is None:
-        return item.text
-    lines, name = _observations(item.text, named).splitlines(), shown_name(named.name)
+def _sentences(text: str, named: NamedMemory) -> str:
+    """Return the observations of an entity; those that begin with a verb get its name."""
+    lines, name = _observations(text, named).splitlines(), shown_name(named.name)
     return "\n".join(f"{name} {line[0].lower()}{line[1:]}" if _PREDICATE.match(line) else line for line in lines)
 
 

@@ -6,12 +6,12 @@ computed as for every other reader (`souvenir.knowledge.concept_ranking`).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from itertools import groupby
-from typing import Protocol
+from operator import itemgetter
+from typing import NamedTuple
 
 from souvenir.core.errors import AgentNotFound
 from souvenir.core.timestamps import from_us, utc_now
@@ -23,7 +23,6 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import transfers
 from souvenir.store.graph import concepts, export_rows, topics
 from souvenir.store.graph.concepts import Concept
-from souvenir.store.graph.export_rows import Said
 from souvenir.store.graph.mentions import month_of
 from souvenir.store.messages import agents, messages, sessions
 from souvenir.store.namespaces import Namespace
@@ -69,8 +68,21 @@ class RelationType(StrEnum):
     REFERENCES = "REFERENCES"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeId:
+_ENDS = {
+    RelationType.SENT: (Label.USER, Label.MESSAGE),
+    RelationType.RECEIVED: (Label.USER, Label.MESSAGE),
+    RelationType.CONTAINS: (Label.SESSION, Label.MESSAGE),
+    RelationType.MENTIONS: (Label.MESSAGE, Label.CONCEPT),
+    RelationType.RELATES_TO: (Label.CONCEPT, Label.CONCEPT),
+    RelationType.DISCUSSES: (Label.MESSAGE, Label.TOPIC),
+    RelationType.BELONGS_TO: (Label.SESSION, Label.TOPIC),
+    RelationType.TRIGGERS: (Label.MESSAGE, Label.MEMORY),
+    RelationType.REFERENCES: (Label.MEMORY, Label.CONCEPT),
+}
+"""The labels of the nodes that a relation leads from and to."""
+
+
+class NodeId(NamedTuple):
     """Identifies a node within one graph; stable while the node exists."""
 
     label: Label
@@ -81,14 +93,12 @@ class NodeId:
         return f"{self.label.lower()}-{self.row}"
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     id: NodeId
     properties: Mapping[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """A relation from one node to another."""
 
     type: RelationType
@@ -97,20 +107,8 @@ class Edge:
     properties: Mapping[str, Value]
 
 
-class GraphFormat(Protocol):
-    """A file format: bytes that are written in this order."""
-
-    def begin(self, agent: str) -> bytes: ...
-
-    def node(self, node: Node) -> bytes: ...
-
-    def relations(self) -> bytes:
-        """The bytes between the last node and the first relation."""
-
-    def relation(self, edge: Edge) -> bytes: ...
-
-    def end(self) -> bytes: ...
-
+GraphFormat = Callable[[str, Iterable[Node], Iterable[Edge]], Iterator[bytes]]
+"""A file format: yields the bytes of the graph of an agent, with its name, and reads the nodes before the relations."""
 
 USUAL_IMPORTANCE = 0.5
 """Importance of a memory without one."""
@@ -133,22 +131,7 @@ def graph_pieces(
         if namespace is None or agents.find(connection, scope.namespace) is None:
             raise AgentNotFound(scope.namespace)
         graph = _Graph(connection, namespace, embeddings=embeddings)
-        yield written_as.begin(scope.namespace)
-        yield from map(written_as.node, graph.nodes())
-        yield written_as.relations()
-        yield from map(written_as.relation, graph.relations())
-        yield written_as.end()
-
-
-@dataclass(frozen=True, slots=True)
-class _Rarities:
-    """The number of messages and memories that mention each concept, and that mention anything."""
-
-    owners: Mapping[int, int]
-    total: int
-
-    def of(self, concept: int) -> float:
-        return rarity(self.owners.get(concept, 0), self.total)
+        yield from written_as(scope.namespace, graph.nodes(), graph.relations())
 
 
 class _Graph:
@@ -158,9 +141,9 @@ class _Graph:
         self._connection = connection
         self._namespace = namespace
         self._embeddings = embeddings
-        owners = export_rows.owner_counts(connection, namespace.id)
-        self._rarities = _Rarities(owners, concepts.owners_read(connection, namespace.id))
-        self._month = month_of(utc_now())
+        # The number of messages and memories that mention each concept, and that mention anything.
+        self._owners = export_rows.owner_counts(connection, namespace.id)
+        self._total = concepts.owners_read(connection, namespace.id)
 
     def nodes(self) -> Iterator[Node]:
         yield from self._users()
@@ -168,8 +151,7 @@ class _Graph:
         yield from self._messages()
         yield from map(_concept, export_rows.concepts(self._connection, self._namespace.id))
         yield from self._topics()
-        for memory in self._memories():
-            yield _memory(memory)
+        yield from self._memories()
 
     def relations(self) -> Iterator[Edge]:
         """Yield the edges between nodes that were yielded before: an unreadable row is no node."""
@@ -180,11 +162,19 @@ class _Graph:
 
     def _edges(self) -> Iterator[Edge]:
         yield from self._talk()
-        yield from self._mentions()
+        for message, concept, _ in export_rows.mentions_in(self._connection, self._namespace.id, RecordKind.MESSAGE):
+            yield _edge(RelationType.MENTIONS, message, concept, relevance=_round(self._rarity(concept)))
         yield from self._related()
-        yield from self._discussed()
-        yield from self._references()
+        for message, topic, share in export_rows.discussed(self._connection, self._namespace.id):
+            yield _edge(RelationType.DISCUSSES, message, topic, relevance=_round(min(share, 1.0)))
+        for session, topic, is_primary in topics.of_sessions(self._connection, self._namespace.id):
+            yield _edge(RelationType.BELONGS_TO, session, topic, primary_topic=is_primary)
+        for memory, concept, kind in export_rows.mentions_in(self._connection, self._namespace.id, RecordKind.MEMORY):
+            yield _edge(RelationType.REFERENCES, memory, concept, reference_type=kind)
         yield from self._triggers()
+
+    def _rarity(self, concept: int) -> float:
+        return rarity(self._owners.get(concept, 0), self._total)
 
     # --- nodes -------------------------------------------------------------------------------------------------
 
@@ -213,82 +203,61 @@ class _Graph:
                 yield Node(NodeId(Label.TOPIC, one.topic.id), said)
             offset += PAGE
 
-    def _memories(self) -> Iterator[Memory]:
+    def _memories(self) -> Iterator[Node]:
         """Yield the memories that are not archived."""
         after_id = 0
         while page := transfers.selected(self._connection, self._namespace, Filters(), after_id=after_id, limit=PAGE):
-            yield from (memory for memory in page if not memory.archived)
+            yield from (_memory(memory) for memory in page if not memory.archived)
             after_id = page[-1].id
 
     # --- relations ---------------------------------------------------------------------------------------------
 
     def _talk(self) -> Iterator[Edge]:
         """Yield the edges of messages to users and sessions; sequence numbers count from 1 in each session."""
-        for session_row, of_session in groupby(
-            export_rows.said(self._connection, self._namespace.id), key=lambda one: one.session_row
-        ):
+        said = export_rows.said(self._connection, self._namespace.id)
+        for session, of_session in groupby(said, key=lambda one: one.session_row):
             asked: str | None = None
             for number, one in enumerate(of_session, 1):
-                session, message = NodeId(Label.SESSION, session_row), NodeId(Label.MESSAGE, one.id)
-                yield Edge(RelationType.CONTAINS, session, message, {"sequence_number": number})
-                if one.user_row is not None and one.role is not MessageRole.SYSTEM:
-                    yield _sent(one, NodeId(Label.USER, one.user_row), message, asked)
+                yield _edge(RelationType.CONTAINS, session, one.id, sequence_number=number)
+                if one.user_row is not None and one.role is MessageRole.ASSISTANT:
+                    yield _edge(RelationType.RECEIVED, one.user_row, one.id, response_to=asked)
+                elif one.user_row is not None and one.role is MessageRole.USER:
+                    times: Mapping[str, Value] = {"relationship_type": "sent", "timestamp": from_us(one.at_us)}
+                    yield _edge(RelationType.SENT, one.user_row, one.id, **times)
                 if one.role is MessageRole.USER:
                     asked = one.uid
 
-    def _mentions(self) -> Iterator[Edge]:
-        for one in export_rows.mentions_in(self._connection, self._namespace.id, RecordKind.MESSAGE):
-            ends = NodeId(Label.MESSAGE, one.owner_id), NodeId(Label.CONCEPT, one.concept)
-            yield Edge(RelationType.MENTIONS, *ends, {"relevance": _round(self._rarities.of(one.concept))})
-
     def _related(self) -> Iterator[Edge]:
-        for concept in self._rarities.owners:
-            for other, met in groupby(export_rows.co_occurrences(self._connection, concept), key=lambda one: one.other):
+        """Yield the relations of concepts by co-occurrence, then the stated ones."""
+        this_month, owners = month_of(utc_now()), self._owners
+        for concept in owners:
+            rows = export_rows.co_occurrences(self._connection, concept)
+            for other, met in groupby(rows, key=itemgetter(0)):
                 if other > concept:
-                    yield from self._co_occurs(concept, other, {one.month: one.owners for one in met})
-        for one in export_rows.claimed_relations(self._connection, self._namespace.id):
-            ends = NodeId(Label.CONCEPT, one.from_concept), NodeId(Label.CONCEPT, one.to_concept)
-            yield Edge(
-                RelationType.RELATES_TO, *ends, {"strength": _round(one.confidence), "relationship_type": one.type}
-            )
-
-    def _co_occurs(self, concept: int, other: int, months: Mapping[int, int]) -> Iterator[Edge]:
-        owners, total = self._rarities.owners, self._rarities.total
-        found = strength(months, owners[concept], owners.get(other, 0), total, self._month)
-        if _round(found) > 0:
-            ends = NodeId(Label.CONCEPT, concept), NodeId(Label.CONCEPT, other)
-            yield Edge(RelationType.RELATES_TO, *ends, {"strength": _round(found), "relationship_type": CO_OCCURS})
-
-    def _discussed(self) -> Iterator[Edge]:
-        for message_id, topic_id, share in export_rows.discussed(self._connection, self._namespace.id):
-            ends = NodeId(Label.MESSAGE, message_id), NodeId(Label.TOPIC, topic_id)
-            yield Edge(RelationType.DISCUSSES, *ends, {"relevance": _round(min(share, 1.0))})
-        for session_id, topic_id, is_primary in topics.of_sessions(self._connection, self._namespace.id):
-            ends = NodeId(Label.SESSION, session_id), NodeId(Label.TOPIC, topic_id)
-            yield Edge(RelationType.BELONGS_TO, *ends, {"primary_topic": is_primary})
-
-    def _references(self) -> Iterator[Edge]:
-        for one in export_rows.mentions_in(self._connection, self._namespace.id, RecordKind.MEMORY):
-            ends = NodeId(Label.MEMORY, one.owner_id), NodeId(Label.CONCEPT, one.concept)
-            yield Edge(RelationType.REFERENCES, *ends, {"reference_type": one.kind})
+                    months = {month: together for _, month, together in met}
+                    found = _round(strength(months, owners[concept], owners.get(other, 0), self._total, this_month))
+                    if found > 0:
+                        yield _edge(
+                            RelationType.RELATES_TO, concept, other, strength=found, relationship_type=CO_OCCURS
+                        )
+        for start, end, text, confidence in export_rows.claimed_relations(self._connection, self._namespace.id):
+            yield _edge(RelationType.RELATES_TO, start, end, strength=_round(confidence), relationship_type=text)
 
     def _triggers(self) -> Iterator[Edge]:
         """Link a memory to the messages of its source sessions that mention its concepts, weighted by their share."""
-        for memory_id, session_rows in export_rows.learned_in_sessions(self._connection, self._namespace.id):
-            about = export_rows.concepts_of_memory(self._connection, memory_id)
-            whole = sum(map(self._rarities.of, about))
+        for memory, session_rows in export_rows.learned_in_sessions(self._connection, self._namespace.id):
+            about = export_rows.concepts_of_memory(self._connection, memory)
+            whole = sum(map(self._rarity, about))
             saying = export_rows.messages_mentioning(self._connection, session_rows, about) if whole else {}
-            for message_id, shared in saying.items():
-                share = _round(sum(map(self._rarities.of, shared)) / whole)
-                ends = NodeId(Label.MESSAGE, message_id), NodeId(Label.MEMORY, memory_id)
+            for message, shared in saying.items():
+                share = _round(sum(map(self._rarity, shared)) / whole)
                 if share > 0:
-                    yield Edge(RelationType.TRIGGERS, *ends, {"trigger_strength": share})
+                    yield _edge(RelationType.TRIGGERS, message, memory, trigger_strength=share)
 
 
-def _sent(one: Said, user: NodeId, message: NodeId, asked: str | None) -> Edge:
-    if one.role is MessageRole.ASSISTANT:
-        return Edge(RelationType.RECEIVED, user, message, {"response_to": asked})
-    return Edge(RelationType.SENT, user, message, {"relationship_type": "sent", "timestamp": from_us(one.at_us)})
+def _edge(type: RelationType, from_row: int, to_row: int, **properties: Value) -> Edge:
+    start, end = _ENDS[type]
+    return Edge(type, NodeId(start, from_row), NodeId(end, to_row), properties)
 
 
 def _concept(concept: Concept) -> Node:

@@ -115,7 +115,7 @@ class GraphIndexer:
         with self._engine.namespace(Scope()) as (connection, _):
             rules, model = meta.get(connection, _RULES), meta.get(connection, _MODEL)
         if rules is None or int(rules) < RULES_VERSION:
-            self._engine.write_rows(lambda connection: _start_over(connection, first=rules is None))
+            self._engine.write_rows(_start_over)
         if model != model_id and self._engine.owns(_MODEL):
             self._engine.write_rows(lambda connection: _sort_again(connection, model_id))
 
@@ -132,7 +132,9 @@ class GraphIndexer:
             if waiting:
                 self._store(namespace_id, scope, [reading_of(one, entities) for one in waiting])
             elif unmatched:
-                self._match(namespace_id, scope, unmatched)
+                with self._engine.namespace(scope) as (connection, _):
+                    found = matching(connection, namespace_id, unmatched)
+                self._write(namespace_id, scope, lambda tx: store_matches(tx.connection, namespace_id, found))
             else:
                 self._write(namespace_id, scope, lambda tx: mentions.sweep(tx.connection, namespace_id))
         except _NamespaceGone:
@@ -145,11 +147,6 @@ class GraphIndexer:
 
         self._write(namespace_id, scope, work)
 
-    def _match(self, namespace_id: int, scope: Scope, ids: Sequence[int]) -> None:
-        with self._engine.namespace(scope) as (connection, _):
-            found = matching(connection, namespace_id, ids)
-        self._write(namespace_id, scope, lambda tx: store_matches(tx.connection, namespace_id, found))
-
     def _write(self, namespace_id: int, scope: Scope, work: Callable[[Transaction], None]) -> None:
         def checked(tx: Transaction) -> None:
             if tx.namespace_id != namespace_id:
@@ -159,11 +156,12 @@ class GraphIndexer:
         self._engine.write(scope, checked)
 
 
-def _start_over(connection: Connection, *, first: bool) -> None:
-    """:param first: True on the first run; all texts are queued already."""
-    if meta.get(connection, _RULES) == str(RULES_VERSION):
+def _start_over(connection: Connection) -> None:
+    rules = meta.get(connection, _RULES)
+    if rules == str(RULES_VERSION):
         return
-    if not first:
+    # On the first run, all texts are queued already.
+    if rules is not None:
         for namespace_id in agents.namespace_ids(connection):
             mention_queue.put_all(connection, namespace_id)
         concept_similarity.queue_all(connection)

@@ -6,31 +6,54 @@ sources has a graph of its own, under the first of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from datetime import datetime
+from threading import Lock
+from typing import TypeVar
 
-from souvenir.core.labels import is_visible
+from souvenir.core.concurrency import time_left
+from souvenir.core.errors import InvalidRequest, Overloaded
+from souvenir.core.labels import is_visible, notes_of
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
-from souvenir.core.types import EvidenceLevel, Filters, Scope, SearchQuery, SourceFilter, SourceMatch
+from souvenir.core.types import (
+    EvidenceLevel,
+    Filters,
+    JsonObject,
+    Link,
+    Memory,
+    MemoryDraft,
+    Scope,
+    SearchQuery,
+    SourceFilter,
+    SourceMatch,
+)
 from souvenir.knowledge.entities import (
     Entity,
     Graph,
     Observations,
     Page,
+    Sketch,
     Stored,
+    draft_of,
+    ends,
     entity_of,
     is_entity,
+    mention_of,
+    patch_of,
     source_of,
 )
-from souvenir.knowledge.entity_writes import GraphWriter, Sketch, ends, remove_relations, writable_source
 from souvenir.knowledge.past_concepts import entities_at
 from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin import audit, transfers
+from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.graph import relations as rows
-from souvenir.store.graph.relations import EntityGraph, EntityRelation
+from souvenir.store.graph.relations import ENTITY_TYPE, RELATION, EntityGraph, EntityRelation
 from souvenir.store.memories import reads
+from souvenir.store.namespaces import Namespace
 from souvenir.store.sql import Connection
-from souvenir.store.transaction import Transaction
+from souvenir.store.transaction import Transaction, require_writable
 
 MAX_RELATIONS = 10_000
 """Limit for one answer."""
@@ -43,13 +66,27 @@ FOUND_BY_MEANING = 5
 
 FIRST_PAGE = Page()
 
+TRIES = 10
+"""Attempts of a write whose entities change concurrently, before it fails."""
+
+TURN_TIMEOUT_S = 30.0
+"""How long a write waits for earlier writes."""
+
+_TURNS = 64
+
+T = TypeVar("T")
+
+
+class _Changed(Exception):
+    """The state that a write was based on has changed; nothing was written."""
+
 
 class KnowledgeGraph:
     """Thread-safe."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
-        self._writer = GraphWriter(engine)
+        self._turns = [Lock() for _ in range(_TURNS)]
 
     @property
     def tracing(self) -> Tracing:
@@ -60,16 +97,16 @@ class KnowledgeGraph:
     @traced(MemoryOperation.CREATE, records=len)
     def create_entities(self, scope: Scope, entities: Sequence[Entity]) -> Sequence[Entity]:
         """Insert the entities with new names, without duplicate observations; returns them as stored."""
-
-        def plan(sketch: Sketch) -> list[Entity]:
-            return [sketch.create(one) for one in entities if sketch.entity(one.name) is None]
-
-        return self._writer.change(scope, [one.name for one in entities], plan)[0]
+        return self._change(
+            scope,
+            [one.name for one in entities],
+            lambda sketch: [sketch.create(one) for one in entities if sketch.entity(one.name) is None],
+        )[0]
 
     @traced(MemoryOperation.CREATE, records=len)
     def create_relations(self, scope: Scope, relations: Sequence[EntityRelation]) -> Sequence[EntityRelation]:
         """Insert the new relations. An end may be a name without an entity, which may be created later, or never."""
-        return self._writer.change(scope, (), lambda _: None, relations)[1]
+        return self._change(scope, (), lambda _: None, relations)[1]
 
     @traced(
         MemoryOperation.CREATE,
@@ -89,7 +126,7 @@ class KnowledgeGraph:
                     added += len(new)
             return len(created), len(updated - created), added
 
-        counted, related = self._writer.change(scope, [one.name for one in entities], plan, relations)
+        counted, related = self._change(scope, [one.name for one in entities], plan, relations)
         return Stored(*counted, len(related))
 
     @traced(MemoryOperation.UPDATE, records=len)
@@ -98,11 +135,8 @@ class KnowledgeGraph:
 
         :raises EntityNotFound: If there is no such entity; nothing is changed.
         """
-
-        def plan(sketch: Sketch) -> list[Observations]:
-            return [sketch.add(one) for one in observations]
-
-        return self._writer.change(scope, [one.entity_name for one in observations], plan)[0]
+        names = [one.entity_name for one in observations]
+        return self._change(scope, names, lambda sketch: [sketch.add(one) for one in observations])[0]
 
     @traced(MemoryOperation.UPDATE)
     def delete_observations(self, scope: Scope, observations: Sequence[Observations]) -> None:
@@ -112,7 +146,7 @@ class KnowledgeGraph:
             for one in observations:
                 sketch.take(one)
 
-        self._writer.change(scope, [one.entity_name for one in observations], plan)
+        self._change(scope, [one.entity_name for one in observations], plan)
 
     @traced(MemoryOperation.DELETE)
     def delete_entities(self, scope: Scope, names: Sequence[str]) -> None:
@@ -135,7 +169,6 @@ class KnowledgeGraph:
     def delete_relations(self, scope: Scope, relations: Sequence[EntityRelation]) -> None:
         """Delete relations; missing ones are ignored."""
         source = writable_source(scope)
-
         self._write_if_known(scope, source, ends(relations), lambda tx: remove_relations(tx, source, relations))
 
     def _write_if_known(
@@ -145,6 +178,82 @@ class KnowledgeGraph:
             known = namespace is not None and rows.ids_of(connection, EntityGraph(namespace.id, source), names)
         if known:
             self._engine.write(scope, work)
+
+    def _change(
+        self, scope: Scope, names: Iterable[str], plan: Callable[[Sketch], T], relations: Sequence[EntityRelation] = ()
+    ) -> tuple[T, Sequence[EntityRelation]]:
+        """Read the entities of these names, plan their changes, and write them with the relations.
+
+        Writes of one namespace take turns. If a route changed an entity since it was read, nothing is written and the
+        change is planned again.
+
+        :return: The result of `plan`, and the new relations.
+        :raises SourceForbidden: If the scope may not write to its graph.
+        """
+        source, named = writable_source(scope), list(dict.fromkeys([*names, *ends(relations)]))
+        for relation_type in {one.relation_type for one in relations}:
+            if self._engine.screening.text(scope, relation_type) != relation_type:
+                raise InvalidRequest("This relation type holds what the policy redacts; choose one that only says what")
+        with self._turn(scope):
+            for _ in range(TRIES):
+                with self._engine.namespace(scope) as (connection, namespace):
+                    known = {} if namespace is None else _known(connection, namespace, source, named)
+                sketch = Sketch(known, lambda entity: self._clean(scope, source, entity))
+                planned = plan(sketch)
+                sketch.mention(relations)
+                if not (sketch.wanted or sketch.mentioned or relations):
+                    return planned, []
+                try:
+                    return planned, self._engine.write(scope, self._work(scope, source, sketch, named, relations))
+                except _Changed:
+                    continue
+        raise Overloaded("The same entities are being changed concurrently; retry in a second")
+
+    @contextmanager
+    def _turn(self, scope: Scope) -> Iterator[None]:
+        turn = self._turns[hash(scope.namespace) % _TURNS]
+        if not turn.acquire(timeout=time_left(TURN_TIMEOUT_S)):
+            raise Overloaded("Too many writes to this knowledge graph are waiting; send this again in a second")
+        try:
+            yield
+        finally:
+            turn.release()
+
+    def _work(
+        self, scope: Scope, source: str, sketch: Sketch, named: Sequence[str], relations: Sequence[EntityRelation]
+    ) -> Callable[[Transaction], list[EntityRelation]]:
+        """Screen and embed the memories of a plan; returns the function that writes them and the relations."""
+        screening, known = self._engine.screening, sketch.known
+        drafts = [draft_of(one, source, notes) for one, notes in sketch.wanted.values() if one.name not in known]
+        drafts += [mention_of(name, source) for name in sketch.mentioned]
+        drafts = [screening.draft(scope, draft) for draft in drafts]
+        changes = [(known[one.name], one, notes) for one, notes in sketch.wanted.values() if one.name in known]
+        patches = [screening.patch(scope, patch_of(one, memory, notes)) for memory, one, notes in changes]
+        present = [memory for memory, _, _ in changes]
+        of_drafts, of_patches = self._engine.prepare_drafts(drafts), self._engine.prepare_patches(patches, present)
+
+        def work(tx: Transaction) -> list[EntityRelation]:
+            if _known(tx.connection, tx.namespace, source, named) != known:
+                raise _Changed
+            for draft, passages in zip(drafts, of_drafts, strict=True):
+                tx.insert(draft, passages)
+            for memory, patch, passages in zip(present, patches, of_patches, strict=True):
+                tx.update(memory.id, patch, passages)
+            return _relate(tx, source, relations)
+
+        return work
+
+    def _clean(self, scope: Scope, source: str, entity: Entity) -> tuple[Entity, JsonObject]:
+        """:raises InvalidRequest: If its name is blank, or is redacted by the policy."""
+        if not entity.name.strip():
+            raise InvalidRequest("An entity needs a name; give one that is not blank")
+        if self._engine.screening.text(scope, entity.name) != entity.name:
+            raise InvalidRequest("This name holds what the policy redacts; choose one that only says who or what it is")
+        said = MemoryDraft(entity.name, source, {ENTITY_TYPE: entity.entity_type}, facts=entity.observations)
+        clean = self._engine.screening.draft(scope, said)
+        observations = tuple(dict.fromkeys(clean.facts))
+        stored = replace(entity, entity_type=str(clean.metadata[ENTITY_TYPE]), observations=observations)
+        return stored, notes_of(clean.metadata)
 
     # --- reading -----------------------------------------------------------------------------------------------
 
@@ -209,3 +318,53 @@ class KnowledgeGraph:
             next_offset=page.offset + page.limit if page.offset + page.limit < len(ids) else None,
             relations_cut=len(relations) > MAX_RELATIONS,
         )
+
+
+def writable_source(scope: Scope) -> str:
+    """:raises SourceForbidden: If the scope may not write to its graph."""
+    source = source_of(scope)
+    require_writable(scope, source)
+    return source
+
+
+def _note_relations(tx: Transaction, action: str, count: int) -> None:
+    """Record it in the audit log, since relations have no history."""
+    if count:
+        detail = f"{count} relation{'' if count == 1 else 's'}"
+        audit.record(tx.connection, [AuditEvent(tx.now, action, tx.scope.actor, tx.namespace.name, detail=detail)])
+
+
+def remove_relations(tx: Transaction, source: str, relations: Sequence[EntityRelation]) -> None:
+    """Delete relations, and the names that only they used; missing ones are ignored."""
+    place, removed = EntityGraph(tx.namespace_id, source), 0
+    for one in relations:
+        from_ids = rows.ids_of(tx.connection, place, [one.from_entity])
+        to_ids = rows.ids_of(tx.connection, place, [one.to_entity])
+        removed += rows.remove(tx.connection, from_ids, to_ids, one.relation_type)
+        rows.index_again(tx.connection, tx.namespace_id, from_ids)
+    tx.delete(rows.unmentioned(tx.connection, rows.ids_of(tx.connection, place, ends(relations))))
+    _note_relations(tx, "relation.remove", removed)
+
+
+def _known(connection: Connection, namespace: Namespace, source: str, names: Iterable[str]) -> dict[str, Memory]:
+    """Return the current memories of these names, as stored."""
+    ids = rows.living(connection, EntityGraph(namespace.id, source), names)
+    memories = reads.as_stored(connection, namespace, ids.values())
+    return {name: memories[id_] for name, id_ in ids.items()}
+
+
+def _relate(tx: Transaction, source: str, relations: Sequence[EntityRelation]) -> list[EntityRelation]:
+    """Insert the new relations and return them. Every end has a memory."""
+    if not relations:
+        return []
+    place = EntityGraph(tx.namespace_id, source)
+    from_ids = rows.ids_of(tx.connection, place, {one.from_entity for one in relations})
+    present = {*rows.relations(tx.connection, place, from_ids)}
+    new = [one for one in dict.fromkeys(relations) if one not in present]
+    living = rows.living(tx.connection, place, ends(new))
+    rows.index_again(tx.connection, tx.namespace_id, {living[one.from_entity] for one in new})
+    for one in new:
+        link = Link(living[one.from_entity], living[one.to_entity], RELATION + one.relation_type, tx.now)
+        transfers.insert_link(tx.connection, link)
+    _note_relations(tx, "relation.add", len(new))
+    return new

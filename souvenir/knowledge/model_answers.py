@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,7 +21,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from souvenir.core.errors import PersonalDataRejected
 from souvenir.core.text import defuse, fenced, sentences
 from souvenir.core.types import ClaimKind, JsonObject, MessageRole, TopicClaimKind
-from souvenir.knowledge.claim_types import ProposedClaim, ProposedTopicClaim, type_name
+from souvenir.knowledge.claim_types import ProposedClaim, type_name
 from souvenir.knowledge.recognition.extraction import mentioned
 from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS, key_of
 from souvenir.learning.proposals import WINDOW_CHARS, shortened
@@ -34,8 +34,8 @@ from souvenir.memories.similarity import figures
 from souvenir.models.llm.prompts import Prompt, prompt_of
 from souvenir.models.llm.provider import LLMProvider
 from souvenir.privacy.screening import AppliedPolicy
-from souvenir.store.graph.claims import Undescribed
-from souvenir.store.graph.topic_claims import MessageRange
+from souvenir.store.graph.claims import MessageRange, TopicClaimDraft
+from souvenir.store.graph.description_queue import Undescribed
 
 PROMPT = "describe"
 
@@ -121,7 +121,7 @@ class ClaimAnswer:
     """:param dropped: Number of dropped claims by kind and reason. :param call: The usage of the call."""
 
     found: tuple[ProposedClaim, ...]
-    topics: tuple[ProposedTopicClaim, ...]
+    topics: tuple[TopicClaimDraft, ...]
     dropped: Mapping[tuple[str, str], int]
     call: JsonObject
 
@@ -182,13 +182,12 @@ def asked(
     material: ClaimMaterial,
     strict: AppliedPolicy,
     lenient: AppliedPolicy,
-    *,
-    before_request: Callable[[], None] = lambda: None,
+    before_request: Callable[[], None],
 ) -> ClaimAnswer | None:
     """Ask about some messages and check the answer; None if there is nothing to ask.
 
     :param strict: The policy that may refuse a claim. :param lenient: The policy for the prompt, which refuses nothing.
-    :param before_request: Called if there is something to ask; it may raise instead.
+    :param before_request: Called if there is something to ask; it may raise.
     :raises LLMError: If there is no usable answer.
     """
     made = question(material, lenient)
@@ -198,12 +197,12 @@ def asked(
     before_request()
     answer = ask(provider, PROMPT, prompt, ClaimItems, "claims", ClaimItem)
     reader = _ClaimReader(material, turns, strict)
-    found: dict[Any, ProposedClaim | ProposedTopicClaim] = {}
+    found: dict[Any, ProposedClaim | TopicClaimDraft] = {}
     dropped = Counter[tuple[str, str]]()
     for at, item in enumerate(answer.items):
         claim = "over_limit" if at >= MAX_CLAIMS else reader.believed(item)
         if not isinstance(claim, str):
-            same: Any = (claim.kind, claim.topic_id) if isinstance(claim, ProposedTopicClaim) else _statement(claim)
+            same: Any = (claim.kind, claim.topic_id) if isinstance(claim, TopicClaimDraft) else _statement(claim)
             if same not in found:
                 found[same] = claim
                 continue
@@ -214,7 +213,7 @@ def asked(
         dropped["", MALFORMED] = max(1, len(answer.broken))
     return ClaimAnswer(
         tuple(one for one in found.values() if isinstance(one, ProposedClaim)),
-        tuple(one for one in found.values() if isinstance(one, ProposedTopicClaim)),
+        tuple(one for one in found.values() if isinstance(one, TopicClaimDraft)),
         dropped,
         answer.call,
     )
@@ -246,7 +245,7 @@ class _ClaimReader:
         for key, form in material.names:
             self._forms.setdefault(key, []).append(form)
 
-    def believed(self, item: ClaimItem) -> ProposedClaim | ProposedTopicClaim | str:
+    def believed(self, item: ClaimItem) -> ProposedClaim | TopicClaimDraft | str:
         """Return the claim, or the reason why it is dropped."""
         if item.kind in {kind.value for kind in TopicClaimKind}:
             return self._topic(item, TopicClaimKind(item.kind))
@@ -267,7 +266,7 @@ class _ClaimReader:
         confidence = min(max(item.confidence, 0.0), 1.0)
         return ProposedClaim(kind, concept, other, text, confidence, self._material.messages[quote.turn].id)
 
-    def _topic(self, item: ClaimItem, kind: TopicClaimKind) -> ProposedTopicClaim | str:
+    def _topic(self, item: ClaimItem, kind: TopicClaimKind) -> TopicClaimDraft | str:
         number = _TOPIC_NUMBER.fullmatch(item.concept)
         if number is None or not 1 <= int(number[1]) <= len(self._material.topics):
             return "unknown_topic"
@@ -294,7 +293,7 @@ class _ClaimReader:
         except PersonalDataRejected as rejected:
             return rejected.code
         message_id = own[quote.turn][0].id
-        return ProposedTopicClaim(kind, topic.id, text, message_id, self._material.shown, self._material.digest)
+        return TopicClaimDraft(kind, topic.id, text, message_id, self._material.shown, self._material.digest)
 
     def _found(self, item: ClaimItem, concept: str, turn: int) -> tuple[ClaimKind, str, str | None, str] | str:
         match item.kind:
@@ -356,9 +355,3 @@ class _ClaimReader:
 def digest_of(texts: Iterable[str]) -> str:
     """Return a digest of texts, which differs if one of them changed."""
     return hashlib.sha256("\x1f".join(texts).encode()).hexdigest()[:32]
-
-
-def counted(dropped: Mapping[tuple[str, str], int]) -> Iterator[JsonObject]:
-    """Yield the dropped items as the result of a job lists them."""
-    for (kind, reason), count in sorted(dropped.items()):
-        yield {"kind": kind or None, "reason": reason, "count": count}

@@ -31,7 +31,7 @@ from souvenir.core.timestamps import utc_now
 from souvenir.core.types import JsonObject, Scope
 from souvenir.jobs.handler import TRANSIENT, RunningJob
 from souvenir.jobs.worker import Jobs
-from souvenir.knowledge.claim_types import ProposedClaim, ProposedTopicClaim
+from souvenir.knowledge.claim_types import ProposedClaim
 from souvenir.knowledge.claims import Claims
 from souvenir.knowledge.description_schedule import SCHEDULED, BudgetSpent, DescriptionSchedule
 from souvenir.knowledge.model_answers import (
@@ -39,7 +39,6 @@ from souvenir.knowledge.model_answers import (
     ClaimMaterial,
     ShownTopic,
     asked,
-    counted,
     digest_of,
     first_of,
 )
@@ -50,9 +49,9 @@ from souvenir.models.llm.provider import LLMProvider
 from souvenir.store.admin import audit
 from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.admin.jobs import DESCRIBE, Job
-from souvenir.store.graph import claims, topic_claims, topics
-from souvenir.store.graph.claims import Claim, Undescribed
-from souvenir.store.graph.topic_claims import MessageRange, TopicClaim
+from souvenir.store.graph import claims, description_queue, topics
+from souvenir.store.graph.claims import Claim, MessageRange, TopicClaim, TopicClaimDraft
+from souvenir.store.graph.description_queue import Undescribed
 from souvenir.store.messages import agents, sessions
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
@@ -85,7 +84,7 @@ class _ClaimJobState:
     after: tuple[int, int] = START
     read: tuple[tuple[int, str], ...] = ()
     found: tuple[ProposedClaim, ...] = ()
-    topics: tuple[ProposedTopicClaim, ...] = ()
+    topics: tuple[TopicClaimDraft, ...] = ()
     dropped: tuple[tuple[str, str, int], ...] = ()
     calls: tuple[JsonObject, ...] = ()
     failed: int = 0
@@ -206,11 +205,11 @@ class ModelClaims:
                 return None
             session = self._following(connection, namespace.id, job.parameters["session"], state.after)
             if session is None:
-                unread = claims.has_queued_messages(connection, namespace.id)
+                unread = description_queue.has_queued_messages(connection, namespace.id)
                 if unread and not state.read and not job.last_try:
                     raise Overloaded("The latest messages are still being indexed; retry in a minute")
                 return None
-            if topic_claims.is_unassigned(connection, session) and not job.last_try:
+            if description_queue.is_unassigned(connection, session) and not job.last_try:
                 raise Overloaded("The topics of the latest messages are still being assigned; retry in a minute")
             return session, _material(connection, namespace.id, session, state)
 
@@ -218,7 +217,9 @@ class ModelClaims:
         self, connection: Connection, namespace_id: int, only: str | None, after: tuple[int, int]
     ) -> int | None:
         quiet_since = utc_now() - self._quiet
-        return claims.following_session(connection, namespace_id, after=after, quiet_since=quiet_since, only=only)
+        return description_queue.following_session(
+            connection, namespace_id, after=after, quiet_since=quiet_since, only=only
+        )
 
     def _ask(
         self, job: RunningJob, provider: LLMProvider, before: _ClaimJobState, session: int, material: ClaimMaterial
@@ -227,11 +228,9 @@ class ModelClaims:
         screening = self._engine.screening
         strict, lenient = screening.applied(job.scope), screening.applied(job.scope, refuse=False)
         behind, is_scheduled = before.behind(session, material.messages), bool(job.parameters.get(SCHEDULED))
-        spend = self.schedule.spend if is_scheduled else _unlimited
+        spend = self.schedule.spend if is_scheduled else lambda: None
         try:
-            return behind.with_answer(
-                material.messages, asked(provider, material, strict, lenient, before_request=spend)
-            )
+            return behind.with_answer(material.messages, asked(provider, material, strict, lenient, spend))
         except BudgetSpent as error:
             return replace(before, stopped=str(error))
         except _NOT_THIS_ONE as error:
@@ -246,24 +245,22 @@ class ModelClaims:
         """Store all claims and mark the messages as read, in the transaction that ends the job."""
 
         def work(tx: Transaction) -> JsonObject:
-            now = claims.still_undescribed(tx.connection, tx.namespace_id, [id_ for id_, _ in state.read])
+            now = description_queue.still_undescribed(tx.connection, tx.namespace_id, [id_ for id_, _ in state.read])
             digests = dict(state.read)
             unchanged = {one.id for one in now if digests[one.id] == digest_of([one.content])}
-            stored, without_concept = Claims.apply(
-                tx, job.id, [one for one in state.found if one.message_id in unchanged]
-            )
-            without_message = [one for one in state.found if one.message_id not in unchanged]
-            named, without_topic = _name_topics(tx, job.id, state.topics)
-            lost = [one.kind.value for one in (*without_concept, *without_message)]
-            gone = Counter((kind, GONE) for kind in (*lost, *(one.kind.value for one in without_topic)))
-            claims.mark(tx.connection, tx.namespace_id, unchanged, job.id)
+            stored = Claims.apply(tx, job.id, [one for one in state.found if one.message_id in unchanged])
+            stored += _name_topics(tx, job.id, state.topics)
+            kinds = [*(one.kind.value for one in state.found), *(one.kind.value for one in state.topics)]
+            gone = Counter(kinds) - stored
+            dropped = state.dropping({(kind, GONE): number for kind, number in gone.items()}).dropped
+            description_queue.mark(tx.connection, tx.namespace_id, unchanged, job.id)
             following = self._following(tx.connection, tx.namespace_id, job.parameters["session"], START)
-            unread = claims.has_queued_messages(tx.connection, tx.namespace_id)
+            unread = description_queue.has_queued_messages(tx.connection, tx.namespace_id)
             result = {
                 "job_id": job.id,
                 "messages": len(unchanged),
-                "claims": dict(sorted((stored + named).items())),
-                "dropped": list(counted({(k, r): n for k, r, n in state.dropping(gone).dropped})),
+                "claims": dict(sorted(stored.items())),
+                "dropped": [{"kind": kind or None, "reason": why, "count": number} for kind, why, number in dropped],
                 "failed": state.failed,
                 "stopped": state.stopped,
                 "has_more": unread or following is not None,
@@ -287,7 +284,7 @@ class ModelClaims:
             if namespace is None:
                 return job, [], []
             found = claims.of_job(connection, namespace.id, job_id)
-            return job, found, topic_claims.of_job(connection, namespace.id, job_id)
+            return job, found, claims.topic_claims_of_job(connection, namespace.id, job_id)
 
     def undo(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> UndoneClaims:
         """Delete the claims of a job; its messages can be read again, unless the schedule would do so by itself.
@@ -301,8 +298,8 @@ class ModelClaims:
 
         def work(tx: Transaction) -> UndoneClaims:
             removed = Claims.undo(tx, job_id)
-            removed += topic_claims.delete_of_job(tx.connection, tx.namespace_id, job_id)
-            messages = 0 if self.schedule.is_on else claims.unmark(tx.connection, tx.namespace_id, job_id)
+            removed += claims.delete_topic_claims_of_job(tx.connection, tx.namespace_id, job_id)
+            messages = 0 if self.schedule.is_on else description_queue.unmark(tx.connection, tx.namespace_id, job_id)
             if not removed and not messages:
                 raise Conflict(f"Nothing of job {job_id!r} is left; there is nothing to undo")
             event = AuditEvent(tx.now, "job.undo", scope.actor, scope.namespace, resource_id=job_id, detail=DESCRIBE)
@@ -318,24 +315,20 @@ class ModelClaims:
         return job
 
 
-def _unlimited() -> None:
-    return None
-
-
 def _material(connection: Connection, namespace_id: int, session: int, state: _ClaimJobState) -> ClaimMaterial:
     """Return the next messages of a session with what is known about them."""
     position = state.after[1] if state.after[0] == session else -1
-    messages = first_of(claims.following_messages(connection, session, after_position=position))
-    context = claims.before(connection, session, messages[0].position, limit=CONTEXT_MESSAGES)
+    messages = first_of(description_queue.following_messages(connection, session, after_position=position))
+    context = description_queue.before(connection, session, messages[0].position, limit=CONTEXT_MESSAGES)
     shown = MessageRange(session, min(one.position for one in (*context, *messages)), messages[-1].position)
     return ClaimMaterial(
         messages,
         context,
-        claims.names_in(connection, session),
-        claims.keys_by_message(connection, [one.id for one in messages]),
+        description_queue.names_in(connection, session),
+        description_queue.keys_by_message(connection, [one.id for one in messages]),
         _topics(connection, namespace_id, shown, messages, {one.topic_id for one in state.topics}),
         shown,
-        digest_of(topic_claims.contents(connection, shown)),
+        digest_of(description_queue.contents(connection, shown)),
     )
 
 
@@ -344,7 +337,7 @@ def _topics(
 ) -> list[ShownTopic]:
     """Return the topics of messages that have no name or no summary by a caller, without known ones."""
     of_topic = defaultdict[int, set[int]](set)
-    for topic_id, first, last in topic_claims.topics_between(connection, shown):
+    for topic_id, first, last in description_queue.topics_between(connection, shown):
         of_topic[topic_id] |= {one.id for one in messages if first <= one.position <= last}
     found = [topics.find(connection, namespace_id, id_) for id_, own in of_topic.items() if own and id_ not in known]
     open_to_claims = [one for one in found if one is not None and (one.name is None or one.summary is None)]
@@ -354,28 +347,14 @@ def _topics(
     ]
 
 
-def _name_topics(
-    tx: Transaction, job_id: str, proposed: Sequence[ProposedTopicClaim]
-) -> tuple[Counter[str], list[ProposedTopicClaim]]:
-    """Store names and summaries of topics; return their number by kind, and those whose messages or topic changed."""
-    stored, gone = Counter[str](), list[ProposedTopicClaim]()
+def _name_topics(tx: Transaction, job_id: str, proposed: Sequence[TopicClaimDraft]) -> Counter[str]:
+    """Store names and summaries of topics whose messages are unchanged; return their number by kind."""
+    stored = Counter[str]()
     for one in proposed:
-        is_unchanged = digest_of(topic_claims.contents(tx.connection, one.written_from)) == one.digest
-        if is_unchanged and topic_claims.insert(
-            tx.connection,
-            tx.namespace_id,
-            one.topic_id,
-            one.kind,
-            one.text,
-            message_id=one.message_id,
-            written_from=one.written_from,
-            job_id=job_id,
-            now=tx.now,
-        ):
+        is_unchanged = digest_of(description_queue.contents(tx.connection, one.written_from)) == one.digest
+        if is_unchanged and claims.insert_for_topic(tx.connection, tx.namespace_id, one, job_id=job_id, now=tx.now):
             stored[one.kind.value] += 1
-        else:
-            gone.append(one)
-    return stored, gone
+    return stored
 
 
 def _call(call: Mapping[str, Any]) -> JsonObject:

@@ -7,9 +7,9 @@ spelling by a short name or a claim only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from souvenir.core.concurrency import require_time
@@ -17,25 +17,12 @@ from souvenir.core.types import Listing, Memory, RecordKind, SourceFilter, Sourc
 from souvenir.knowledge.concept_similarity import assign_roots
 from souvenir.knowledge.entity_concepts import content_of, reading_of, stated_claims
 from souvenir.store.graph import claims, past, relations
-from souvenir.store.graph.claims import ClaimDraft
 from souvenir.store.graph.mention_queue import Unread
-from souvenir.store.graph.mentions import Reading
 from souvenir.store.graph.relations import NamedMemory
 from souvenir.store.memories import history, reads
 from souvenir.store.messages import messages
 from souvenir.store.namespaces import Namespace
 from souvenir.store.sql import Connection
-
-
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    """Messages, or memories, of a time.
-
-    :param unchanged: Those whose stored mentions are those of then. :param former: The others.
-    """
-
-    unchanged: Set[int]
-    former: Sequence[Unread]
 
 
 @contextmanager
@@ -45,20 +32,28 @@ def graph_at(store: Connection, namespace: Namespace, at: datetime) -> Iterator[
     :raises DeadlineExceeded: If nobody waits for the answer any more.
     """
     whole = replace(namespace, sources=None)
-    said = _messages(store, whole.id, at)
-    kept, entities = _memories(store, whole, at)
+    same_messages, edited = _messages(store, whole.id, at)
+    same_memories, changed, entities = _memories(store, whole, at)
     named = {
         one.id: NamedMemory(one.id, one.source, one.key, one.metadata)
         for one in entities
         if one.key is not None and not one.archived
     }
-    unchanged = {RecordKind.MESSAGE.value: said.unchanged, RecordKind.MEMORY.value: kept.unchanged}
+    unchanged = {RecordKind.MESSAGE.value: same_messages, RecordKind.MEMORY.value: same_memories}
     with past.empty_graph() as graph:
-        former = [_analysed(one, named) for one in (*said.former, *kept.former)]
+        former = []
+        for text in (*edited, *changed):
+            require_time()
+            former.append(reading_of(text, named))
         new = past.fill(graph, store, whole.id, at, unchanged=unchanged, former=former)
         links = relations.links_between(store, [one.id for one in entities], at)
         past.insert_entities(graph, whole.id, entities, links)
-        for draft in _entity_claims(store, graph, whole.id, at, entities, named):
+        # Oldest first, since of two types of one concept the newest counts. A claim that does not stand any more is as
+        # old as the last change of its entity by then.
+        standing = {content_of(one): one.created_at for one in claims.of_memories(store, named) if one.created_at <= at}
+        updated = {one.id: one.updated_at for one in entities}
+        stated = stated_claims(graph, whole.id, named.values())
+        for draft in sorted(stated, key=lambda one: standing.get(content_of(one)) or updated[one.memory_id or 0]):
             claims.insert(graph, whole.id, draft, at)
         assign_roots(graph, whole.id, new)
         yield graph
@@ -78,40 +73,18 @@ def entities_at(store: Connection, namespace: Namespace, source: str, at: dateti
         yield graph
 
 
-def _entity_claims(
-    store: Connection,
-    graph: Connection,
-    namespace_id: int,
-    at: datetime,
-    entities: Sequence[Memory],
-    named: Mapping[int, NamedMemory],
-) -> Sequence[ClaimDraft]:
-    """Return what these entities stated then, oldest first, since of two types of one concept the newest counts.
-
-    A claim that does not stand any more is as old as the last change of its entity by then.
-    """
-    standing = {content_of(one): one.created_at for one in claims.of_memories(store, named) if one.created_at <= at}
-    changed = {one.id: one.updated_at for one in entities}
-    stated = stated_claims(graph, namespace_id, named.values())
-    return sorted(stated, key=lambda one: standing.get(content_of(one)) or changed[one.memory_id or 0])
-
-
-def _analysed(one: Unread, named: Mapping[int, NamedMemory]) -> Reading:
-    require_time()
-    return reading_of(one, named)
-
-
-def _messages(store: Connection, namespace_id: int, at: datetime) -> _Texts:
+def _messages(store: Connection, namespace_id: int, at: datetime) -> tuple[Set[int], Sequence[Unread]]:
+    """Return the messages of a time whose stored mentions are those of then, and the others as they were."""
     stood = messages.stored_then(store, namespace_id, at)
     edited = messages.by_id(store, namespace_id, [one.id for one in stood if not one.same], at)
-    return _Texts(
-        {one.id for one in stood if one.same},
-        [Unread(0, RecordKind.MESSAGE, id_, one.content, one.created_at, one.role) for id_, one in edited.items()],
-    )
+    former = [Unread(0, RecordKind.MESSAGE, id_, one.content, one.created_at, one.role) for id_, one in edited.items()]
+    return {one.id for one in stood if one.same}, former
 
 
-def _memories(store: Connection, namespace: Namespace, at: datetime) -> tuple[_Texts, Sequence[Memory]]:
-    """Return the active memories of a time, and those of the knowledge graph, archived or not.
+def _memories(
+    store: Connection, namespace: Namespace, at: datetime
+) -> tuple[Set[int], Sequence[Unread], Sequence[Memory]]:
+    """Return the active memories of a time as `_messages`, and those of the knowledge graph, archived or not.
 
     Those of the knowledge graph are analysed again, since their metadata are part of what they state.
     """
@@ -122,4 +95,4 @@ def _memories(store: Connection, namespace: Namespace, at: datetime) -> tuple[_T
     changed = [one.id for one in stood if one.id in entities or not (one.archived or one.id in unchanged)]
     then = history.memories_at(store, namespace, at, changed).values()
     former = [Unread(0, RecordKind.MEMORY, one.id, one.text, one.occurred_at, None) for one in then if not one.archived]
-    return _Texts(unchanged, former), [one for one in then if relations.is_named(one.source, one.key)]
+    return unchanged, former, [one for one in then if relations.is_named(one.source, one.key)]

@@ -6,6 +6,7 @@ the product of its steps. The number of expanded concepts is bounded, and so are
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,11 +15,11 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from souvenir.knowledge.claim_types import CO_OCCURS
-from souvenir.knowledge.concept_ranking import CANDIDATES as ALL
-from souvenir.knowledge.concept_ranking import neighbours
+from souvenir.knowledge.concept_ranking import strength
 from souvenir.store.graph import claims
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.concepts import Concept
+from souvenir.store.graph.mentions import month_of
 from souvenir.store.sql import Connection
 
 MAX_DEPTH = 5
@@ -31,8 +32,11 @@ MAX_FOLLOWED = 12
 MAX_OWNERS_FOLLOWED = 1_000
 """Concepts with more mentions are not expanded: they are related to everything."""
 
-CANDIDATES = 48
-"""Number of concepts considered for the steps from one concept."""
+CANDIDATES = 256
+"""Maximum number of concepts whose association with one is computed: those that co-occur with it most often."""
+
+CANDIDATES_FOLLOWED = 48
+"""As `CANDIDATES`, for the steps from a concept other than the first."""
 
 
 class PathStep(NamedTuple):
@@ -84,11 +88,11 @@ def related(
     @cache
     def steps(from_id: int) -> Sequence[PathStep]:
         if from_id == root_id:
-            return _steps(connection, namespace_id, from_id, limit=max(limit, FAN_OUT), candidates=ALL, now=now)
+            return _steps(connection, namespace_id, from_id, limit=max(limit, FAN_OUT), candidates=CANDIDATES, now=now)
         owners = rows.owners_of(connection, [from_id])[from_id]
         if owners > MAX_OWNERS_FOLLOWED:
             return ()
-        return _steps(connection, namespace_id, from_id, limit=FAN_OUT, candidates=CANDIDATES, now=now)
+        return _steps(connection, namespace_id, from_id, limit=FAN_OUT, candidates=CANDIDATES_FOLLOWED, now=now)
 
     found: dict[int, _Path] = {}
     heap: list[_Path] = []
@@ -135,10 +139,8 @@ def _steps(
     connection: Connection, namespace_id: int, from_id: int, *, limit: int, candidates: int, now: datetime
 ) -> Sequence[PathStep]:
     """Return the strongest steps from a concept: stated relations and co-occurrences."""
-    counted = {
-        one.concept_id: PathStep(one.concept_id, one.strength, one.together, CO_OCCURS)
-        for one in neighbours(connection, namespace_id, from_id, limit=limit, now=now, candidates=candidates)
-    }
+    found = neighbours(connection, namespace_id, from_id, limit=limit, now=now, candidates=candidates)
+    counted = {one.to_id: one for one in found}
     members = {*rows.members(connection, from_id)}
     stated = claims.relations(connection, members)
     root_of = rows.roots(connection, {id_ for one in stated for id_ in one.ends})
@@ -151,3 +153,34 @@ def _steps(
             strongest = max(both.strength, one.confidence)
             counted[to_id] = PathStep(to_id, strongest, both.together, one.text, outgoing)
     return sorted(counted.values(), key=lambda step: (-step.strength, -step.together, step.to_id))[:limit]
+
+
+def neighbours(
+    connection: Connection,
+    namespace_id: int,
+    root_id: int,
+    *,
+    limit: int,
+    now: datetime,
+    candidates: int = CANDIDATES,
+) -> list[PathStep]:
+    """Return the concepts most strongly related to a concept by co-occurrence beyond chance, strongest first.
+
+    :param now: Older co-occurrences count less.
+    :param candidates: How many concepts are considered: those that co-occur with it most often.
+    """
+    months = rows.together(connection, rows.members(connection, root_id), limit=candidates)
+    root_of = rows.roots(connection, months)
+    owners = rows.owners_of(connection, {root_id, *root_of.values()})
+    merged: dict[int, Counter[int]] = {}
+    for other, by_month in months.items():
+        root = root_of.get(other, root_id)
+        if root != root_id:
+            merged.setdefault(root, Counter()).update(by_month)
+    total, this_month = rows.owners_read(connection, namespace_id), month_of(now)
+    found = []
+    for other, by_month in merged.items():
+        belongs = strength(by_month, owners[root_id], owners[other], total, this_month)
+        if belongs > 0:
+            found.append(PathStep(other, belongs, by_month.total(), CO_OCCURS))
+    return sorted(found, key=lambda one: (-one.strength, -one.together, one.to_id))[:limit]

@@ -16,7 +16,7 @@ from souvenir.core.types import ClaimedBy, PassageKind, Scope, TopicClaimKind
 from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.topic_names import shown_name
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.graph import concepts, mentions, topic_claims
+from souvenir.store.graph import claims, concepts, mentions
 from souvenir.store.graph import topics as rows
 from souvenir.store.graph.topics import AssignedSession, Texts, Topic
 from souvenir.store.messages import agents, messages
@@ -118,7 +118,9 @@ class Topics:
         :raises TopicNotFound: If there is no such topic.
         """
         hidden = self._engine.screening.policy(scope).hidden_topics
-        safe = {key: None if text is None else self._screened(scope, text) for key, text in changes.items()}
+        safe = {
+            key: None if text is None else self._engine.screening.text(scope, text) for key, text in changes.items()
+        }
 
         def work(tx: Transaction) -> NamedTopic:
             before = _require_topic(tx.connection, tx.namespace_id, topic_id)
@@ -132,9 +134,6 @@ class Topics:
         with self._engine.namespace(scope) as (connection, _):
             _require_topic(connection, agents.require_agent(connection, scope).namespace_id, topic_id)
         return self._engine.write(scope, work)
-
-    def _screened(self, scope: Scope, text: str) -> str:
-        return self._engine.screening.content(scope, text, None)[0]
 
 
 def _require_topic(connection: Connection, namespace_id: int, topic_id: int) -> Topic:
@@ -154,7 +153,7 @@ def named_topics(
     """
     topics, hidden = list(found), flagged(connection, PassageKind.MESSAGE, namespace_id, hidden_topics)
     terms = rows.terms(connection, [topic.id for topic in topics])
-    by_model = topic_claims.current(connection, [topic.id for topic in topics], hidden)
+    by_model = claims.current_of_topics(connection, [topic.id for topic in topics], hidden)
     texts = rows.texts(connection, [topic.id for topic in topics], hidden)
     unsaid = mentions.hidden_keys(
         connection, namespace_id, {key for one in texts.values() for part in one.name for key in _keys(part)}

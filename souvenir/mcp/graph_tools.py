@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from operator import itemgetter
 from typing import Annotated, Any, Self
 
@@ -106,7 +107,13 @@ class OpenNodesArguments(_PartArguments):
 
 
 class _Shaped(Result):
-    model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(
+        serialize_by_alias=True, validate_by_name=True, validate_by_alias=True, from_attributes=True
+    )
+
+    @classmethod
+    def of(cls, value: object) -> Self:
+        return cls.model_validate(value)
 
 
 class ShownEntity(_Shaped):
@@ -114,19 +121,11 @@ class ShownEntity(_Shaped):
     entity_type: str = Field(validation_alias="entityType", serialization_alias="entityType")
     observations: list[str]
 
-    @classmethod
-    def of(cls, one: Entity) -> Self:
-        return cls(name=one.name, entity_type=one.entity_type, observations=list(one.observations))
-
 
 class ShownRelation(_Shaped):
     from_entity: str = Field(validation_alias="from", serialization_alias="from")
     to_entity: str = Field(validation_alias="to", serialization_alias="to")
     relation_type: str = Field(validation_alias="relationType", serialization_alias="relationType")
-
-    @classmethod
-    def of(cls, one: EntityRelation) -> Self:
-        return cls(from_entity=one.from_entity, to_entity=one.to_entity, relation_type=one.relation_type)
 
 
 class CreatedEntities(_Shaped):
@@ -159,12 +158,8 @@ class GraphShown(_Shaped):
     note: str | None = Field(default=None, description="The part that is left out, and how to get it.")
 
     @classmethod
-    def of(cls, graph: Graph) -> Self:
-        return cls(
-            entities=[ShownEntity.of(one) for one in graph.entities],
-            relations=[ShownRelation.of(one) for one in graph.relations],
-            note=note_on(graph),
-        )
+    def of_graph(cls, graph: Graph) -> Self:
+        return cls.of(graph).model_copy(update={"note": note_on(graph)})
 
 
 def _create_entities(call: Call, asked: CreateEntitiesArguments) -> CreatedEntities:
@@ -206,15 +201,15 @@ def _delete_relations(call: Call, asked: RelationsArguments) -> Deleted:
 
 
 def _read_graph(call: Call, asked: ReadGraphArguments) -> GraphShown:
-    return GraphShown.of(call.service.graph.knowledge.read(call.scope, Page(offset=asked.offset)))
+    return GraphShown.of_graph(call.service.graph.knowledge.read(call.scope, Page(offset=asked.offset)))
 
 
 def _search_nodes(call: Call, asked: SearchNodesArguments) -> GraphShown:
-    return GraphShown.of(call.service.graph.knowledge.search(call.scope, asked.query, Page(offset=asked.offset)))
+    return GraphShown.of_graph(call.service.graph.knowledge.search(call.scope, asked.query, Page(offset=asked.offset)))
 
 
 def _open_nodes(call: Call, asked: OpenNodesArguments) -> GraphShown:
-    return GraphShown.of(call.service.graph.knowledge.open(call.scope, asked.names, Page(offset=asked.offset)))
+    return GraphShown.of_graph(call.service.graph.knowledge.open(call.scope, asked.names, Page(offset=asked.offset)))
 
 
 def _indented(value: Any) -> str:
@@ -227,8 +222,11 @@ def _only_value(answer: dict[str, Any]) -> str:
     return _indented(value)
 
 
+_writer = partial(Tool, cost=CostClass.WRITE, role=Role.READ_WRITE, of_agent=False, needs=NOTHING, idempotent=True)
+_reader = partial(Tool, role=Role.READ_ONLY, of_agent=False, needs=REMEMBERED, text=_indented)
+
 TOOLS = (
-    Tool(
+    _writer(
         "create_entities",
         "Create entities",
         "Add people, projects, things or events to the knowledge graph, each with a type and observations. An existing "
@@ -236,14 +234,9 @@ TOOLS = (
         CreateEntitiesArguments,
         CreatedEntities,
         _create_entities,
-        CostClass.WRITE,
-        role=Role.READ_WRITE,
-        of_agent=False,
-        needs=NOTHING,
-        idempotent=True,
         text=_only_value,
     ),
-    Tool(
+    _writer(
         "create_relations",
         "Create relations",
         "State relations between entities of the knowledge graph, in the active voice: Ann works_at Acme. Existing "
@@ -251,73 +244,48 @@ TOOLS = (
         RelationsArguments,
         CreatedRelations,
         _create_relations,
-        CostClass.WRITE,
-        role=Role.READ_WRITE,
-        of_agent=False,
-        needs=NOTHING,
-        idempotent=True,
         text=_only_value,
     ),
-    Tool(
+    _writer(
         "add_observations",
         "Add observations",
         "Add observations to entities of the knowledge graph, one fact each.",
         AddObservationsArguments,
         AddedObservations,
         _add_observations,
-        CostClass.WRITE,
-        role=Role.READ_WRITE,
-        of_agent=False,
-        needs=NOTHING,
-        idempotent=True,
         text=_only_value,
     ),
-    Tool(
+    _writer(
         "delete_entities",
         "Delete entities",
         "Delete entities of the knowledge graph permanently, with their observations and relations.",
         DeleteEntitiesArguments,
         Deleted,
         _delete_entities,
-        CostClass.WRITE,
-        role=Role.READ_WRITE,
-        of_agent=False,
-        needs=NOTHING,
         destructive=True,
-        idempotent=True,
         text=itemgetter("message"),
     ),
-    Tool(
+    _writer(
         "delete_observations",
         "Delete observations",
         "Delete single observations of entities of the knowledge graph, such as those that are no longer true.",
         DeleteObservationsArguments,
         Deleted,
         _delete_observations,
-        CostClass.WRITE,
-        role=Role.READ_WRITE,
-        of_agent=False,
-        needs=NOTHING,
         destructive=True,
-        idempotent=True,
         text=itemgetter("message"),
     ),
-    Tool(
+    _writer(
         "delete_relations",
         "Delete relations",
         "Delete relations of the knowledge graph; the entities stay.",
         RelationsArguments,
         Deleted,
         _delete_relations,
-        CostClass.WRITE,
-        role=Role.READ_WRITE,
-        of_agent=False,
-        needs=NOTHING,
         destructive=True,
-        idempotent=True,
         text=itemgetter("message"),
     ),
-    Tool(
+    _reader(
         "read_graph",
         "Read the graph",
         "Read the whole knowledge graph: every entity with its observations, and every relation. To find something, "
@@ -326,12 +294,8 @@ TOOLS = (
         GraphShown,
         _read_graph,
         CostClass.SEARCH,
-        role=Role.READ_ONLY,
-        of_agent=False,
-        needs=REMEMBERED,
-        text=_indented,
     ),
-    Tool(
+    _reader(
         "search_nodes",
         "Search nodes",
         "Find entities of the knowledge graph by a word or phrase, or else by meaning, with their relations.",
@@ -339,12 +303,8 @@ TOOLS = (
         GraphShown,
         _search_nodes,
         CostClass.SEARCH,
-        role=Role.READ_ONLY,
-        of_agent=False,
-        needs=REMEMBERED,
-        text=_indented,
     ),
-    Tool(
+    _reader(
         "open_nodes",
         "Open nodes",
         "Get entities of the knowledge graph by their names, with their relations. Use it when you know the names.",
@@ -352,9 +312,5 @@ TOOLS = (
         GraphShown,
         _open_nodes,
         CostClass.LIGHT,
-        role=Role.READ_ONLY,
-        of_agent=False,
-        needs=REMEMBERED,
-        text=_indented,
     ),
 )

@@ -18,7 +18,7 @@ from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import jobs
 from souvenir.store.admin.jobs import Job, JobStatus
-from souvenir.store.graph import claims, topic_claims
+from souvenir.store.graph import claims, description_queue
 from tests.fake_embedder import FakeEmbedder
 from tests.knowledge.agent import ANN, Agent
 from tests.knowledge.model_claims_setup import MOVED, PATIENCE_S, WORKS, always, claim, lives
@@ -33,13 +33,13 @@ POINTS: dict[str, Callable[[], None]] = {
     "answered": lambda: after(ScriptedModel, "generate"),
     "saved": lambda: after(RunningJob, "checkpoint"),
     "storing": lambda: after(claims, "insert"),
-    "naming": lambda: after(topic_claims, "insert"),
-    "marking": lambda: after(claims, "mark"),
+    "naming": lambda: after(claims, "insert_for_topic"),
+    "marking": lambda: after(description_queue, "mark"),
     "stored": lambda: after(ModelClaims, "_store"),
     "ending": lambda: before(jobs, "finish"),
     "undoing": lambda: after(claims, "delete"),
-    "unnaming": lambda: after(topic_claims, "delete_of_job"),
-    "unmarking": lambda: after(claims, "unmark"),
+    "unnaming": lambda: after(claims, "delete_topic_claims_of_job"),
+    "unmarking": lambda: after(description_queue, "unmark"),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from souvenir.core.errors import AgentNotFound, ConceptNotFound, Conflict
 from souvenir.core.types import MemoryDraft, MessageRole, Scope
-from souvenir.knowledge import concept_ranking
+from souvenir.knowledge import concept_ranking, related
 from souvenir.knowledge.claim_types import ConceptPatch, ConceptStatement
 from souvenir.store.graph import mentions
 from tests.cases import for_all
@@ -301,10 +301,7 @@ def test_strongest_paths_are_those_of_an_exhaustive_search(ann: Agent) -> None:
     with ann.engine.namespace(ANN) as (connection, namespace):
         assert namespace is not None
         ids = {one.id: one.name for one in concept_ranking.top(connection, namespace.id, limit=50)}
-        steps = {
-            id_: concept_ranking.neighbours(connection, namespace.id, id_, limit=50, now=datetime.now(UTC))
-            for id_ in ids
-        }
+        steps = {id_: related.neighbours(connection, namespace.id, id_, limit=50, now=datetime.now(UTC)) for id_ in ids}
     for depth in (1, 2, 3):
         best: dict[str, float] = {}
         reached = {next(id_ for id_, name in ids.items() if name == "Ann"): 1.0}
@@ -312,7 +309,7 @@ def test_strongest_paths_are_those_of_an_exhaustive_search(ann: Agent) -> None:
             following: dict[int, float] = {}
             for id_, strength in reached.items():
                 for step in steps[id_]:
-                    following[step.concept_id] = max(following.get(step.concept_id, 0), strength * step.strength)
+                    following[step.to_id] = max(following.get(step.to_id, 0), strength * step.strength)
             reached = following
             for id_, strength in reached.items():
                 best[ids[id_]] = max(best.get(ids[id_], 0), strength)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from souvenir.api.agent_graph import JsonGraph
+from souvenir.api.agent_graph import json_graph
 from souvenir.conversations.agents import Agents
 from souvenir.core.errors import ConceptNotFound
 from souvenir.core.types import ClaimedBy, MemoryPatch
@@ -95,7 +95,7 @@ def test_relations_of_entities_are_relations_of_their_concepts(known: Known):
 
 def test_the_export_of_the_graph_lists_entities_and_relations_as_stated(known: Known):
     known.store(LEE, ACME, WORKS)
-    document = json.loads(b"".join(graph_pieces(known.engine, ANN, JsonGraph())))
+    document = json.loads(b"".join(graph_pieces(known.engine, ANN, json_graph)))
     concepts = {one["id"]: one["properties"] for one in document["nodes"] if one["label"] == "Concept"}
     [lee] = [one for one in concepts.values() if one["key"] == "ann lee"]
     assert (lee["kind"], lee["confidence"], lee["stated"]) == ("person", 1.0, ["kind"])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from souvenir.api.agent_graph import NODE_TYPES, RELATION_TYPES, GraphMl, JsonGraph
+from souvenir.api.agent_graph import NODE_TYPES, RELATION_TYPES, graphml, json_graph
 from souvenir.knowledge.graph_export import Edge, GraphFormat, Label, Node, NodeId, RelationType
 from souvenir_client.errors import NotImportable
 from souvenir_client.importing import Kind, detect, read
@@ -41,8 +41,7 @@ def written(written_as: GraphFormat, text: str) -> bytes:
         Edge(RelationType.BELONGS_TO, MESSAGE, CONCEPT, {"primary_topic": True}),
         Edge(RelationType.RELATES_TO, CONCEPT, CONCEPT, {"strength": 1.0, "relationship_type": text}),
     ]
-    parts = [*map(written_as.node, nodes), written_as.relations(), *map(written_as.relation, edges)]
-    return b"".join([written_as.begin("my & agent"), *parts, written_as.end()])
+    return b"".join(written_as("my & agent", nodes, edges))
 
 
 def read_back(path: Path, content: bytes) -> GraphFile:
@@ -64,7 +63,7 @@ def plain(graph: GraphFile) -> Any:
 @settings(max_examples=50)
 @given(texts)
 def test_json_round_trips_every_text(folder: Path, text: str):
-    content = written(JsonGraph(), text)
+    content = written(json_graph, text)
     agent, nodes, relations = plain(read_back(folder / "it.json", content))
     assert agent == "my & agent"
     user = {"user_id": text, "name": "Alice", "created_at": AT.isoformat("T", "microseconds")}
@@ -79,8 +78,8 @@ def test_json_round_trips_every_text(folder: Path, text: str):
 @settings(max_examples=50)
 @given(texts)
 def test_graphml_replaces_characters_that_xml_cannot_hold(folder: Path, text: str):
-    of_xml = plain(read_back(folder / "it.graphml", written(GraphMl(), text)))
-    of_json = plain(read_back(folder / "it.json", written(JsonGraph(), NOT_IN_XML.sub("\ufffd", text))))
+    of_xml = plain(read_back(folder / "it.graphml", written(graphml, text)))
+    of_json = plain(read_back(folder / "it.json", written(json_graph, NOT_IN_XML.sub("\ufffd", text))))
     of_json[1][2][2]["aliases"] = "chai\nthe drink"
     assert of_xml == of_json
 
@@ -88,7 +87,7 @@ def test_graphml_replaces_characters_that_xml_cannot_hold(folder: Path, text: st
 @settings(max_examples=20)
 @given(texts)
 def test_graphml_opens_in_networkx_with_typed_values(folder: Path, text: str):
-    (folder / "nx.graphml").write_bytes(written(GraphMl(), text))
+    (folder / "nx.graphml").write_bytes(written(graphml, text))
     graph = networkx.read_graphml(folder / "nx.graphml")
     assert (graph.is_directed(), graph.number_of_nodes(), graph.number_of_edges()) == (True, 3, 5)
     assert graph.graph["agent"] == "my & agent"
@@ -98,7 +97,7 @@ def test_graphml_opens_in_networkx_with_typed_values(folder: Path, text: str):
 
 
 def test_every_written_property_is_declared():
-    declared = re.findall(rb'for="(node|edge)" attr.name="(\w+)"', written(GraphMl(), "t"))
+    declared = re.findall(rb'for="(node|edge)" attr.name="(\w+)"', written(graphml, "t"))
     assert {name.decode() for of, name in declared if of == b"node"} == set(NODE_TYPES)
     assert {name.decode() for of, name in declared if of == b"edge"} == set(RELATION_TYPES)
 

@@ -22,8 +22,8 @@ from souvenir.knowledge.model_answers import (
 )
 from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.graph.claims import Undescribed
-from souvenir.store.graph.topic_claims import MessageRange
+from souvenir.store.graph.claims import MessageRange
+from souvenir.store.graph.description_queue import Undescribed
 from tests.knowledge.agent import ANN
 from tests.knowledge.model_claims_setup import MOVED, WORKS, always, lives
 
@@ -66,7 +66,7 @@ def test_every_item_of_an_answer_is_accepted_or_counted(engine: MemoryEngine):
     @hypothesis_settings(max_examples=40, deadline=None)
     @given(st.lists(ITEMS | st.integers(0, 9) | st.none() | st.lists(st.text(), min_size=1), max_size=MAX_CLAIMS + 5))
     def holds(items: list[JsonObject | int | list[str] | None]) -> None:
-        answer = asked(always(lives(), *items), MATERIAL, strict, lenient)
+        answer = asked(always(lives(), *items), MATERIAL, strict, lenient, lambda: None)
         assert answer is not None
         counted = len(answer.found) + len(answer.topics) + sum(answer.dropped.values())
         # JSON has no infinity: of an answer with one, what can be read is salvaged, and the rest counts as one.

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from souvenir.api.agent_summary import Summary
 from souvenir.api.concepts import StatedDescription, StatedName
 from souvenir.api.fields import (
     MAX_TEXT_CHARS,
     Clean,
     Moment,
+    Record,
+    Rounded,
     SessionId,
     StoredText,
     Text,
@@ -28,7 +30,6 @@ from souvenir.core.types import Memory, MemoryDraft, MessageRole
 from souvenir.knowledge.claim_types import ConceptPatch
 from souvenir.knowledge.concepts import ConceptCounts, ConceptDetails
 from souvenir.knowledge.related import ReachedConcept
-from souvenir.store.graph.concepts import Concept
 from souvenir.store.messages.messages import Message, MessageDraft
 from souvenir.store.messages.sessions import Session
 
@@ -125,24 +126,17 @@ class LocritSession(BaseModel):
         )
 
 
-class LocritConcept(BaseModel):
-    id: str = Field(examples=["7"])
+_Id = Annotated[str, BeforeValidator(str)]
+
+
+class LocritConcept(Record):
+    id: _Id = Field(examples=["7"])
     name: str = Field(examples=["Alice"])
-    type: str = Field(examples=["name"])
+    type: str = Field(validation_alias="kind", examples=["name"])
     description: str | None = Field(
         description="The stated description, or else the sentence of a text that defines the concept best."
     )
-    mentions: int = Field(description="The number of messages and memories that mention it.")
-
-    @classmethod
-    def of(cls, concept: Concept) -> Self:
-        return cls(
-            id=str(concept.id),
-            name=concept.name,
-            type=concept.kind,
-            description=concept.description,
-            mentions=concept.owners,
-        )
+    mentions: int = Field(validation_alias="owners", description="The number of messages and memories that mention it.")
 
 
 class LocritSummary(BaseModel):
@@ -155,17 +149,6 @@ class LocritSummary(BaseModel):
         description="At most 7 sentences that are worth acting on.",
         examples=[["Due on Friday, 6 March: “I'll send Priya the draft by Friday.” (3 March)."]],
     )
-
-    @classmethod
-    def of(cls, name: str, summary: Summary, concepts: Sequence[Concept]) -> Self:
-        return cls(
-            locrit_name=name,
-            statistics=LocritStatistics.of(summary.stats, summary.counts),
-            recent_messages=[LocritMessage.of(one) for one in summary.messages],
-            recent_sessions=[LocritSession.of(one) for one in summary.sessions],
-            top_concepts=[LocritConcept.of(one) for one in concepts],
-            memory_insights=[one.text for one in summary.insights],
-        )
 
 
 class LocritStats(BaseModel):
@@ -198,27 +181,14 @@ class LocritConcepts(BaseModel):
     total: int
 
 
-class LocritRelated(BaseModel):
-    id: str = Field(examples=["9"])
-    name: str = Field(examples=["Lisbon"])
-    type: str = Field(examples=["name"])
-    description: str | None
-    strength: float = Field(description="The strength of the strongest path to it.")
+class LocritRelated(Record):
+    id: _Id = Field(validation_alias=AliasPath("concept", "id"), examples=["9"])
+    name: str = Field(validation_alias=AliasPath("concept", "name"), examples=["Lisbon"])
+    type: str = Field(validation_alias=AliasPath("concept", "kind"), examples=["name"])
+    description: str | None = Field(validation_alias=AliasPath("concept", "description"))
+    strength: Rounded = Field(description="The strength of the strongest path to it.")
     relationship_type: str = Field(description="The type of the last step: `co_occurs` or a stated relation type.")
     depth: int
-
-    @classmethod
-    def of(cls, found: ReachedConcept) -> Self:
-        one = found.concept
-        return cls(
-            id=str(one.id),
-            name=one.name,
-            type=one.kind,
-            description=one.description,
-            strength=round(found.strength, 6),
-            relationship_type=found.relationship_type,
-            depth=found.depth,
-        )
 
 
 class LocritRelatedConcepts(BaseModel):
@@ -250,8 +220,7 @@ class LocritConceptDetails(LocritConcept):
     @classmethod
     def of_details(cls, details: ConceptDetails, related: Sequence[ReachedConcept]) -> Self:
         fields = {
-            **LocritConcept.of(details.concept).model_dump(),
-            "description": details.concept.description,
+            **asdict(details.concept),
             "confidence": details.confidence,
             "first_mentioned": optional_wire_time(details.concept.first_at),
             "last_mentioned": optional_wire_time(details.concept.last_at),

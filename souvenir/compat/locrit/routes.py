@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query, Request
 
-from souvenir.api.agent_summary import TOP_CONCEPTS, summary_of
+from souvenir.api.agent_summary import RECENT, TOP_CONCEPTS
 from souvenir.api.concepts import ConceptName
 from souvenir.api.fields import MessageId, SessionId
 from souvenir.api.parameters import Limit, Offset
@@ -57,8 +57,17 @@ Depth = Annotated[int, Query(ge=1, le=MAX_DEPTH, description="Maximum number of 
 )
 def locrit_summary(scope: LocritReader, service: RunningService) -> LocritSummary:
     """Get a Locrit's statistics, its recent messages and sessions, and its most characteristic concepts."""
-    concepts, _ = service.graph.concepts.page(scope, limit=TOP_CONCEPTS)
-    return LocritSummary.of(scope.namespace, summary_of(service, scope), concepts)
+    graph = service.graph
+    sessions, _ = service.sessions.page(scope, SessionFilter(), limit=RECENT)
+    concepts, _ = graph.concepts.page(scope, limit=TOP_CONCEPTS)
+    return LocritSummary(
+        locrit_name=scope.namespace,
+        statistics=LocritStatistics.of(service.agents.stats(scope), graph.concepts.counts(scope)),
+        recent_messages=[LocritMessage.of(one) for one in service.conversations.newest(scope, limit=RECENT)],
+        recent_sessions=[LocritSession.of(one) for one in sessions],
+        top_concepts=[LocritConcept.of(one) for one in concepts],
+        memory_insights=[one.text for one in graph.insights.of_agent(scope)],
+    )
 
 
 @routes.get(

@@ -1,23 +1,26 @@
-"""Claims of callers and of a language model about concepts, and the messages that a model has analysed for them.
+"""Claims of callers and of a language model: of both about concepts, of models also the names and summaries of topics.
 
 A claim of a model names its source message and its job. One that an entity of the knowledge graph states names the
 entity's memory, and goes with it. A claim of kind `alias` makes its concept another name of
-`other_id`; without `other_id`, `text` is another name of the concept. System messages are never analysed, and an
-edited message is queued again by `souvenir.store.graph.mentions`. Each function takes a connection inside a
-transaction.
+`other_id`; without `other_id`, `text` is another name of the concept.
+
+A claim about a topic was written from all messages between two positions of a session, so the schema deletes it when
+any of these is edited or deleted. It is shown while its message belongs to the topic. Each function takes a connection
+inside a transaction.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from souvenir.core.timestamps import to_us
-from souvenir.core.types import ClaimedBy, ClaimKind, MessageRole
+from souvenir.core.types import ClaimedBy, ClaimKind, TopicClaimKind
 from souvenir.store.graph import mentions
-from souvenir.store.rows import first, grouped, ids_parameter, readable, select
+from souvenir.store.rows import CHOSEN, ids_parameter, readable, select
 from souvenir.store.sql import Connection, SqlValue
 
 
@@ -83,53 +86,37 @@ _SELECT = (
 )
 
 
-def insert(connection: Connection, namespace_id: int, draft: ClaimDraft, now: datetime) -> Claim:
+def insert(connection: Connection, namespace_id: int, draft: ClaimDraft, now: datetime) -> None:
     """Insert a claim; its concepts must be in the namespace."""
-    row = connection.execute(
+    connection.execute(
         "INSERT INTO claims (namespace_id, kind, concept_id, other_id, text, confidence, made_by, message_id, job_id, "
-        "created_at, memory_id, other_memory_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        "created_at, memory_id, other_memory_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            namespace_id,
-            draft.kind.value,
-            draft.concept_id,
-            draft.other_id,
-            draft.text,
-            draft.confidence,
-            draft.made_by.value,
-            draft.message_id,
-            draft.job_id,
-            to_us(draft.created_at or now),
-            draft.memory_id,
-            draft.other_memory_id,
+            *(namespace_id, draft.kind.value, draft.concept_id, draft.other_id, draft.text, draft.confidence),
+            *(draft.made_by.value, draft.message_id, draft.job_id, to_us(draft.created_at or now)),
+            *(draft.memory_id, draft.other_memory_id),
         ),
-    ).get
+    )
     if draft.kind is ClaimKind.ALIAS:
         mentions.queue_matching(connection, [draft.concept_id])
-    [claim] = _claims(connection, "c.id = ?", row)
-    return claim
 
 
 def of_concepts(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
     """Return the claims of any kind about these concepts, oldest first."""
-    return _claims(connection, "c.concept_id IN (SELECT value FROM json_each(?))", ids_parameter(concept_ids))
+    return _claims(connection, f"c.concept_id {CHOSEN}", ids_parameter(concept_ids))
 
 
 def aliases_of(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
     """Return the claims that other concepts are aliases of these, oldest first."""
-    chosen = ids_parameter(concept_ids)
-    return _claims(connection, "c.other_id IN (SELECT value FROM json_each(?)) AND c.kind = 'alias'", chosen)
+    return _claims(connection, f"c.other_id {CHOSEN} AND c.kind = 'alias'", ids_parameter(concept_ids))
 
 
 def relations(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
     """Return the relations from or to these concepts: of callers, then of entities, then of models, newest first."""
     chosen = ids_parameter(concept_ids)
-    found = _claims(
-        connection,
-        "c.id IN (SELECT id FROM claims WHERE concept_id IN (SELECT value FROM json_each(?)) AND kind = 'relation' "
-        "UNION SELECT id FROM claims WHERE other_id IN (SELECT value FROM json_each(?)) AND kind = 'relation')",
-        chosen,
-        chosen,
-    )
+    of_relation = "SELECT id FROM claims WHERE kind = 'relation' AND"
+    where = f"c.id IN ({of_relation} concept_id {CHOSEN} UNION {of_relation} other_id {CHOSEN})"
+    found = _claims(connection, where, chosen, chosen)
     found.sort(key=lambda one: (one.created_at, one.id), reverse=True)
     return sorted(found, key=lambda one: (one.made_by is ClaimedBy.MODEL, not one.is_direct))
 
@@ -142,169 +129,113 @@ def of_job(connection: Connection, namespace_id: int, job_id: str) -> list[Claim
 def of_memories(connection: Connection, memory_ids: Iterable[int]) -> list[Claim]:
     """Return the claims that these entities state, and the relations that lead to them."""
     chosen = ids_parameter(memory_ids)
-    return _claims(
-        connection,
-        "c.id IN (SELECT id FROM claims WHERE memory_id IN (SELECT value FROM json_each(?)) "
-        "UNION SELECT id FROM claims WHERE other_memory_id IN (SELECT value FROM json_each(?)))",
-        chosen,
-        chosen,
+    either = (
+        f"SELECT id FROM claims WHERE memory_id {CHOSEN} UNION SELECT id FROM claims WHERE other_memory_id {CHOSEN}"
     )
+    return _claims(connection, f"c.id IN ({either})", chosen, chosen)
 
 
 def of_namespace(connection: Connection, namespace_id: int) -> list[Claim]:
     return _claims(connection, "c.namespace_id = ?", namespace_id)
 
 
-def delete(connection: Connection, claim_ids: Iterable[int]) -> int:
-    """Delete claims; return how many there were."""
-    query = "DELETE FROM claims WHERE id IN (SELECT value FROM json_each(?)) RETURNING concept_id, kind = 'alias'"
+def delete(connection: Connection, claim_ids: Iterable[int]) -> None:
+    """Delete claims; concepts that were aliases are matched again."""
+    query = f"DELETE FROM claims WHERE id {CHOSEN} RETURNING concept_id, kind = 'alias'"
     rows = list(select(connection, tuple[int, bool], query, (ids_parameter(claim_ids),)))
     mentions.queue_matching(connection, {concept_id for concept_id, is_alias in rows if is_alias})
-    return len(rows)
 
 
 def _claims(connection: Connection, where: str, *parameters: SqlValue) -> list[Claim]:
     return list(readable(connection, Claim, f"{_SELECT} WHERE {where} ORDER BY c.id", parameters, table="claims"))
 
 
-# --- messages to describe --------------------------------------------------------------------------------------------
+# --- names and summaries of topics -----------------------------------------------------------------------------------
 
 
-MAX_MESSAGES = 400
-"""Messages of one session fetched at once, before they are cut to the size of a model call."""
+class MessageRange(NamedTuple):
+    """The messages of a session between two positions, both included."""
+
+    session_id: int
+    first: int
+    last: int
 
 
-class Undescribed(NamedTuple):
-    """A message that a model has not analysed yet."""
+@dataclass(frozen=True, slots=True)
+class TopicClaimDraft:
+    """A name or a summary of a topic by a language model.
+
+    :param written_from: The messages that the model saw. :param digest: Digest of their texts.
+    """
+
+    kind: TopicClaimKind
+    topic_id: int
+    text: str
+    message_id: int
+    written_from: MessageRange
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicClaim:
+    """:param message: The public id of the message that supports it."""
 
     id: int
-    position: int
-    role: MessageRole
-    speaker: str | None
-    content: str
-    at: datetime
+    topic_id: int
+    kind: TopicClaimKind
+    text: str
+    message: str
+    created_at: datetime
 
 
-_COLUMNS = (
-    "m.id, m.position, m.role, coalesce(m.speaker, CASE m.role WHEN 'user' THEN u.name END), m.content, m.created_at"
-)
-_WAITS = (
-    "m.role <> 'system' AND NOT EXISTS (SELECT 1 FROM described d WHERE d.message_id = m.id) "
-    "AND NOT EXISTS (SELECT 1 FROM unread r WHERE r.kind = 'message' AND r.owner_id = m.id)"
-)
+def insert_for_topic(
+    connection: Connection, namespace_id: int, draft: TopicClaimDraft, *, job_id: str, now: datetime
+) -> bool:
+    """Insert a claim, unless its topic no longer exists; return whether it does."""
+    connection.execute(
+        "INSERT INTO topic_claims (namespace_id, topic_id, kind, text, message_id, session_id, first_position, "
+        "last_position, job_id, created_at) SELECT namespace_id, id, ?, ?, ?, ?, ?, ?, ?, ? FROM topics "
+        "WHERE id = ? AND namespace_id = ?",
+        (
+            *(draft.kind.value, draft.text, draft.message_id, *draft.written_from, job_id, to_us(now)),
+            *(draft.topic_id, namespace_id),
+        ),
+    )
+    return connection.changes() > 0
 
 
-def following_session(
-    connection: Connection,
-    namespace_id: int,
-    *,
-    after: tuple[int, int],
-    quiet_since: datetime | None,
-    only: str | None = None,
-) -> int | None:
-    """Return the first session with an undescribed message after this place whose mentions are extracted.
+def current_of_topics(
+    connection: Connection, topic_ids: Iterable[int], hidden: Iterable[int]
+) -> dict[int, dict[TopicClaimKind, str]]:
+    """Return the latest claims of topics by kind.
 
-    :param after: A session's row and a position in it.
-    :param quiet_since: Of open sessions, only those without a message since then.
-    :param only: The name of the only session; `quiet_since` does not apply to it.
+    :param hidden: Messages; claims that were written from one of them are left out.
     """
     query = (
-        "SELECT s.id FROM sessions s WHERE s.namespace_id = ?1 AND s.id >= ?2 "
-        "AND (CAST(?5 AS TEXT) IS NULL OR s.name = ?5) AND (CAST(?5 AS TEXT) IS NOT NULL OR s.ended_at IS NOT NULL "
-        "OR s.last_message_at <= CAST(?4 AS BIGINT)) AND EXISTS ("
-        f"SELECT 1 FROM messages m WHERE m.session_id = s.id AND (s.id > ?2 OR m.position > ?3) AND {_WAITS}) "
-        "ORDER BY s.id LIMIT 1"
+        "SELECT c.topic_id, c.kind, c.text FROM topic_claims c JOIN messages q ON q.id = c.message_id "
+        f"WHERE c.topic_id {CHOSEN} AND EXISTS (SELECT 1 FROM topic_segments s WHERE s.topic_id = c.topic_id "
+        "AND s.session_id = q.session_id AND q.position BETWEEN s.first_position AND s.last_position) "
+        "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = c.session_id "
+        f"AND m.position BETWEEN c.first_position AND c.last_position AND m.id {CHOSEN}) ORDER BY c.id"
     )
-    return first(
-        connection, int, query, (namespace_id, *after, None if quiet_since is None else to_us(quiet_since), only)
-    )
+    rows = select(connection, tuple[int, TopicClaimKind, str], query, (ids_parameter(topic_ids), ids_parameter(hidden)))
+    found: defaultdict[int, dict[TopicClaimKind, str]] = defaultdict(dict)
+    for topic_id, kind, text in rows:
+        found[topic_id][kind] = text
+    return found
 
 
-def waiting_agents(connection: Connection, *, quiet_since: datetime) -> list[str]:
-    """Return the agents with undescribed messages in ended or idle sessions: those that have waited longest first."""
+def topic_claims_of_job(connection: Connection, namespace_id: int, job_id: str) -> list[TopicClaim]:
+    """Return a job's remaining claims, oldest first."""
     query = (
-        "SELECT n.name FROM agents a JOIN namespaces n ON n.id = a.namespace_id "
-        "JOIN sessions s ON s.namespace_id = n.id WHERE (s.ended_at IS NOT NULL OR s.last_message_at <= ?) "
-        f"AND EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id AND {_WAITS}) "
-        "AND n.id NOT IN (SELECT owner_id FROM removals WHERE kind = 'namespace') "
-        "GROUP BY n.name ORDER BY min(s.last_message_at), n.name"
+        "SELECT c.id, c.topic_id, c.kind, c.text, m.uid, c.created_at FROM topic_claims c "
+        "JOIN messages m ON m.id = c.message_id WHERE c.namespace_id = ? AND c.job_id = ? ORDER BY c.id"
     )
-    return list(select(connection, str, query, (to_us(quiet_since),)))
+    rows = readable(connection, TopicClaim, query, (namespace_id, job_id), table="topic_claims")
+    return list(rows)
 
 
-def following_messages(connection: Connection, session_id: int, *, after_position: int) -> list[Undescribed]:
-    """Return the undescribed messages of a session after this position, in order."""
-    return _messages(
-        connection,
-        f"m.session_id = ? AND m.position > ? AND {_WAITS} ORDER BY m.position LIMIT ?",
-        session_id,
-        after_position,
-        MAX_MESSAGES,
-    )
-
-
-def before(connection: Connection, session_id: int, position: int, *, limit: int) -> list[Undescribed]:
-    """Return the last messages of a session before this position, in order, including described ones."""
-    found = _messages(
-        connection,
-        "m.session_id = ? AND m.position < ? AND m.role <> 'system' ORDER BY m.position DESC LIMIT ?",
-        session_id,
-        position,
-        limit,
-    )
-    return found[::-1]
-
-
-def still_undescribed(connection: Connection, namespace_id: int, message_ids: Iterable[int]) -> list[Undescribed]:
-    """Return those of these messages that still exist and are undescribed, with their mentions extracted."""
-    return _messages(
-        connection,
-        f"m.namespace_id = ? AND m.id IN (SELECT value FROM json_each(?)) AND {_WAITS} ORDER BY m.id",
-        namespace_id,
-        ids_parameter(message_ids),
-    )
-
-
-def has_queued_messages(connection: Connection, namespace_id: int) -> bool:
-    """Return whether messages are still queued for the extraction of mentions."""
-    query = "SELECT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ? AND kind = 'message')"
-    return bool(connection.execute(query, (namespace_id,)).get)
-
-
-def names_in(connection: Connection, session_id: int) -> list[tuple[str, str]]:
-    """Return key and form of each concept mentioned in a session, the most mentioned first."""
-    query = (
-        "SELECT c.key, n.form FROM messages m JOIN mentions n ON n.kind = 'message' AND n.owner_id = m.id "
-        "JOIN concepts c ON c.id = n.concept_id WHERE m.session_id = ? GROUP BY c.key, n.form "
-        "ORDER BY count(*) DESC, c.key, n.form"
-    )
-    return list(select(connection, tuple[str, str], query, (session_id,)))
-
-
-def keys_by_message(connection: Connection, message_ids: Iterable[int]) -> dict[int, list[str]]:
-    """Return the keys of the concepts that each of these messages mentions."""
-    query = (
-        "SELECT n.owner_id, c.key FROM mentions n JOIN concepts c ON c.id = n.concept_id "
-        "WHERE n.kind = 'message' AND n.owner_id IN (SELECT value FROM json_each(?))"
-    )
-    return grouped(select(connection, tuple[int, str], query, (ids_parameter(message_ids),)))
-
-
-def mark(connection: Connection, namespace_id: int, message_ids: Iterable[int], job_id: str) -> None:
-    """Mark messages as described."""
-    connection.executemany(
-        "INSERT INTO described (message_id, namespace_id, job_id) VALUES (?, ?, ?) "
-        "ON CONFLICT (message_id) DO UPDATE SET namespace_id = excluded.namespace_id, job_id = excluded.job_id",
-        [(id_, namespace_id, job_id) for id_ in message_ids],
-    )
-
-
-def unmark(connection: Connection, namespace_id: int, job_id: str) -> int:
-    """Queue the messages that a job described again; return how many there are."""
-    connection.execute("DELETE FROM described WHERE job_id = ? AND namespace_id = ?", (job_id, namespace_id))
+def delete_topic_claims_of_job(connection: Connection, namespace_id: int, job_id: str) -> int:
+    """Delete the claims of a job; return how many there were."""
+    connection.execute("DELETE FROM topic_claims WHERE namespace_id = ? AND job_id = ?", (namespace_id, job_id))
     return connection.changes()
-
-
-def _messages(connection: Connection, rest: str, *parameters: SqlValue) -> list[Undescribed]:
-    query = f"SELECT {_COLUMNS} FROM messages m LEFT JOIN users u ON u.id = m.user_id WHERE {rest}"
-    return list(select(connection, Undescribed, query, parameters))

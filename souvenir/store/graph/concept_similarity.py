@@ -55,9 +55,8 @@ def stated(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
 
 
 def keys(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
-    return dict(
-        select(connection, tuple[int, str], f"SELECT id, key FROM concepts WHERE id {CHOSEN}", (ids_parameter(ids),))
-    )
+    query = f"SELECT id, key FROM concepts WHERE id {CHOSEN}"
+    return dict(select(connection, tuple[int, str], query, (ids_parameter(ids),)))
 
 
 def all_keys(connection: Connection, namespace_id: int) -> dict[int, str]:
@@ -71,13 +70,9 @@ def by_keys(connection: Connection, namespace_id: int, keys: Iterable[str], pref
     found = dict(select(connection, tuple[int, str], query, (namespace_id, to_json(sorted(keys)))))
     if prefix:
         # The last code point that a key may have follows every key with the prefix.
-        rows = select(
-            connection,
-            tuple[int, str],
-            "SELECT id, key FROM concepts WHERE namespace_id = ? AND key > ? AND key < ? LIMIT ?",
-            (namespace_id, prefix, prefix + LAST_CHARACTER, MAX_CONTINUED),
-        )
-        found.update(rows)
+        query = "SELECT id, key FROM concepts WHERE namespace_id = ? AND key > ? AND key < ? LIMIT ?"
+        parameters = namespace_id, prefix, prefix + LAST_CHARACTER, MAX_CONTINUED
+        found.update(select(connection, tuple[int, str], query, parameters))
     return found
 
 

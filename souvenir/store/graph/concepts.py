@@ -1,7 +1,7 @@
 """Reads of concepts: roots and spellings, names, counts and neighbours.
 
 A concept that is another spelling is shown as its root: its forms are further names of the root, and its counts are
-added to it. Values computed from counts are in `souvenir.knowledge.concept_lookup`. Each function takes a connection
+added to it. Values computed from counts are in `souvenir.knowledge.concept_ranking`. Each function takes a connection
 inside a transaction.
 """
 
@@ -50,14 +50,6 @@ class Concept:
     last_at: datetime | None
     stated: tuple[str, ...]
     stated_aliases: tuple[str, ...]
-
-
-class Mention(NamedTuple):
-    """A message or a memory that mentions a concept."""
-
-    kind: RecordKind
-    owner_id: int
-    at: datetime
 
 
 class _Stated(NamedTuple):
@@ -174,7 +166,7 @@ class _Known:
         stated = sorted(claim for one in of_root for claim in self.stated.get(one.id, ()))
         said = {claim.kind: claim.text for claim in reversed(stated)}
         stated_aliases = dict.fromkeys(claim.text for claim in stated if claim.kind == ClaimKind.ALIAS)
-        name = said.get("name") or _most_used(self.forms.get(root.id, Counter())) or root.key
+        name = said.get("name") or next(iter(_by_use(self.forms.get(root.id, Counter()))), root.key)
         # Each name once, ignoring case.
         others: dict[str, str] = {}
         written = sum((self.forms.get(one.id, Counter()) for one in of_root), Counter[str]())
@@ -219,10 +211,6 @@ def _stated(connection: Connection, chosen: str) -> dict[int, list[_Stated]]:
 
 def _by_use(counted: Counter[str]) -> list[str]:
     return sorted(counted, key=lambda text: (-counted[text], text))
-
-
-def _most_used(counted: Counter[str]) -> str | None:
-    return next(iter(_by_use(counted)), None)
 
 
 # --- counts --------------------------------------------------------------------------------------------------------
@@ -289,15 +277,15 @@ def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[
 # --- mentions and claims -------------------------------------------------------------------------------------------
 
 
-def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int) -> list[Mention]:
-    """Return the latest messages and memories that mention one of these, newest first."""
+def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[RecordKind, list[int]]:
+    """Return the latest messages and memories that mention one of these, newest first, by kind."""
     query = "SELECT concept_id, kind, owner_id, at FROM mentions WHERE concept_id = ? ORDER BY at DESC LIMIT ?"
-    found: dict[tuple[str, int], Mention] = {}
+    times: dict[tuple[RecordKind, int], datetime] = {}
     for id_ in ids:
-        rows = readable(connection, tuple[int, Mention], query, (id_, limit), table="mentions")
-        for _, mention in rows:
-            found.setdefault((mention.kind, mention.owner_id), mention)
-    return sorted(found.values(), key=lambda one: (one.at, one.owner_id), reverse=True)[:limit]
+        rows = readable(connection, tuple[int, RecordKind, int, datetime], query, (id_, limit), table="mentions")
+        times |= {(kind, owner_id): at for _, kind, owner_id, at in rows}
+    latest = sorted(times, key=lambda one: (times[one], one[1]), reverse=True)[:limit]
+    return {kind: [owner_id for of_kind, owner_id in latest if of_kind is kind] for kind in RecordKind}
 
 
 def uses_by_people(connection: Connection, root_ids: Iterable[int], *, limit: int) -> Counter[int]:

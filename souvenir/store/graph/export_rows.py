@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -34,31 +34,6 @@ class Said(NamedTuple):
     at_us: int
 
 
-class ExportedMention(NamedTuple):
-    """:param kind: The kind of the concept in this mention."""
-
-    owner_id: int
-    concept: int
-    kind: str
-
-
-class CoOccurrence(NamedTuple):
-    """The number of messages and memories of a month in which two concepts co-occur."""
-
-    other: int
-    month: int
-    owners: int
-
-
-class Related(NamedTuple):
-    """A stated relation between two concepts."""
-
-    from_concept: int
-    to_concept: int
-    type: str
-    confidence: float
-
-
 def said(connection: Connection, namespace_id: int) -> Iterator[Said]:
     """Yield the places of all messages, session by session."""
     query = (
@@ -76,52 +51,50 @@ def owner_counts(connection: Connection, namespace_id: int) -> dict[int, int]:
 
 def concepts(connection: Connection, namespace_id: int) -> Iterator[Concept]:
     """Yield every root in id order."""
-    query = "SELECT id FROM concepts WHERE namespace_id = ? AND same_as IS NULL AND id > ? ORDER BY id LIMIT ?"
-    after_id = 0
-    while True:
-        rows = select(connection, int, query, (namespace_id, after_id, PAGE))
-        ids = list(rows)
-        if not ids:
-            return
-        yield from by_ids(connection, namespace_id, ids).values()
-        after_id = ids[-1]
+    query = "SELECT id FROM concepts WHERE namespace_id = ? AND same_as IS NULL ORDER BY id"
+    ids = list(select(connection, int, query, (namespace_id,)))
+    for begin in range(0, len(ids), PAGE):
+        yield from by_ids(connection, namespace_id, ids[begin : begin + PAGE]).values()
 
 
-def mentions_in(connection: Connection, namespace_id: int, kind: RecordKind) -> Iterator[ExportedMention]:
-    """Yield the mentions in messages, oldest message first, or in memories in id order; each concept once per owner."""
+def mentions_in(connection: Connection, namespace_id: int, kind: RecordKind) -> Iterator[tuple[int, int, str]]:
+    """Yield the mentions in messages, oldest message first, or in memories in id order: each concept once per owner.
+
+    A mention is the id of its owner, its concept, and the kind of the concept in it.
+    """
     owners, order = ("messages", "o.created_at, o.id") if kind is RecordKind.MESSAGE else ("memories", "o.id")
     query = (
         f"SELECT m.concept_id, o.id, {_ONE}, m.concept_kind FROM {owners} o "
         f"CROSS JOIN mentions m ON m.kind = '{kind.value}' AND m.owner_id = o.id "
         f"CROSS JOIN concepts c ON c.id = m.concept_id WHERE o.namespace_id = ? ORDER BY {order}"
     )
-    rows = readable(connection, tuple[int, ExportedMention], query, (namespace_id,), table="mentions")
-    for _, of_owner in groupby((one for _, one in rows), key=attrgetter("owner_id")):
-        seen = dict[int, ExportedMention]()
-        for one in of_owner:
-            seen.setdefault(one.concept, one)
-        yield from seen.values()
+    rows = readable(connection, tuple[int, int, int, str], query, (namespace_id,), table="mentions")
+    for owner_id, of_owner in groupby(rows, key=itemgetter(1)):
+        seen = dict[int, str]()
+        for _, _, concept, concept_kind in of_owner:
+            seen.setdefault(concept, concept_kind)
+        yield from ((owner_id, concept, concept_kind) for concept, concept_kind in seen.items())
 
 
-def co_occurrences(connection: Connection, concept: int) -> list[CoOccurrence]:
-    """Return the concepts that co-occur with this one or its spellings."""
+def co_occurrences(connection: Connection, concept: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the concepts that co-occur with this one or its spellings: concept, month, number of texts of the month."""
     query = (
         f"SELECT {_ONE}, n.month, sum(n.owners) FROM neighbours n JOIN concepts c ON c.id = n.other_id "
         "WHERE n.concept_id IN (SELECT ?1 UNION ALL SELECT id FROM concepts WHERE same_as = ?1) "
         f"AND {_ONE} <> ?1 GROUP BY 1, 2 ORDER BY 1, 2"
     )
-    return list(select(connection, CoOccurrence, query, (concept,)))
+    return select(connection, tuple[int, int, int], query, (concept,))
 
 
-def claimed_relations(connection: Connection, namespace_id: int) -> Iterator[Related]:
-    """Yield the stated relations between concepts without duplicates."""
+def claimed_relations(connection: Connection, namespace_id: int) -> Iterator[tuple[int, int, str, float]]:
+    """Yield the stated relations between concepts without duplicates: both concepts, type, confidence."""
     query = (
         "SELECT min(l.id), coalesce(c.same_as, c.id), coalesce(o.same_as, o.id), l.text, max(l.confidence) "
         "FROM claims l JOIN concepts c ON c.id = l.concept_id JOIN concepts o ON o.id = l.other_id "
         "WHERE l.namespace_id = ? AND l.kind = 'relation' GROUP BY 2, 3, 4 ORDER BY 1"
     )
-    rows = readable(connection, tuple[int, Related], query, (namespace_id,), table="claims")
-    return (related for _, related in rows)
+    rows = readable(connection, tuple[int, int, int, str, float], query, (namespace_id,), table="claims")
+    return (row[1:] for row in rows)
 
 
 def discussed(connection: Connection, namespace_id: int) -> Iterator[tuple[int, int, float]]:

@@ -6,10 +6,9 @@ read the present graph. Concepts keep their ids. Rows that refer to other tables
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 import apsw
@@ -19,9 +18,8 @@ from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import Memory
 from souvenir.store.graph import mentions, statements
 from souvenir.store.graph.mentions import Reading
-from souvenir.store.graph.relations import RELATION, RelationLink
 from souvenir.store.rows import readable, select
-from souvenir.store.sql import Connection
+from souvenir.store.sql import Connection, Parameters
 from souvenir.store.sqlite.schema import migrate
 
 FORMER_IDS = 2**52
@@ -33,7 +31,7 @@ _HASH_DIGITS = 13
 _MENTIONS = "concept_id, kind, owner_id, form, concept_kind, at"
 _DEFINITIONS = "id, kind, owner_id, concept_id, sentence, quality, role, at, namespace_id"
 _CLAIMS = "id, kind, concept_id, other_id, text, confidence, made_by, job_id, created_at, namespace_id"
-
+_SIMILAR = "concept_id, other_id"
 
 _NEIGHBOURS = (
     "CREATE VIEW neighbours (concept_id, other_id, month, owners) AS "
@@ -87,25 +85,25 @@ def fill(
     new = {said.key for one in former for said in one.mentions} - ids.keys()
     new -= mentions.hidden_keys(store, namespace_id, new)
     ids |= {key: former_id(key) for key in new}
-    stored = readable(
-        store,
-        tuple[int, str, int, str, str, int],
-        f"SELECT {_MENTIONS} FROM concepts c CROSS JOIN mentions n ON n.concept_id = c.id WHERE c.namespace_id = ?",
-        (namespace_id,),
-        table="mentions",
-    )
+
+    def is_unchanged(row: tuple[Any, ...]) -> bool:
+        return row[2] in unchanged[row[1]]
+
+    source = "concepts c CROSS JOIN mentions n ON n.concept_id = c.id WHERE c.namespace_id = ?"
+    shape: type[tuple[Any, ...]] = tuple[int, str, int, str, str, int]
+    _copy(store, graph, shape, "mentions", _MENTIONS, source, (namespace_id,), is_unchanged)
     analysed = (
         (ids[said.key], one.kind.value, one.owner_id, said.form, said.kind.value, to_us(one.at))
         for one in former
         for said in one.mentions
         if said.key in ids
     )
-    graph.executemany(
-        f"INSERT INTO mentions ({_MENTIONS}) VALUES (?, ?, ?, ?, ?, ?)",
-        chain((row for row in stored if row[2] in unchanged[row[1]]), analysed),
-    )
+    graph.executemany(f"INSERT INTO mentions ({_MENTIONS}) VALUES (?, ?, ?, ?, ?, ?)", analysed)
     mentioned = _count(graph, namespace_id, ids)
-    _copy_definitions(graph, store, namespace_id, unchanged)
+    known = {*mentioned, None}
+    shape = tuple[int, str, int, int, str, int, str | None, int, int]
+    source = "definitions WHERE namespace_id = ?"
+    _copy(store, graph, shape, "definitions", _DEFINITIONS, source, (namespace_id,), is_unchanged)
     defined = (
         (one.kind, one.owner_id, ids[key], one.at, definition)
         for one in former
@@ -113,8 +111,12 @@ def fill(
         if key in ids
     )
     statements.write_definitions(graph, namespace_id, defined)
-    _copy_claims(graph, store, namespace_id, at, mentioned)
-    _copy_similarities(graph, store, namespace_id, mentioned)
+    shape = tuple[int, str, int, int | None, str, float, str, str | None, int, int]
+    source = "claims WHERE namespace_id = ? AND created_at <= ? AND memory_id IS NULL"
+    _copy(store, graph, shape, "claims", _CLAIMS, source, (namespace_id, to_us(at)), lambda row: {*row[2:4]} <= known)
+    source = "concepts c CROSS JOIN near_concepts n ON n.concept_id = c.id WHERE c.namespace_id = ?"
+    shape = tuple[int, int]
+    _copy(store, graph, shape, "near_concepts", _SIMILAR, source, (namespace_id,), lambda row: {*row} <= mentioned)
     return sorted(ids[key] for key in new)
 
 
@@ -138,48 +140,24 @@ def _count(graph: Connection, namespace_id: int, ids: Mapping[str, int]) -> Set[
     return owners.keys()
 
 
-def _copy_definitions(
-    graph: Connection, store: Connection, namespace_id: int, unchanged: Mapping[str, Set[int]]
+def _copy(
+    store: Connection,
+    graph: Connection,
+    shape: type[tuple[Any, ...]],
+    table: str,
+    columns: str,
+    source: str,
+    parameters: Parameters,
+    is_kept: Callable[[tuple[Any, ...]], bool],
 ) -> None:
-    query = f"SELECT {_DEFINITIONS} FROM definitions WHERE namespace_id = ?"
-    rows = readable(
-        store, tuple[int, str, int, int, str, int, str | None, int, int], query, (namespace_id,), table="definitions"
-    )
-    graph.executemany(
-        f"INSERT INTO definitions ({_DEFINITIONS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [row for row in rows if row[2] in unchanged[row[1]]],
-    )
-
-
-def _copy_claims(graph: Connection, store: Connection, namespace_id: int, at: datetime, mentioned: Set[int]) -> None:
-    query = f"SELECT {_CLAIMS} FROM claims WHERE namespace_id = ? AND created_at <= ? AND memory_id IS NULL"
-    rows = readable(
-        store,
-        tuple[int, str, int, int | None, str, float, str, str | None, int, int],
-        query,
-        (namespace_id, to_us(at)),
-        table="claims",
-    )
-    graph.executemany(
-        f"INSERT INTO claims ({_CLAIMS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [row for row in rows if row[2] in mentioned and (row[3] is None or row[3] in mentioned)],
-    )
-
-
-def _copy_similarities(graph: Connection, store: Connection, namespace_id: int, mentioned: Set[int]) -> None:
-    query = (
-        "SELECT n.concept_id, n.other_id FROM concepts c "
-        "CROSS JOIN near_concepts n ON n.concept_id = c.id WHERE c.namespace_id = ?"
-    )
-    rows = select(store, tuple[int, int], query, (namespace_id,))
-    graph.executemany(
-        "INSERT INTO near_concepts (concept_id, other_id) VALUES (?, ?)",
-        [row for row in rows if row[0] in mentioned and row[1] in mentioned],
-    )
+    """Copy the readable rows of a table that are kept."""
+    rows = readable(store, shape, f"SELECT {columns} FROM {source}", parameters, table=table)
+    marks = ", ".join("?" for _ in columns.split(","))
+    graph.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", [row for row in rows if is_kept(row)])
 
 
 def insert_entities(
-    graph: Connection, namespace_id: int, entities: Sequence[Memory], links: Iterable[RelationLink]
+    graph: Connection, namespace_id: int, entities: Sequence[Memory], links: Iterable[tuple[int, int, str, int]]
 ) -> None:
     """Insert the memories of the knowledge graph with their facts, and their relations."""
     graph.executemany(
@@ -202,4 +180,4 @@ def insert_entities(
         ],
     )
     query = "INSERT INTO links (from_id, to_id, type, created_at) VALUES (?, ?, ?, ?)"
-    graph.executemany(query, [(one.from_id, one.to_id, RELATION + one.relation_type, one.created_us) for one in links])
+    graph.executemany(query, list(links))

@@ -18,7 +18,7 @@ from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject, RecordKind
 from souvenir.store.graph import mention_queue
-from souvenir.store.rows import ids_parameter, readable, select
+from souvenir.store.rows import CHOSEN, ids_parameter, readable, select
 from souvenir.store.sql import NO_LIMIT, Connection, SqlValue
 
 ENTITY_SOURCE = "entities"
@@ -64,8 +64,13 @@ class NamedMemory(NamedTuple):
 
     @property
     def entity_type(self) -> str:
-        held = self.metadata.get(ENTITY_TYPE)
-        return held if isinstance(held, str) else ""
+        return type_in(self.metadata)
+
+
+def type_in(metadata: JsonObject) -> str:
+    """Return the type of an entity with these metadata."""
+    held = metadata.get(ENTITY_TYPE)
+    return held if isinstance(held, str) else ""
 
 
 def named_memories(
@@ -75,14 +80,12 @@ def named_memories(
 
     :param ids: Only those of these memories; None for all.
     """
-    of_ids, parameters = "", list[SqlValue]()
+    query = "SELECT id, source, key, metadata FROM memories WHERE namespace_id = ? AND archived = 0 AND key IS NOT NULL"
+    parameters: list[SqlValue] = [namespace_id]
     if ids is not None:
-        of_ids, parameters = " AND id IN (SELECT value FROM json_each(?))", [ids_parameter(ids)]
-    query = (
-        "SELECT id, source, key, metadata FROM memories "
-        f"WHERE namespace_id = ? AND archived = 0 AND key IS NOT NULL{of_ids}"
-    )
-    rows = readable(connection, NamedMemory, query, (namespace_id, *parameters), table="memories")
+        query += f" AND id {CHOSEN}"
+        parameters.append(ids_parameter(ids))
+    rows = readable(connection, NamedMemory, query, parameters, table="memories")
     return {one.id: one for one in rows if is_named(one.source, one.name)}
 
 
@@ -159,42 +162,24 @@ def dated_relations(
         f"WHERE {touching} AND {_TYPED} AND {standing} "
         "GROUP BY f.key, t.key, l.type ORDER BY min(l.created_at), min(l.from_id), min(l.to_id), l.type LIMIT ?5"
     )
-    return list(
-        select(
-            connection,
-            tuple[EntityRelation, int],
-            query,
-            (chosen, place.namespace_id, place.source, len(RELATION) + 1, limit),
-        )
-    )
+    parameters = chosen, place.namespace_id, place.source, len(RELATION) + 1, limit
+    return list(select(connection, tuple[EntityRelation, int], query, parameters))
 
 
-class RelationLink(NamedTuple):
-    """The link of a relation between two memories. `created_us` is in microseconds."""
-
-    from_id: int
-    to_id: int
-    relation_type: str
-    created_us: int
-
-
-def links_between(connection: Connection, ids: Iterable[int], at: datetime) -> list[RelationLink]:
-    """Return the relations between two of these memories that existed at a time and still do."""
+def links_between(connection: Connection, ids: Iterable[int], at: datetime) -> list[tuple[int, int, str, int]]:
+    """Return the rows of the relations between two of these memories that existed at a time and still do."""
     query = (
-        f"SELECT l.from_id, l.to_id, substr(l.type, ?1), l.created_at FROM links l WHERE {_TYPED} AND "
-        "l.created_at <= ?2 AND l.from_id IN (SELECT value FROM json_each(?3)) AND l.to_id IN "
-        "(SELECT value FROM json_each(?3))"
+        f"SELECT l.from_id, l.to_id, l.type, l.created_at FROM links l WHERE {_TYPED} AND l.created_at <= ? "
+        f"AND l.from_id {CHOSEN} AND l.to_id {CHOSEN}"
     )
-    return list(select(connection, RelationLink, query, (len(RELATION) + 1, to_us(at), ids_parameter(ids))))
+    chosen = ids_parameter(ids)
+    return list(select(connection, tuple[int, int, str, int], query, (to_us(at), chosen, chosen)))
 
 
 def remove(connection: Connection, from_ids: Iterable[int], to_ids: Iterable[int], relation_type: str) -> int:
     """Delete relations; return how many links there were."""
-    connection.execute(
-        "DELETE FROM links WHERE from_id IN (SELECT value FROM json_each(?)) "
-        "AND to_id IN (SELECT value FROM json_each(?)) AND type = ?",
-        (ids_parameter(from_ids), ids_parameter(to_ids), RELATION + relation_type),
-    )
+    query = f"DELETE FROM links WHERE from_id {CHOSEN} AND to_id {CHOSEN} AND type = ?"
+    connection.execute(query, (ids_parameter(from_ids), ids_parameter(to_ids), RELATION + relation_type))
     return connection.changes()
 
 
