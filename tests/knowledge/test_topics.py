@@ -50,9 +50,9 @@ ANN = Scope("ann", "tester")
 SAILING = ("Alice took the Albatross from Lisbon to Madeira", "Lisbon and Madeira again on the Albatross, says Alice")
 LONG_SAILING = tuple(f"{text}, and the Albatross sails from Lisbon again" for text in SAILING)
 
-BAKING = ("Boris bakes Panettone with Greta in Milan", "Greta brought Panettone from Milan for Boris")
+BAKING = ("Boris bakes panettone with Greta in Milan", "Greta brought panettone from Milan for Boris")
 
-LONG_BAKING = tuple(f"{text}, so Greta and Boris have Panettone" for text in BAKING)
+LONG_BAKING = tuple(f"{text}, so Greta and Boris have panettone" for text in BAKING)
 
 
 @pytest.fixture
