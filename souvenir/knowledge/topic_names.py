@@ -11,12 +11,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from math import log2
+from math import log2, sqrt
 
 from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.index.analyser import Analyser, fold
 from souvenir.knowledge.recognition.extraction import noun_phrases, said
-from souvenir.knowledge.recognition.foreign import ENGLISH
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, RELATIVES, ROLES, TIME_WORDS
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import AUXILIARIES, EMPTY, FOREIGN, GENERIC, MODALS, WEAK
@@ -46,10 +45,6 @@ LEAST_CLOSENESS, LEAST_CLOSENESS_OF_RARE = 0.08, 0.17
 """... and its least closeness to the topic: more for a phrase whose last word users do not say in two segments and in
 half of them, or in so many messages of the only one: it is often a detail."""
 
-OF_CLOSENESS, OF_FOREIGN_CLOSENESS = 0.5, 0.25
-"""Exponents of the closeness of a phrase to its topic, in English and in other languages, which many models know less:
-words of one language are near to each other there, whatever they mean."""
-
 CANDIDATES = 16
 """Phrases of a topic whose vectors are compared with it."""
 
@@ -60,7 +55,7 @@ OF_SEVERAL_WORDS, OF_VAGUE = 1.2, 0.5
 """Factors of phrases: several words say a subject better than one; people take part in subjects more often than they
 are one, and "corner" alone says little."""
 
-_CACHED_PARTS = 16_384
+_CACHED_PAIRS = 16_384
 _MAX_CHARS = 60
 _MIN_CHARS = 3
 _VOWELS = frozenset("aeiouyäöü")
@@ -73,13 +68,11 @@ class Phrase:
     """A phrase that may be part of a name.
 
     :param text: The text of its first place. :param weight: How much it is said, times the factors of its words.
-    :param is_foreign: Whether it is said in another language than English. :param least: The closeness to the topic
-        from which it may be the first part.
+    :param least: The closeness to the topic from which it may be the first part.
     """
 
     text: str
     weight: float
-    is_foreign: bool
     least: float
     places: tuple[Excerpt, ...]
 
@@ -95,7 +88,6 @@ class _Heard:
     message: TopicMessage
     segment: int
     weight: float
-    is_foreign: bool
     forms: Mapping[tuple[str, ...], str]
     stems: frozenset[str]
 
@@ -117,7 +109,7 @@ def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, S
             of_phrase[stems].append(one)
         for stem in one.stems:
             of_stem[stem] += one.weight
-    phrases = []
+    found: list[tuple[float, str, str, tuple[Excerpt, ...]]] = []
     for stems, sayers in of_phrase.items():
         places = _places(stems, sayers)
         # A name of nothing known is more often a person than a subject.
@@ -127,10 +119,9 @@ def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, S
             said_whole = sum(one.weight for one in sayers) if len(stems) > 1 else of_stem[stems[0]]
             said_in_part = min(of_stem[stem] for stem in stems)
             weight = factor * log2(1 + (said_whole + said_in_part) / 2 / OF_USER)
-            found = tuple(place for place, _ in places)
-            is_foreign = any(one.is_foreign for one in sayers)
-            phrases.append(Phrase(places[0][1], weight, is_foreign, _least_closeness(stems[-1], of_users), found))
-    return sorted(phrases, key=lambda one: (-one.weight, one.text))[:CANDIDATES]
+            found.append((-weight, places[0][1], stems[-1], tuple(place for place, _ in places)))
+    best = sorted(found)[:CANDIDATES]
+    return [Phrase(text, -weight, _least_closeness(stem, of_users), places) for weight, text, stem, places in best]
 
 
 def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tuple[Floats, Floats]) -> list[Excerpt]:
@@ -140,9 +131,7 @@ def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tup
     :param means: The mean of the topic, and its centred mean.
     """
     near = {one: closeness(vectors.get(one.text), means) for one in phrases}
-    values = {
-        one: one.weight * near[one] ** (OF_FOREIGN_CLOSENESS if one.is_foreign else OF_CLOSENESS) for one in phrases
-    }
+    values = {one: one.weight * sqrt(near[one]) for one in phrases}
     chosen: list[Phrase] = []
     for one in sorted(phrases, key=lambda one: -values[one]):
         least = (NEXT_PART * values[chosen[0]], NEXT_CLOSENESS) if chosen else (LEAST_VALUE, one.least)
@@ -180,11 +169,10 @@ def shown_name(parts: Sequence[str]) -> str:
     return ", ".join(chosen)
 
 
+@lru_cache(_CACHED_PAIRS)
 def _share_word(one: str, other: str) -> bool:
     """Return whether a word of one phrase is a word of the other, or a form or part of one."""
-    if not _stems_of_part(one).isdisjoint(_stems_of_part(other)):
-        return True
-    return any(word in known or known in word for word in _words(one) for known in _words(other))
+    return any(stem in known or known in stem for stem in _stems(one) for known in _stems(other))
 
 
 def _heard(
@@ -199,11 +187,9 @@ def _heard(
             weight = OF_USER + (OF_OPENING if is_opening else 0)
             is_opening = False
         text = said(message.content[:READ_CHARS], message.role)
-        nouns = list(noun_phrases(text))
-        found = [run for words, _ in nouns for run in _runs(words, people)]
+        found = [run for words, _ in noun_phrases(text) for run in _runs(words, people)]
         found += [one.text for one in forms.get(message.id, ()) if not _is_name(one.text.split()[-1], people)]
-        is_foreign = any(language != ENGLISH for _, language in nouns)
-        yield _Heard(message, index, weight, is_foreign, _by_stems(found), frozenset(_stems(text)))
+        yield _Heard(message, index, weight, _by_stems(found), frozenset(_stems(text)))
 
 
 def _runs(words: Sequence[str], people: Collection[str]) -> list[str]:
@@ -266,11 +252,6 @@ def _is_name(word: str, people: Collection[str]) -> bool:
 
 def _words(text: str) -> list[str]:
     return text.casefold().split()
-
-
-@lru_cache(_CACHED_PARTS)
-def _stems_of_part(text: str) -> frozenset[str]:
-    return frozenset(_stems(text))
 
 
 def _stems(text: str) -> tuple[str, ...]:

@@ -112,7 +112,6 @@ def test_the_number_of_compared_phrases_is_bounded() -> None:
 def parts(
     *weights: tuple[str, float],
     means: Floats | None = None,
-    is_foreign: bool = False,
     least: float = 0.0,
     **cosines: float,
 ) -> list[str]:
@@ -120,10 +119,7 @@ def parts(
 
     :param least: The closeness from which they may be the first part.
     """
-    found = [
-        Phrase(text, weight, is_foreign, least, (Excerpt(number, 0, 1),))
-        for number, (text, weight) in enumerate(weights)
-    ]
+    found = [Phrase(text, weight, least, (Excerpt(number, 0, 1),)) for number, (text, weight) in enumerate(weights)]
     vectors = {text: UNIT * np.array([cosine, np.sqrt(1 - cosine**2)]) for text, cosine in cosines.items()}
     mean = UNIT * np.array([1.0, 0.0]) if means is None else means
     return [found[place.message_id].text for place in name_of(found, vectors, (mean, mean))]
@@ -137,8 +133,6 @@ def test_a_name_has_the_phrases_that_are_said_most_and_are_close_to_the_topic() 
     ]
     assert parts(("knee", 2.0), ("run", 1.0), knee=0.9, run=0.7) == ["knee"]
     assert parts(("knee", 1.0), ("run", 1.0), knee=0.54, run=0.54) == []
-    assert parts(("knie", 2.0), ("trap", 1.2), is_foreign=True, knie=0.32, trap=1.0) == ["trap", "knie"]
-    assert parts(("knie", 2.0), ("trap", 0.9), is_foreign=True, knie=0.32, trap=1.0) == ["knie", "trap"]
     assert parts(("knee", 2.0), ("run", 2.0), knee=0.9, run=0.31) == ["knee"], "a closeness of 0.31 times 0.31"
     nothing = np.zeros(2)
     assert parts(("knee", 1.0), ("run", 0.3), means=nothing, least=1.0) == ["knee"]
