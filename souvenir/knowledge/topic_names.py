@@ -1,8 +1,8 @@
 """Name topics by nouns and short phrases of their messages, which users rather than answers say.
 
 Common nouns name a subject ("guitar lessons", "knee") that no concept stands for. A part of a name is stored as places
-in messages, so that a name contains nothing that is deleted; a person alone is no subject, and a topic of which nothing
-said is close to its meaning has no name.
+in messages, so that a name contains nothing that is deleted; a person alone is no subject, and a topic has no name, and
+is not listed, if users say no phrase again and again that is close to its meaning.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from math import log2
+from math import log2, sqrt
 
 from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.index.analyser import Analyser, fold
 from souvenir.knowledge.recognition.extraction import noun_phrases, said
-from souvenir.knowledge.recognition.foreign import ENGLISH
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, RELATIVES, ROLES, TIME_WORDS
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import AUXILIARIES, EMPTY, FOREIGN, GENERIC, MODALS, WEAK
@@ -24,10 +23,10 @@ from souvenir.knowledge.segmentation import OF_OPENING, OF_USER, UNIT, Floats
 from souvenir.knowledge.topic_description import closeness
 from souvenir.store.graph.topics import READ_CHARS, Excerpt, Form, TopicMessage
 
-PARTS = 4
+PARTS = 3
 """Maximum parts of a name that are stored ..."""
 
-PARTS_SHOWN = 3
+PARTS_SHOWN = 2
 """... and shown; the others take the place of one that is deleted or hidden."""
 
 PLACES = 2
@@ -36,18 +35,15 @@ PLACES = 2
 NEXT_PART = 0.4
 """Least value of a further part, relative to the first one ..."""
 
-NEXT_NEAR = 0.3
-"""... and its least cosine to it; both are said in one segment, since a topic may contain another subject too."""
+NEXT_NEAR, NEXT_CLOSENESS = 0.3, 0.1
+"""... its least cosine to it, since a topic may contain another subject too, and its least closeness to the topic."""
 
-LEAST_VALUE = 0.4
-"""Least value of the first part; below it, a topic has no name ..."""
+LEAST_VALUE = 0.55
+"""Least value of the first part; without one, a topic has no name ..."""
 
-LEAST_NEAR = 0.08
-"""... nor below this closeness to the topic, however often it is said: it is rather a detail."""
-
-OF_CLOSENESS, OF_FOREIGN_CLOSENESS = 0.5, 0.25
-"""Exponents of the closeness of a phrase to its topic, in English and in other languages, which many models know less:
-words of one language are near to each other there, whatever they mean."""
+LEAST_CLOSENESS, LEAST_CLOSENESS_OF_RARE = 0.08, 0.17
+"""... and its least closeness to the topic: more for a phrase whose last word users do not say in two segments and in
+half of them, or in so many messages of the only one: it is often a detail."""
 
 CANDIDATES = 16
 """Phrases of a topic whose vectors are compared with it."""
@@ -55,12 +51,11 @@ CANDIDATES = 16
 OF_ANSWER = 0.2
 """How much an answer that says a phrase counts, next to `OF_USER` and `OF_OPENING`."""
 
-OF_SEVERAL_WORDS, OF_RELATIVE, OF_VAGUE = 1.2, 0.5, 0.6
+OF_SEVERAL_WORDS, OF_VAGUE = 1.2, 0.5
 """Factors of phrases: several words say a subject better than one; people take part in subjects more often than they
-are one; "page", "problem" say little."""
+are one, and "corner" alone says little."""
 
-_VAGUE = GENERIC | WEAK
-_CACHED_PARTS = 16_384
+_CACHED_PAIRS = 16_384
 _MAX_CHARS = 60
 _MIN_CHARS = 3
 _VOWELS = frozenset("aeiouyäöü")
@@ -73,14 +68,12 @@ class Phrase:
     """A phrase that may be part of a name.
 
     :param text: The text of its first place. :param weight: How much it is said, times the factors of its words.
-    :param is_foreign: Whether it is said in another language than English. :param segments: The indexes of those that
-        say it.
+    :param least: The closeness to the topic from which it may be the first part.
     """
 
     text: str
     weight: float
-    is_foreign: bool
-    segments: frozenset[int]
+    least: float
     places: tuple[Excerpt, ...]
 
 
@@ -95,7 +88,6 @@ class _Heard:
     message: TopicMessage
     segment: int
     weight: float
-    is_foreign: bool
     forms: Mapping[tuple[str, ...], str]
     stems: frozenset[str]
 
@@ -105,10 +97,11 @@ def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, S
 
     :param segments: The messages of each. :param forms: The concepts that each message mentions.
     """
-    people = {
-        word for of_message in forms.values() for one in of_message if _is_person(one) for word in _words(one.text)
-    }
+    mentioned = [one for of_message in forms.values() for one in of_message]
+    people = {word for one in mentioned if _is_person(one) for word in _words(one.text)}
+    names = {one.text for one in mentioned if one.kind is ConceptKind.NAME}
     heard = [one for index, segment in enumerate(segments) for one in _heard(index, segment, forms, people)]
+    of_users = [one for one in heard if one.message.role is MessageRole.USER]
     of_phrase: defaultdict[tuple[str, ...], list[_Heard]] = defaultdict(list)
     of_stem: defaultdict[str, float] = defaultdict(float)
     for one in heard:
@@ -116,19 +109,19 @@ def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, S
             of_phrase[stems].append(one)
         for stem in one.stems:
             of_stem[stem] += one.weight
-    phrases = []
+    found: list[tuple[float, str, str, tuple[Excerpt, ...]]] = []
     for stems, sayers in of_phrase.items():
         places = _places(stems, sayers)
-        factor = _factor(_words(places[0][1])) if places else 0.0
+        # A name of nothing known is more often a person than a subject.
+        factor = _factor(_words(places[0][1])) if places and places[0][1] not in names else 0.0
         if factor:
             # A phrase is said in part where its words are said apart.
             said_whole = sum(one.weight for one in sayers) if len(stems) > 1 else of_stem[stems[0]]
             said_in_part = min(of_stem[stem] for stem in stems)
             weight = factor * log2(1 + (said_whole + said_in_part) / 2 / OF_USER)
-            found = tuple(place for place, _ in places)
-            is_foreign, said_in = any(one.is_foreign for one in sayers), frozenset(one.segment for one in sayers)
-            phrases.append(Phrase(places[0][1], weight, is_foreign, said_in, found))
-    return sorted(phrases, key=lambda one: (-one.weight, one.text))[:CANDIDATES]
+            found.append((-weight, places[0][1], stems[-1], tuple(place for place, _ in places)))
+    best = sorted(found)[:CANDIDATES]
+    return [Phrase(text, -weight, _least_closeness(stem, of_users), places) for weight, text, stem, places in best]
 
 
 def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tuple[Floats, Floats]) -> list[Excerpt]:
@@ -138,25 +131,33 @@ def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tup
     :param means: The mean of the topic, and its centred mean.
     """
     near = {one: closeness(vectors.get(one.text), means) for one in phrases}
-    values = {
-        one: one.weight * near[one] ** (OF_FOREIGN_CLOSENESS if one.is_foreign else OF_CLOSENESS) for one in phrases
-    }
+    values = {one: one.weight * sqrt(near[one]) for one in phrases}
     chosen: list[Phrase] = []
     for one in sorted(phrases, key=lambda one: -values[one]):
-        if values[one] < (NEXT_PART * values[chosen[0]] if chosen else LEAST_VALUE) or len(chosen) == PARTS:
-            break
-        fits = not chosen or _goes_with(one, chosen[0], vectors)
-        if fits and not any(_share_word(one.text, other.text) for other in chosen):
+        least = (NEXT_PART * values[chosen[0]], NEXT_CLOSENESS) if chosen else (LEAST_VALUE, one.least)
+        if values[one] >= least[0] and near[one] >= least[1] and _goes_with(one, chosen, vectors):
             chosen.append(one)
-    is_named = bool(chosen) and near[chosen[0]] >= LEAST_NEAR
-    return [place for one in chosen for place in one.places] if is_named else []
+    return [place for one in chosen[:PARTS] for place in one.places]
 
 
-def _goes_with(one: Phrase, first: Phrase, vectors: Mapping[str, Floats]) -> bool:
-    """Return whether a phrase may be a part of the name that begins with another one."""
-    if one.segments.isdisjoint(first.segments):
+def _goes_with(one: Phrase, chosen: Sequence[Phrase], vectors: Mapping[str, Floats]) -> bool:
+    """Return whether a phrase may be a part of the name that begins with others."""
+    if any(_share_word(one.text, other.text) for other in chosen):
         return False
-    return not vectors or float(vectors[one.text] @ vectors[first.text]) >= NEXT_NEAR * UNIT**2
+    return not chosen or not vectors or float(vectors[one.text] @ vectors[chosen[0].text]) >= NEXT_NEAR * UNIT**2
+
+
+def _least_closeness(stem: str, of_users: Sequence[_Heard]) -> float:
+    """Return the closeness from which a phrase that ends with this stem may name its topic.
+
+    It is 1 if the phrase is rare and users say only one message in each segment.
+    """
+    segments = {one.segment for one in of_users}
+    places = [one.segment if len(segments) > 1 else one.message.id for one in of_users]
+    said_in = {place for one, place in zip(of_users, places, strict=True) if stem in one.stems}
+    if len(said_in) >= max(2, len({*places}) / 2):
+        return LEAST_CLOSENESS
+    return LEAST_CLOSENESS_OF_RARE if len(of_users) > len(segments) else 1.0
 
 
 def shown_name(parts: Sequence[str]) -> str:
@@ -168,11 +169,10 @@ def shown_name(parts: Sequence[str]) -> str:
     return ", ".join(chosen)
 
 
+@lru_cache(_CACHED_PAIRS)
 def _share_word(one: str, other: str) -> bool:
     """Return whether a word of one phrase is a word of the other, or a form or part of one."""
-    if not _stems_of_part(one).isdisjoint(_stems_of_part(other)):
-        return True
-    return any(word in known or known in word for word in _words(one) for known in _words(other))
+    return any(stem in known or known in stem for stem in _stems(one) for known in _stems(other))
 
 
 def _heard(
@@ -187,11 +187,9 @@ def _heard(
             weight = OF_USER + (OF_OPENING if is_opening else 0)
             is_opening = False
         text = said(message.content[:READ_CHARS], message.role)
-        nouns = list(noun_phrases(text))
-        found = [run for words, _ in nouns for run in _runs(words, people)]
+        found = [run for words, _ in noun_phrases(text) for run in _runs(words, people)]
         found += [one.text for one in forms.get(message.id, ()) if not _is_name(one.text.split()[-1], people)]
-        is_foreign = any(language != ENGLISH for _, language in nouns)
-        yield _Heard(message, index, weight, is_foreign, _by_stems(found), frozenset(_stems(text)))
+        yield _Heard(message, index, weight, _by_stems(found), frozenset(_stems(text)))
 
 
 def _runs(words: Sequence[str], people: Collection[str]) -> list[str]:
@@ -226,12 +224,10 @@ def _places(stems: tuple[str, ...], sayers: Iterable[_Heard]) -> list[tuple[Exce
 def _factor(words: Sequence[str]) -> float:
     """Return how well these words, in small letters, say a subject: 0 if not at all."""
     forms = {words[-1], singular(words[-1])}
-    if forms & EMPTY:
+    if forms & (EMPTY if len(words) > 1 else EMPTY | GENERIC):
         return 0.0
-    factor = OF_SEVERAL_WORDS if len(words) > 1 else 1.0
-    if forms & RELATIVES:
-        return factor * OF_RELATIVE
-    return factor * OF_VAGUE if forms & _VAGUE else factor
+    factor = OF_SEVERAL_WORDS if len(words) > 1 else OF_VAGUE if forms & WEAK else 1.0
+    return factor * (OF_VAGUE if forms & RELATIVES else 1.0)
 
 
 def _is_word(word: str) -> bool:
@@ -244,10 +240,8 @@ def _is_word(word: str) -> bool:
 
 def _is_person(one: Form) -> bool:
     """Return whether a concept is a person with a name, who is no subject alone: not "mum", "landlord"."""
-    first, *_, last = [*_words(one.text)] * 2
-    if one.kind is ConceptKind.PERSON:
-        return last not in RELATIVES and last not in ROLES
-    return one.kind is ConceptKind.NAME and first in GIVEN_NAMES
+    last = _words(one.text)[-1]
+    return one.kind is ConceptKind.PERSON and last not in RELATIVES and last not in ROLES
 
 
 def _is_name(word: str, people: Collection[str]) -> bool:
@@ -258,11 +252,6 @@ def _is_name(word: str, people: Collection[str]) -> bool:
 
 def _words(text: str) -> list[str]:
     return text.casefold().split()
-
-
-@lru_cache(_CACHED_PARTS)
-def _stems_of_part(text: str) -> frozenset[str]:
-    return frozenset(_stems(text))
 
 
 def _stems(text: str) -> tuple[str, ...]:

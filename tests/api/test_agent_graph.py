@@ -66,7 +66,7 @@ def test_messages_discuss_the_topics_of_their_session(
     client: TestClient,
 ):
     sea = ("Alice took the Albatross from Lisbon to Madeira", "Lisbon and Madeira again on the Albatross, says Alice")
-    oven = ("Boris bakes Panettone with Greta in Milan", "Greta brought Panettone from Milan for Boris", "So it is.")
+    oven = ("Boris bakes panettone with Greta in Milan", "Greta brought panettone from Milan for Boris", "So it is.")
     for number in range(2):
         for name, said in (("sea", sea), ("oven", oven)):
             messages = [{"role": "user", "content": content} for content in said]

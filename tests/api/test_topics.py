@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from tests.api.conftest import indexed
 
 SAILING = "Alice took the Albatross from Lisbon to Madeira"
-BAKING = "Boris bakes Panettone with Greta in Milan"
+BAKING = "Boris bakes panettone with Greta in Milan"
 
 
 def ask(client: TestClient, path: str = "") -> Any:
@@ -22,7 +22,7 @@ def ask(client: TestClient, path: str = "") -> Any:
 @pytest.fixture
 def agent(client: TestClient) -> TestClient:
     """`ann`, who sailed in two sessions and baked in one."""
-    for session, text in (("sea0", SAILING), ("sea1", SAILING), ("oven", BAKING)):
+    for session, text in (("sea0", SAILING), ("sea1", SAILING), ("oven", BAKING), ("oven", BAKING)):
         said = {"agent_name": "ann", "role": "user", "content": text, "session_id": session}
         assert client.post("/messages", json=said).status_code == 200
     return indexed(client)

@@ -19,7 +19,7 @@ from tests.learning.scripted_model import ScriptedModel
 
 SAILED = "Alice took the Albatross from Lisbon to Madeira in 2019"
 AGAIN = "Lisbon and Madeira again on the Albatross, says Alice"
-BAKED = "Boris bakes Panettone with Greta in Milan"
+BAKED = "Boris bakes panettone with Greta in Milan"
 QUEUE_SESSIONS = "INSERT INTO unsorted (session_id, namespace_id) SELECT id, namespace_id FROM sessions"
 SUMMARY = "Alice sailed to Madeira on the Albatross."
 
@@ -88,7 +88,8 @@ def test_what_a_caller_set_is_never_replaced(ann: Agent):
 
 @pytest.mark.parametrize("change", ["edit", "delete", "edit another", "delete another", "delete the session"])
 def test_names_and_summaries_go_with_any_message_that_the_model_saw(ann: Agent, change: str):
-    ann.say("Lisbon is where Alice boards the Albatross for Madeira", session="other")
+    boards = "Lisbon is where Alice boards the Albatross for Madeira"
+    ann.say(boards, boards, session="other")
     sailed, again = sail(ann)
     model_claims = ann.model_claims(always(name(), summary()))
     job_id = result(model_claims)["job_id"]

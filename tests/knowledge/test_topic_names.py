@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 import pytest
@@ -12,7 +13,15 @@ from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.knowledge import topic_assignment, topic_names
 from souvenir.knowledge.recognition.extraction import noun_phrases
 from souvenir.knowledge.segmentation import UNIT, Floats
-from souvenir.knowledge.topic_names import CANDIDATES, Phrase, name_of, phrases_of, shown_name
+from souvenir.knowledge.topic_names import (
+    CANDIDATES,
+    LEAST_CLOSENESS,
+    LEAST_CLOSENESS_OF_RARE,
+    Phrase,
+    name_of,
+    phrases_of,
+    shown_name,
+)
 from souvenir.store.graph.topics import Excerpt, Form, TopicMessage
 from souvenir.store.selection import Chooses
 from tests.cases import for_all
@@ -25,6 +34,7 @@ LESSONS = ("The guitar, and Lisbon", "The guitar, and the metronome", "The metro
 def related(monkeypatch: pytest.MonkeyPatch) -> None:
     """Different words are never close in meaning for the fake embedder."""
     monkeypatch.setattr(topic_names, "NEXT_NEAR", -1.0)
+    monkeypatch.setattr(topic_names, "NEXT_CLOSENESS", 0.0)
 
 
 def name(ann: Agent) -> str:
@@ -64,16 +74,18 @@ def test_a_phrase_weighs_more_if_users_say_it_and_if_they_begin_with_it() -> Non
     assert opened["boiler"] > opened["landlord"]
 
 
-def test_several_words_say_more_than_one_and_vague_words_less() -> None:
-    weights = phrases("We have a gas meter, a landlord and a problem")
-    assert weights["gas meter"] > weights["landlord"] > weights["problem"] > 0
+def test_several_words_say_more_than_one_and_vague_words_nothing_alone() -> None:
+    weights = phrases("We have a gas meter, a landlord, a noise problem and a problem")
+    assert weights["gas meter"] > weights["landlord"]
+    assert "noise problem" in weights
+    assert "problem" not in weights
 
 
 def test_times_slips_names_and_parts_of_names_are_no_phrases_but_relatives_and_landlords_are() -> None:
     for word in ("Fridays", "shes", "tmrw", "Anna", "weeks"):
         assert list(phrases(f"I mean the boiler and the {word}")) == ["boiler"]
     weights = phrases("I mean Harbour Bank and the deposit account")
-    assert weights.keys() == {"Harbour Bank", "deposit account", "account"}
+    assert weights.keys() == {"Harbour Bank", "deposit account"}
     weights = phrases("My landlord Brugger met Brugger and my mum", people=["Brugger", "mum"])
     assert weights.keys() == {"landlord", "mum"}
 
@@ -92,18 +104,14 @@ def test_the_number_of_compared_phrases_is_bounded() -> None:
 def parts(
     *weights: tuple[str, float],
     means: Floats | None = None,
-    is_foreign: bool = False,
-    alone: str = "",
+    least: float = 0.0,
     **cosines: float,
 ) -> list[str]:
     """Return the parts of a name of phrases with these weights and cosines to the topic.
 
-    :param alone: The phrase that only another segment says.
+    :param least: The closeness from which they may be the first part.
     """
-    found = [
-        Phrase(text, weight, is_foreign, frozenset({text == alone}), (Excerpt(number, 0, 1),))
-        for number, (text, weight) in enumerate(weights)
-    ]
+    found = [Phrase(text, weight, least, (Excerpt(number, 0, 1),)) for number, (text, weight) in enumerate(weights)]
     vectors = {text: UNIT * np.array([cosine, np.sqrt(1 - cosine**2)]) for text, cosine in cosines.items()}
     mean = UNIT * np.array([1.0, 0.0]) if means is None else means
     return [found[place.message_id].text for place in name_of(found, vectors, (mean, mean))]
@@ -113,24 +121,50 @@ def test_a_name_has_the_phrases_that_are_said_most_and_are_close_to_the_topic() 
     weights = ("knee", 1.0), ("run", 1.5), ("stairs", 1.0)
     assert parts(*weights, knee=0.9, run=0.5, stairs=0.7) == ["knee", "run", "stairs"]
     assert parts(("knee", 2.0), ("run", 1.0), knee=0.9, run=0.7) == ["knee"]
-    assert parts(("knee", 1.0), ("run", 1.0), knee=0.39, run=0.39) == []
-    assert parts(("knie", 2.0), ("trap", 1.2), is_foreign=True, knie=0.31, trap=1.0) == ["trap", "knie"]
-    assert parts(("knie", 2.0), ("trap", 0.9), is_foreign=True, knie=0.31, trap=1.0) == ["knie", "trap"]
-    assert parts(("knee", 9.0), knee=0.28) == [], "its closeness is 0.28 times 0.28"
+    assert parts(("knee", 1.0), ("run", 1.0), knee=0.54, run=0.54) == []
+    assert parts(("knee", 2.0), ("run", 2.0), knee=0.9, run=0.31) == ["knee"], "a closeness of 0.31 times 0.31"
     nothing = np.zeros(2)
-    assert parts(("knee", 1.0), ("run", 0.3), means=nothing) == ["knee"]
+    assert parts(("knee", 1.0), ("run", 0.3), means=nothing, least=1.0) == ["knee"]
 
 
-def test_further_parts_are_said_with_the_first_one_and_are_close_to_it() -> None:
-    weights = ("knee", 1.0), ("run", 1.0), ("stairs", 1.0)
-    assert parts(*weights, alone="run", knee=0.9, run=0.8, stairs=0.7) == ["knee", "stairs"]
+def test_the_first_part_of_a_name_is_close_enough_for_how_often_it_is_said() -> None:
+    assert parts(("knee", 9.0), knee=0.3, least=0.08) == ["knee"]
+    assert parts(("knee", 9.0), knee=0.3, least=0.1) == []
+
+
+@for_all(
+    "segments, least",
+    [
+        ([["a boiler"], ["the boilers"]], LEAST_CLOSENESS),
+        ([["a boiler"], ["the gas boiler"], ["rent"], ["rent"]], LEAST_CLOSENESS),
+        ([["a boiler"], ["the boiler"], ["rent"], ["rent"], ["rent"]], 1.0),
+        ([["a boiler"], ["rent", "rent"]], LEAST_CLOSENESS_OF_RARE),
+        ([["a boiler"], ["rent"]], 1.0),
+        ([["a boiler", "the boiler", "rent"]], LEAST_CLOSENESS),
+        ([["a boiler", "rent"]], LEAST_CLOSENESS_OF_RARE),
+        ([["a boiler"]], 1.0),
+    ],
+)
+def test_what_users_say_rarely_must_be_closer_to_the_topic(segments: list[list[str]], least: float) -> None:
+    numbers = count()
+    answer = MessageRole.ASSISTANT, "The boiler", None
+    messages = [
+        [*(TopicMessage(next(numbers), MessageRole.USER, text, None) for text in said), TopicMessage(99, *answer)]
+        for said in segments
+    ]
+    assert {one.least for one in phrases_of(messages, {}) if one.text == "boiler"} == {least}
+
+
+def test_names_of_which_nothing_is_known_are_no_phrases() -> None:
+    messages = [TopicMessage(0, MessageRole.USER, "I gave Zelvira a boiler", None)]
+    forms = {0: [Form(1, "Zelvira", ConceptKind.NAME)]}
+    assert [one.text for one in phrases_of([messages], forms)] == ["boiler"]
+
+
+def test_further_parts_are_close_to_the_first_one() -> None:
     assert parts(("knee", 1.0), ("tax", 2.5), knee=0.7, tax=0.1) == ["knee"], (
         "both are near to the mean of two subjects"
     )
-    segments = [
-        [TopicMessage(number, MessageRole.USER, text, None)] for number, text in enumerate(("A boiler", "A tax"))
-    ]
-    assert {one.text: one.segments for one in phrases_of(segments, {})} == {"boiler": {0}, "tax": {1}}
 
 
 def test_parts_of_a_name_share_no_word() -> None:
@@ -138,7 +172,7 @@ def test_parts_of_a_name_share_no_word() -> None:
         (text, 1 - number / 100) for number, text in enumerate(("gas meter", "meter", "gasket", "dance", "dancing"))
     ]
     assert parts(*weights, means=np.zeros(2)) == ["gas meter", "dance"]
-    assert shown_name(["gas", "gases", "boiler", "rent", "key"]) == "gas, boiler, rent"
+    assert shown_name(["gas", "gases", "boiler", "rent", "key"]) == "gas, boiler"
     assert shown_name([]) == ""
 
 
@@ -146,7 +180,7 @@ def test_parts_of_a_name_share_no_word() -> None:
 def test_a_topic_is_named_by_common_nouns_of_its_messages(ann: Agent) -> None:
     ann.tell(*LESSONS)
     topic = ann.topic()
-    assert (topic.name, topic.named_by) == ("guitar, metronome, Lisbon", None)
+    assert (topic.name, topic.named_by) == ("guitar, metronome", None)
 
 
 @pytest.mark.usefixtures("related")
@@ -163,20 +197,21 @@ def test_a_name_loses_what_is_deleted_or_edited_at_once(ann: Agent) -> None:
 @pytest.mark.usefixtures("related")
 def test_a_name_does_not_quote_messages_that_the_policy_hides(ann: Agent) -> None:
     ann.say(LESSONS[0], metadata={"sensitive_topics": ["health"]})
-    ann.tell(*LESSONS[1:])
-    assert name(ann) == "guitar, metronome, Lisbon"
+    ann.tell("The guitar and the metronome")
+    assert name(ann) == "guitar, Lisbon"
     Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
-    assert name(ann) == "guitar, metronome"
+    assert name(ann) == "guitar"
 
 
 @pytest.mark.usefixtures("related")
 def test_a_deleted_concept_is_in_no_name(ann: Agent) -> None:
-    ann.tell(*LESSONS, "Madeira")
+    ann.tell("The guitar, Lisbon, and the metronome", "The guitar in Lisbon, or on Madeira", "The metronome")
+    assert name(ann) == "guitar, Lisbon"
     [lisbon] = [one.concept_id for one in ann.graph.topics.details(ANN, 1).named.terms if one.name == "Lisbon"]
     ann.graph.concepts.hide(ANN, lisbon)
-    assert name(ann) == "guitar, metronome, Madeira"
-    ann.tell("Lisbon")
-    assert name(ann) == "guitar, metronome, Madeira"
+    assert name(ann) == "guitar, metronome"
+    ann.tell("The guitar in Lisbon")
+    assert name(ann) == "guitar, metronome"
 
 
 def test_a_topic_without_a_name_is_not_listed_until_it_gets_one(ann: Agent) -> None:
@@ -193,7 +228,7 @@ def test_only_the_largest_topics_are_named_and_one_that_becomes_small_loses_its_
 ) -> None:
     ann.tell(*LESSONS)
     monkeypatch.setattr(topic_assignment, "DESCRIBED", 0)
-    assert name(ann) == "guitar, metronome, Lisbon", "it did not change"
+    assert name(ann) == "guitar, metronome", "it did not change"
     ann.tell("The metronome again")
     assert name(ann) == ""
     assert ann.graph.topics.page(ANN) == ([], 0)

@@ -44,8 +44,8 @@ from tests.knowledge.agent import ANN, Agent
 
 SAILING = ("Alice took the Albatross from Lisbon to Madeira", "Lisbon and Madeira again on the Albatross, says Alice")
 LONG_SAILING = tuple(f"{text}, and the Albatross sails from Lisbon again" for text in SAILING)
-BAKING = ("Boris bakes Panettone with Greta in Milan", "Greta brought Panettone from Milan for Boris")
-LONG_BAKING = tuple(f"{text}, so Greta and Boris have Panettone" for text in BAKING)
+BAKING = ("Boris bakes panettone with Greta in Milan", "Greta brought panettone from Milan for Boris")
+LONG_BAKING = tuple(f"{text}, so Greta and Boris have panettone" for text in BAKING)
 SEA, OVEN = frozenset({"sea0", "sea1"}), frozenset({"oven0", "oven1"})
 
 

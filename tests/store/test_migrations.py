@@ -152,9 +152,8 @@ def test_migrated_topics_continue(version: int, tmp_path: Path):
         # What it was about then is no subject any more.
         Conversations(engine).edit(Scope("ann"), uid, content="My violin has a new bow")
         graph.indexer.catch_up()
-        [topic] = [one for one in graph.topics.page(Scope("ann"))[0] if "violin" in one.name]
-        assert (topic.topic.id, topic.topic.sessions) == (1, 1)
-        assert topic.summary is not None
+        topic = graph.topics.details(Scope("ann"), 1).named
+        assert (topic.topic.sessions, topic.summary) == (1, "My violin has a new bow")
 
 
 def test_concepts_of_former_releases_lose_their_passages(tmp_path: Path):

@@ -16,11 +16,9 @@ from typing import NamedTuple
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.store.graph import mentions
-from souvenir.store.rows import first, ids_parameter, only, readable, select
+from souvenir.store.rows import CHOSEN, first, ids_parameter, only, readable, select
 from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
-
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 _VECTOR = (
     "(SELECT v.vector FROM passages p JOIN vectors v ON v.passage_id = p.id "
@@ -169,7 +167,7 @@ def unsorted(connection: Connection, namespace_id: int) -> dict[int, int]:
 
 
 def take(connection: Connection, places: Iterable[int]) -> None:
-    connection.execute(f"DELETE FROM unsorted WHERE id {_CHOSEN}", (ids_parameter(places),))
+    connection.execute(f"DELETE FROM unsorted WHERE id {CHOSEN}", (ids_parameter(places),))
 
 
 def session_ids(connection: Connection, namespace_id: int) -> list[int]:
@@ -204,7 +202,7 @@ def said_in(connection: Connection, session_ids: Sequence[int]) -> Iterator[Said
             f"octet_length(m.content), substr(m.content, 1, {READ_CHARS}), m.created_at, {_VECTOR}, "
             "(SELECT group_concat(CAST(n.concept_id AS TEXT) ORDER BY n.concept_id) FROM mentions n "
             "WHERE n.kind = 'message' AND n.owner_id = m.id) "
-            f"FROM messages m WHERE m.session_id {_CHOSEN} ORDER BY m.session_id, m.position",
+            f"FROM messages m WHERE m.session_id {CHOSEN} ORDER BY m.session_id, m.position",
             (ids_parameter(session_ids[begin : begin + SESSIONS_AT_ONCE]),),
             table="messages",
         )
@@ -229,7 +227,7 @@ def forms(connection: Connection, message_ids: Iterable[int]) -> dict[int, list[
         connection,
         tuple[int, Form],
         "SELECT owner_id, concept_id, form, concept_kind FROM mentions "
-        f"WHERE kind = 'message' AND owner_id {_CHOSEN} ORDER BY owner_id, concept_id",
+        f"WHERE kind = 'message' AND owner_id {CHOSEN} ORDER BY owner_id, concept_id",
         (ids_parameter(message_ids),),
     )
     found: defaultdict[int, list[Form]] = defaultdict(list)
@@ -297,7 +295,7 @@ def remove_empty(connection: Connection, namespace_id: int) -> None:
 
 
 def remove(connection: Connection, ids: Iterable[int]) -> None:
-    connection.execute(f"DELETE FROM topics WHERE id {_CHOSEN}", (ids_parameter(ids),))
+    connection.execute(f"DELETE FROM topics WHERE id {CHOSEN}", (ids_parameter(ids),))
 
 
 def remove_segments(connection: Connection, places: Iterable[SegmentPlace]) -> None:
@@ -335,7 +333,7 @@ _SELECT = (
 _HAS_NAME = (
     "(t.name IS NOT NULL OR EXISTS (SELECT 1 FROM topic_claims c WHERE c.topic_id = t.id AND c.kind = 'topic_name') "
     "OR EXISTS (SELECT 1 FROM topic_sentences e WHERE e.topic_id = t.id AND e.ordinal < 0 "
-    f"AND NOT e.message_id {_CHOSEN}))"
+    f"AND NOT e.message_id {CHOSEN}))"
 )
 
 _OF_SESSIONS = (
@@ -379,7 +377,7 @@ def terms(connection: Connection, topic_ids: Iterable[int]) -> dict[int, list[tu
         connection,
         tuple[int, int, float],
         f"SELECT o.topic_id, o.concept_id, o.weight FROM topic_concepts o JOIN concepts c ON c.id = o.concept_id "
-        f"WHERE o.topic_id {_CHOSEN} ORDER BY o.topic_id, o.weight DESC, c.key",
+        f"WHERE o.topic_id {CHOSEN} ORDER BY o.topic_id, o.weight DESC, c.key",
         (ids_parameter(topic_ids),),
     )
     found: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
@@ -398,7 +396,7 @@ def texts(connection: Connection, topic_ids: Iterable[int], hidden: Iterable[int
         tuple[int, int, str],
         "SELECT s.topic_id, s.ordinal, substr(m.content, CAST(s.start + 1 AS INTEGER), CAST(s.length AS INTEGER)) "
         "FROM topic_sentences s JOIN messages m ON m.id = s.message_id "
-        f"WHERE s.topic_id {_CHOSEN} AND NOT s.message_id {_CHOSEN} ORDER BY s.topic_id, s.ordinal",
+        f"WHERE s.topic_id {CHOSEN} AND NOT s.message_id {CHOSEN} ORDER BY s.topic_id, s.ordinal",
         (ids_parameter(topic_ids), ids_parameter(hidden)),
     )
     found: defaultdict[int, Texts] = defaultdict(Texts)
