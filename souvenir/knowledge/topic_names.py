@@ -41,7 +41,7 @@ NEXT_NEAR, NEXT_CLOSENESS = 0.3, 0.1
 LEAST_VALUE = 0.55
 """Least value of the first part; without one, a topic has no name ..."""
 
-LEAST_CLOSENESS, LEAST_CLOSENESS_OF_RARE = 0.08, 0.17
+LEAST_CLOSENESS, LEAST_CLOSENESS_OF_RARE = 0.08, 0.12
 """... and its least closeness to the topic: more for a phrase whose last word users do not say in two segments and in
 half of them, or in so many messages of the only one: it is often a detail."""
 
