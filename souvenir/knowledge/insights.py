@@ -8,7 +8,7 @@ memory and time give the same insights.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
@@ -18,7 +18,8 @@ from typing import NamedTuple
 from souvenir.core.dates import MONTHS
 from souvenir.core.timestamps import from_us, to_us, utc_now
 from souvenir.core.types import ConceptKind, PassageKind, RecordKind, Scope
-from souvenir.core.types.statements import StatementKind
+from souvenir.core.types.statements import EXPLAINED, StatementKind
+from souvenir.knowledge.antecedents import needs_antecedent, with_antecedent
 from souvenir.knowledge.recognition.definitions import is_relation
 from souvenir.knowledge.statement_comparison import (
     by_time,
@@ -41,6 +42,7 @@ from souvenir.store.graph import activity, concepts, statements
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.graph.statements import MessageMention, Stated
 from souvenir.store.messages import agents, messages
+from souvenir.store.messages.messages import Message
 from souvenir.store.privacy import flagged
 from souvenir.store.sql import Connection
 
@@ -88,6 +90,9 @@ MIN_WORD = 3
 
 MENTIONS_READ = 32
 """Maximum number of the latest mentions of each concept by which sessions are counted."""
+
+MESSAGES_BEFORE = 2
+"""Number of messages before one in which those are named whom its pronouns mean: the last answer and question."""
 
 PEOPLE = 8
 """Maximum number of people that are considered."""
@@ -179,7 +184,7 @@ class Insights:
         with self._engine.namespace(scope) as (connection, _):
             namespace_id = agents.require_agent(connection, scope).namespace_id
             hidden = {(RecordKind.MESSAGE, id_) for id_ in flagged(connection, _MESSAGES, namespace_id, hidden_topics)}
-            drafts = _Reading(connection, namespace_id, at or utc_now()).drafts()
+            drafts = _Reading(connection, namespace_id, at or utc_now(), hidden).drafts()
             chosen = _chosen(one for one in drafts if hidden.isdisjoint(one.sources))
             return _completed(connection, namespace_id, chosen)
 
@@ -234,16 +239,18 @@ def _messages(*ids: int) -> tuple[RecordId, ...]:
 class _Reading:
     """The drafts of one agent as of a time."""
 
-    def __init__(self, connection: Connection, namespace_id: int, at: datetime) -> None:
+    def __init__(self, connection: Connection, namespace_id: int, at: datetime, hidden: Set[RecordId]) -> None:
         self._connection = connection
         self._namespace_id = namespace_id
+        self._hidden = hidden
+        self._unclear = set[int]()
         # Room for every period before and after it.
         self._at = min(max(at.astimezone(UTC), EARLIEST + LONGEST), LATEST - LONGEST)
         self._today = self._at.replace(hour=0, minute=0, second=0, microsecond=0)
 
     def drafts(self) -> Iterator[_Draft]:
-        changes = self._latest(StatementKind.CHANGE, self._at - 2 * RECENT)
-        near = self._dated(self._today - RECENT, self._today + FAR_AHEAD, limit=READ)
+        changes = self._clarified(self._latest(StatementKind.CHANGE, self._at - 2 * RECENT))
+        near = self._clarified(self._dated(self._today - RECENT, self._today + FAR_AHEAD, limit=READ))
         dated = [*near, *self._dated(self._today + FAR_AHEAD, self._today + LONGEST, limit=READ_FAR)]
         contradicted = list(self._contradictions())
         changed = self._changes(_not_shown(changes, contradicted), dated)
@@ -262,12 +269,30 @@ class _Reading:
         found = statements.due_between(self._connection, self._namespace_id, since, until, limit=limit)
         return [one for one in found if one.at <= self._at]
 
+    def _clarified(self, said: Sequence[Stated]) -> list[Stated]:
+        """Return statements with the names of those whom their pronouns mean, and keep the ids of those without."""
+        asking = {
+            one.id: one.message_id
+            for one in said
+            if needs_antecedent(one.sentence, at_start=one.kind is StatementKind.CHANGE)
+        }
+        if not asking:
+            return list(said)
+        ids = set(asking.values())
+        around = messages.around(self._connection, self._namespace_id, ids, before=MESSAGES_BEFORE, after=0)
+        seen = [one for one in around if (RecordKind.MESSAGE, one.id) not in self._hidden]
+        mentioned = statements.mentions_of(self._connection, [one.id for one in seen])
+        named = {one.id: _named(one, seen, mentioned) for one in said if one.id in asking}
+        self._unclear.update(id_ for id_, sentence in named.items() if sentence is None)
+        return [one._replace(sentence=named.get(one.id) or one.sentence) for one in said]
+
     # --- promises and appointments -----------------------------------------------------------------------------
 
     def _due(self, said: Sequence[Stated], changes: Sequence[Stated], shown: Sequence[_Draft]) -> Iterator[_Draft]:
         """Yield what is due, without the sentences of other insights."""
         withdrawals = self._latest(StatementKind.WITHDRAWAL, self._at - RECENT)
         waiting = _not_shown(self._undone(without_repeats(without_replaced(said, changes, withdrawals))), shown)
+        waiting = [one for one in waiting if one.id not in self._unclear]
         for one in waiting:
             if one.due is not None and one.due < self._today and may_be_overdue(one):
                 day = self._day(one.due)
@@ -303,7 +328,7 @@ class _Reading:
         """
         facts = self._latest(StatementKind.FACT, EARLIEST)
         earlier = by_time(dated)
-        ahead = [one for one in changes if one.due is None or one.due >= self._today]
+        ahead = [one for one in changes if one.id not in self._unclear and (one.due is None or one.due >= self._today)]
         found: list[tuple[Stated, Stated | None]] = []
         for one in by_time(one for one in (*ahead, *facts) if one.due is not None or self._is_recent(one)):
             before = next((fact for fact in facts if differs(fact, one) or is_left_by(fact, one)), None)
@@ -347,7 +372,7 @@ class _Reading:
     # --- people and subjects -----------------------------------------------------------------------------------
 
     def _new(self) -> Iterator[_Draft]:
-        """Yield people who are said to be new, and whom no earlier text mentions."""
+        """Yield people who are said to be new, then those whose role is said; no earlier text mentions them."""
         since = self._at - NEW
         if not self._was_said_before(since):
             return
@@ -359,10 +384,12 @@ class _Reading:
         ]
         shown = concepts.by_ids(self._connection, self._namespace_id, {id_ for id_ in ids if id_ is not None})
         found: dict[int, _Draft] = {}
-        for one, id_ in zip(introductions, ids, strict=True):
+        introduced = sorted(zip(introductions, ids, strict=True), key=lambda row: row[0].attribute == EXPLAINED)
+        for one, id_ in introduced:
             person = None if id_ is None else shown.get(id_)
             if person is not None and person.first_at is not None and person.first_at >= since:
-                text = f"{person.name} is new: {self._quoted(one)}."
+                start = f"First mention of {person.name}" if one.attribute == EXPLAINED else f"{person.name} is new"
+                text = f"{start}: {self._quoted(one)}."
                 sources = _messages(one.message_id)
                 found[person.id] = _Draft(
                     text, InsightKind.NEW, sources, one.at, concept_ids=(person.id,), quote=one.sentence
@@ -479,6 +506,26 @@ class _Subject(NamedTuple):
             name = f"{own.name} ({role})"
         is_name = is_relation(role) or any(one.kind in GROUPS for one in of_word)
         return cls(name, is_name, tuple(one.id for one in of_word), sessions)
+
+
+def _named(one: Stated, seen: Sequence[Message], mentioned: Mapping[int, Sequence[MessageMention]]) -> str | None:
+    """Return a sentence with the name of the person whom its pronoun means; None if that cannot be told."""
+    own = next((message for message in seen if message.id == one.message_id), None)
+    if own is None:
+        return None
+    people = {
+        message.id: [mention.form for mention in mentioned[message.id] if mention.kind is ConceptKind.PERSON]
+        for message in seen
+    }
+    text = " ".join(own.content.split())
+    before = [(text[: max(0, text.find(one.sentence))], people[own.id])]
+    before += [
+        (message.content, people[message.id])
+        for message in reversed(seen)
+        if message.session_row == own.session_row and 0 < own.position - message.position <= MESSAGES_BEFORE
+    ]
+    named = [mention.form for mention in mentioned[own.id] if mention.form[0].isupper()]
+    return with_antecedent(one.sentence, [*named, *people[own.id]], before)
 
 
 def _date(day: datetime | None) -> date | None:

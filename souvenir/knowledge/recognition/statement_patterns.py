@@ -216,6 +216,11 @@ CHANGES = _any(
     r"|\bgaat niet door\b"
     r"|\bchanged (?:my|our) minds?\b"
     r"|\b(?:not|n['’]t)\b.*\bafter all\b",
+    r"\b(?:steigt|stieg|sinkt|sank|erhöht|gesenkt|runtergehandelt)\b[^,;.]* auf \d|\bauf [\d.,]+ runtergehandelt\b"
+    r"|\b(?:verschoben|verlegt|verplaatst|verschoven|verzet) (?:auf|naar)\b"
+    r"|\b(?:auf|naar) [^.,;]{1,30} (?:verschoben|verlegt|verplaatst|verzet)\b"
+    r"|\bfang(?:e|en) (?:\S+ ){0,4}bei (?-i:[A-ZÄÖÜ])\w+ an\b|\b(?:ik ben|ben ik) (?:\S+ ){0,4}begonnen bij\b"
+    r"|\b(?:empecé|he empezado) (?:\S+ ){0,4}en (?-i:[A-ZÁÉ])",
     r"\bvon [\d.,]+.{0,12} auf [\d.,]+|\bauf [\d.,]+.{0,12} (?:erhöht|gesenkt|gestiegen|gesunken|gekürzt)\b"
     r"|\bvan \D{0,2}[\d.,]+.{0,12} naar \D{0,2}[\d.,]+"
     r"|\b(?:sub|baj)(?:e|en|ió|ieron|ido|ó|a|an|ado) (?:de .{1,12} )?a \d",
@@ -231,7 +236,19 @@ CHANGES = _any(
     r"|\bgot (?:a|the) (?:new )?job\b",
     r"\b(?:is|are) on [\w ]+ since\b"
     r"|(?:\b(?:is|are|meets?)|['’]s|\bits) (?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)days? now\b",
-    rf"\b{_NUMBER} [\w ]{{2,20}}\bfrom now on\b|\bnow,? not \D{{0,8}}\d",
+    rf"\b{_NUMBER} [\w ]{{2,20}}\bfrom now on\b|\bnow,? not \D{{0,8}}\d|\bwe(?:['’]re| are) {_NUMBER} now\b",
+    rf"\b(?:pays?|paying|costs?|wants?|asks?|charges?|gets?|(?:is|are|it['’]?s|its)(?= \D?\d{{3}}| \D?\d+[.,]\d{{3}})) "
+    rf"(?:now )?[£$€]?(?:\d[\d.,]*|{_NUMBER}|[a-z]+teen|twenty|thirty|forty|fifty)(?: ?[\w%€]+){{0,3}}? now\b",
+    r"\b(?:pays?|paying|costs?|wants?|asks?|charges?|gets?|(?:is|are|it['’]?s|its)(?= now \D?(?:\d{3}|\d+[.,]\d{3}))) now"
+    r" [£$€]?\d",
+    r"\b(?:renegotiated|(?:agreed|shook|settled) (?:on|at|for)|(?:got|talked|knocked) (?:\w+ ){1,3}(?:down |up )?to)"
+    r" [£$€]?\d",
+    rf"\b(?:upped|put|bumped|dropped|lowered|increased|reduced) (?:me|us|it|her|him|(?:my|the|her|his) \w+)"
+    rf" (?:up |down )?(?:to|on) \D{{0,20}}?\d[\d.,]* ?(?:{_UNIT})\b",
+    rf"^(?:\w+,? )?(?:down|up) to \d[\d.,]* ?(?:{_UNIT})\b|\b(?:up|down), (?:it['’]?s|its|now|to) \D{{0,4}}\d",
+    r"\b(?:have|has|['’](?:ve|s)|we|i) (?:gone|went|switched|moved) over to\b|\bswapp(?:ed|ing) [\w ]{2,25}? for\b"
+    r"|\b(?:has|have) moved to\b|\bit['’]?s (?:an? |the )?(?-i:[A-Z])[\w-]+ now\b"
+    r"|\b(?:my|our|the) [\w ]{2,20} is now (?-i:[A-Z])",
     r"\bnew (?:[\w-]+ ){1,3}(?:came|arrived|has come|has arrived|is here)\b(?! out)",
     rf"\b(?!I |Don|Never|Just|Can|Did|Nobody|None|Every|Who|They|We |You|Many|Some)(?-i:[A-ZÀ-Ý])[\w’'-]+ {_GOES}",
     rf"\b(?:my|our|mein\w*|unser\w*) (?:[\w’'-]+ ){{1,3}}{_GOES}",
@@ -403,6 +420,19 @@ BY_ARTICLE = re.compile(
 )
 """An indefinite article before a person whom the reader does not know yet: "a Mrs Lindqvist"."""
 
+EXPLAINED = _any(
+    rf"{N},? (?:s?he['’]?s|s?he is|they['’]re) (?:the|my|our)\b",
+    rf"\b(?:this|that|the|an?) (?:\w+ )?{_MAN}(?: (?:at|from|in) (?:[\w’']+ ){{0,2}}[\w’']+)?,? {N}",
+    rf"\bcontact\b[^,.;]{{0,30}} (?:is|ist|es) {N}",
+)
+"""A sentence that explains who the marked person is: "Kofi, he's the manager of The Heron"."""
+
+KNOWN_LONG = frozenset(
+    "old former alter alte antiguo antigua oude friend friends mate bestie bff buddy pal crush freund freunde amiga "
+    "amigo amigos singer actor actress author".split()
+)
+"""Words of a role that somebody has had for long, or has for everybody."""
+
 STEP = _any(
     r"\b(?:done|finished|sent|submitted|paid|delivered|handed in|handed over|given|gave|gone|went|got|told|signed"
     r"|wrote|written|posted|booked|called|rang|brought|bought|fixed|shipped|merged|published|completed|returned|already"
@@ -437,62 +467,8 @@ STILL_OPEN = _any(
 )
 """A sentence that says that something is not done yet."""
 
-_MEMBERS = {
-    "fish": "sushi salmon tuna cod prawns prawn shrimp seafood mackerel sardines anchovies sashimi trout fisch lachs "
-    "thunfisch pescado salmón vis zalm",
-    "meat": "pork beef chicken bacon ham steak burger sausage sausages lamb turkey kebab salami schnitzel fleisch wurst"
-    " "
-    "carne vegetarian vegan vlees",
-    "coffee": "coffees espresso espressos latte cappuccino caffeine americano kaffee café koffie",
-    "alcohol": "beer wine whisky gin cocktail cocktails champagne bier wein cerveza vino teetotal pint pints wijn",
-    "smoke": "cigarette cigarettes smoking smoked rauche rook",
-    "sugar": "cake chocolate sweets dessert candy zucker schokolade kuchen suiker",
-    "screen": "screens tv telly television youtube netflix bluey ipad tablet cartoon cartoons peppa",
-    "weekend": "weekends saturday saturdays sunday sundays wochenende samstag sonntag",
-    "dark": "night nights midnight dunkel nachts",
-    "drive": "drove driving driven fahre gefahren",
-    "milk": "cheese yoghurt yogurt cream dairy lactose milch käse",
-    "gluten": "bread pasta pizza bun brot",
-    "fly": "flying flight flights flew plane planes fliege geflogen volar",
-    "gym": "gyms treadmill",
-    "meeting": "meetings call calls",
-}
-CLASS_OF = {word: name for name, words in _MEMBERS.items() for word in (name, *words.split())}
-"""The class of a thing that people rule out, by the words that name a member of it."""
-
 SUBSTITUTE = _any(
     r"\b\w+-free\b(?: \w+)?|\b(?:almond|oat|soy|coconut|rice|vegan|veggie|plant-based|decaf\w*|non-?alcoholic) \w+"
     r"|\b(?:without|ohne|sin|zonder)\b(?: (?:the|any|my|el|la|de|het))? \w+|\bdecaf\b|\b\w+frei\w*"
 )
 """Things that replace a member of a class, and do not belong to it."""
-
-COMPOUND_HEADS = tuple(
-    word for word, name in CLASS_OF.items() if name in ("fish", "meat", "alcohol", "sugar") and len(word) > 4
-)
-"""Words that name a member of a class at the end of a compound too: "Rumpsteak", "Bratwurst"."""
-
-CONSUMED = frozenset("fish meat coffee alcohol sugar screen milk gluten smoke".split())
-"""Classes that are compared without the verb: "has sushi" contradicts "eats no fish"."""
-
-GENERIC = (
-    "i'm i'll i've i'd also again all any anything about after ago been before by down get give gave given go gone "
-    "good got great have just know let lol made make much my new next now ok one our out off over please quick really "
-    "say said so some something still sure take taken tell than thank thanks that then there thing things think time "
-    "told too two up us very want way week weeks weekend well while work year years yes you your day days month "
-    "morning night today tomorrow her him them it he she they we me not no never ani more because but can could do "
-    "done due first last promise promised need must owe remind send sent bring brought write wrote call put moved "
-    "move will would should into if only ever im ill id instead don't didn't won't can't isn't am pm use big both "
-    "right left little lot th st nd rd end going gonna went come came back asked ask monday tuesday wednesday "
-    "thursday friday saturday sunday january february march april may june july august september october november "
-    "december jan feb mar apr jun jul aug sept oct nov dec ich du er sie es wir ihr mir mich ihm ihn der die das dem "
-    "den des ein eine einen einem einer und oder aber nicht auch noch schon bis zum zur von vom für mit auf aus bei "
-    "nach vor ist sind war hat habe haben wird werde soll muss wurde worden findet jetzt erst dann wie was dass da "
-    "doch ja nein versprochen statt kommt januar februar märz mai juni juli oktober dezember montag dienstag mittwoch "
-    "donnerstag freitag samstag sonntag ende woche tag uhr el la los las un una y o pero de del al en con por para "
-    "que se lo le les te nos mi su son está ha antes ahora ya muy más tengo prometí viene voy daría enero febrero "
-    "marzo abril mayo junio julio agosto lunes martes miércoles jueves viernes sábado domingo septiembre octubre "
-    "noviembre diciembre semana día ik jij hij zij wij het een of maar niet geen ook nog tot op van voor met aan uit "
-    "bij naar is zijn heeft heb hebben wordt moet nu pas dan dat dit beloofd gaat gaan komt maart mei augustus "
-    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag dag tmrw heute hoy vandaag"
-)
-"""Words that are no subject of a sentence."""

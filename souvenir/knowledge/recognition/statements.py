@@ -17,13 +17,14 @@ import structlog
 
 from souvenir.core.text import sentences
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
-from souvenir.core.types.statements import BARE_REPORT, VAGUE, Definition, Statement, StatementKind
-from souvenir.index.analyser import Analyser
+from souvenir.core.types.statements import BARE_REPORT, EXPLAINED, VAGUE, Definition, Statement, StatementKind
+from souvenir.index.analyser import Analyser, fold
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
 from souvenir.knowledge.recognition.extraction import said
-from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, TITLES
+from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TITLES
+from souvenir.knowledge.recognition.statement_words import CLASS_OF, COMPOUND_HEADS, CONSUMED, GENERIC
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +65,7 @@ def _analyser() -> Analyser:
 
 @cache
 def _generic_terms() -> frozenset[str]:
-    words = patterns.GENERIC.split()
+    words = GENERIC.split()
     return frozenset(term for word in words for term in (word, *_analyser().terms(word)))
 
 
@@ -84,12 +85,27 @@ def definitions_and_statements(
     """
     try:
         read = said(text, role)
-        people = [one.form for one in mentions if one.kind is ConceptKind.PERSON]
-        stated = statements_in(read, at.date(), people) if role is MessageRole.USER else ()
-        return definitions_in(read, role, mentions), stated
+        people = [one for one in mentions if one.kind in (ConceptKind.PERSON, ConceptKind.NAME)]
+        defined = definitions_in(read, role, mentions)
+        if role is not MessageRole.USER:
+            return defined, ()
+        stated = statements_in(read, at.date(), [one.form for one in people if one.kind is ConceptKind.PERSON])
+        introduced = {one.value for one in stated if one.kind is StatementKind.INTRODUCTION}
+        explained = [
+            Statement(StatementKind.INTRODUCTION, defined[one.key].sentence, "", EXPLAINED, one.form)
+            for one in people
+            if one.form not in introduced and one.key in defined and _is_new_role(defined[one.key])
+        ]
+        return defined, (*stated, *explained)
     except Exception:  # the boundary of background work: one text must not block the queue
         log.exception("statement_extraction_failed", chars=len(text))
         return {}, ()
+
+
+def _is_new_role(definition: Definition) -> bool:
+    """Return whether a role is one of those that change in a life: "your architect", but not "your old friend"."""
+    words = frozenset(fold(word).casefold() for word in (definition.role or "").split())
+    return not words.isdisjoint(ROLES) and words.isdisjoint(RELATIVES | patterns.KNOWN_LONG)
 
 
 def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple[Statement, ...]:
@@ -103,7 +119,7 @@ def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple
     for place, sentence in enumerate(found):
         if sentence.is_statement:
             stated += _stated(found, place, said_on)
-            stated += _introductions(sentence, people)
+            stated += _introductions(found, place, people)
     return (*stated, *_mentioned(found))
 
 
@@ -155,7 +171,8 @@ def _unit(read: str) -> str | None:
     return None if amount is None else (amount["before"] or amount["after"] or "").casefold() or None
 
 
-def _introductions(sentence: _Sentence, people: Sequence[str]) -> Iterator[Statement]:
+def _introductions(found: Sequence[_Sentence], place: int, people: Sequence[str]) -> Iterator[Statement]:
+    sentence = found[place]
     if any(one.search(sentence.read) for one in (patterns.HYPOTHETICAL, patterns.NEGATED, patterns.LONG_AGO)):
         return
     for person in people:
@@ -163,13 +180,16 @@ def _introductions(sentence: _Sentence, people: Sequence[str]) -> Iterator[State
         is_name = person.casefold().split()[0].rstrip(".") in GIVEN_NAMES | TITLES
         if marked and (patterns.INTRODUCED.search(marked) or (is_name and patterns.BY_ARTICLE.search(marked))):
             yield Statement(StatementKind.INTRODUCTION, sentence.shown, "", value=person)
+        elif marked and patterns.EXPLAINED.search(marked):
+            shown = sentence.shown if len(content_terms(sentence.shown)) > FEW_TERMS else _in_context(found, place)
+            yield Statement(StatementKind.INTRODUCTION, shown, "", EXPLAINED, person)
 
 
 def _is_habit(read: str) -> bool:
     """Return whether a sentence says what the author does often, or did with a member of a class."""
     if not patterns.HABIT_FREQUENCY.search(read):
         past = patterns.EVENT_PAST.search(read)
-        if past is None or not any(one in patterns.CLASS_OF for one in _classes(read)):
+        if past is None or not any(one in CLASS_OF for one in _classes(read)):
             return False
     not_of_the_author = (patterns.NEGATED, patterns.OF_ANOTHER, patterns.REPORTED)
     return patterns.PEOPLE_ONLY.search(read) is not None and not any(one.search(read) for one in not_of_the_author)
@@ -342,8 +362,8 @@ def _denied(read: str) -> list[str]:
     if not patterns.NEVER.search(read) or patterns.REPORTED.search(read):
         return []
     for clause in re.split(r"[,;:]|\b(?:and|but|und|aber)\b", read):
-        known = [one for one in _classes(clause) if one in patterns.CLASS_OF] if patterns.NEVER.search(clause) else []
-        consumed = [term for term in known if term in patterns.CONSUMED]
+        known = [one for one in _classes(clause) if one in CLASS_OF] if patterns.NEVER.search(clause) else []
+        consumed = [term for term in known if term in CONSUMED]
         if consumed:
             return consumed[:1]
         if known:
@@ -360,8 +380,8 @@ def _classes(text: str) -> list[str]:
 
 
 def _class_of(word: str) -> str | None:
-    head = next((head for head in patterns.COMPOUND_HEADS if word.endswith(head)), word)
-    return patterns.CLASS_OF.get(word) or patterns.CLASS_OF.get(head)
+    head = next((head for head in COMPOUND_HEADS if word.endswith(head)), word)
+    return CLASS_OF.get(word) or CLASS_OF.get(head)
 
 
 def _mentioned(found: Sequence[_Sentence]) -> Iterator[Statement]:
