@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from souvenir.core.dates import MONTHS
 from souvenir.core.timestamps import from_us, to_us, utc_now
-from souvenir.core.types import ConceptKind, PassageKind, RecordKind, Scope
+from souvenir.core.types import PassageKind, RecordKind, Scope
 from souvenir.core.types.statements import EXPLAINED, StatementKind
-from souvenir.knowledge.antecedents import needs_antecedent, with_antecedent
+from souvenir.knowledge.antecedents import clarified
 from souvenir.knowledge.recognition.definitions import is_relation
 from souvenir.knowledge.statement_comparison import (
     by_time,
@@ -37,12 +37,12 @@ from souvenir.knowledge.statement_comparison import (
     without_repeats,
     without_replaced,
 )
+from souvenir.knowledge.subjects import Subject
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import activity, concepts, statements
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.graph.statements import MessageMention, Stated
 from souvenir.store.messages import agents, messages
-from souvenir.store.messages.messages import Message
 from souvenir.store.privacy import flagged
 from souvenir.store.sql import Connection
 
@@ -56,6 +56,9 @@ AHEAD = timedelta(days=21)
 
 FAR_AHEAD, FRESH = timedelta(days=45), timedelta(days=14)
 """The same for one that was said so recently that it still holds. A cancellation is worth a sentence as long."""
+
+NEWS = timedelta(days=30)
+"""Period in which a change of which the old value is unknown is worth a sentence."""
 
 NEW = timedelta(days=14)
 """Period in which a person who was not mentioned before is new."""
@@ -91,17 +94,11 @@ MIN_WORD = 3
 MENTIONS_READ = 32
 """Maximum number of the latest mentions of each concept by which sessions are counted."""
 
-MESSAGES_BEFORE = 2
-"""Number of messages before one in which those are named whom its pronouns mean: the last answer and question."""
-
 PEOPLE = 8
 """Maximum number of people that are considered."""
 
 NAMED = 3
 """Maximum number of people in a sentence."""
-
-GROUPS = frozenset((ConceptKind.ORGANISATION, ConceptKind.EVENT))
-"""Kinds of concepts that can go quiet; a person can if related to the author."""
 
 _MESSAGES = PassageKind.MESSAGE
 
@@ -183,9 +180,9 @@ class Insights:
         hidden_topics = self._engine.screening.policy(scope).hidden_topics
         with self._engine.namespace(scope) as (connection, _):
             namespace_id = agents.require_agent(connection, scope).namespace_id
-            hidden = {(RecordKind.MESSAGE, id_) for id_ in flagged(connection, _MESSAGES, namespace_id, hidden_topics)}
+            hidden = set(flagged(connection, _MESSAGES, namespace_id, hidden_topics))
             drafts = _Reading(connection, namespace_id, at or utc_now(), hidden).drafts()
-            chosen = _chosen(one for one in drafts if hidden.isdisjoint(one.sources))
+            chosen = _chosen(one for one in drafts if hidden.isdisjoint(_message_ids(one)))
             return _completed(connection, namespace_id, chosen)
 
 
@@ -207,7 +204,7 @@ def _chosen(drafts: Iterable[_Draft]) -> list[_Draft]:
 
 
 def _completed(connection: Connection, namespace_id: int, drafts: Sequence[_Draft]) -> list[Insight]:
-    message_ids = {id_ for one in drafts for kind, id_ in one.sources if kind is RecordKind.MESSAGE}
+    message_ids = {id_ for one in drafts for id_ in _message_ids(one)}
     said = messages.by_id(connection, namespace_id, message_ids)
     mentioned = statements.mentions_of(connection, message_ids)
     ids_of = [one.concept_ids or _named_ids(one, mentioned) for one in drafts]
@@ -227,9 +224,13 @@ def _completed(connection: Connection, namespace_id: int, drafts: Sequence[_Draf
 def _named_ids(one: _Draft, mentioned: Mapping[int, Sequence[MessageMention]]) -> tuple[int, ...]:
     """Return the concepts of its messages that a sentence names, in order of appearance."""
     text = one.text.casefold()
-    of_messages = [mention for kind, id_ in one.sources if kind is RecordKind.MESSAGE for mention in mentioned[id_]]
+    of_messages = [mention for id_ in _message_ids(one) for mention in mentioned[id_]]
     places = {mention.concept_id: text.find(mention.form.casefold()) for mention in of_messages}
     return tuple(sorted((id_ for id_, place in places.items() if place >= 0), key=lambda id_: (places[id_], id_)))
+
+
+def _message_ids(one: _Draft) -> list[int]:
+    return [id_ for kind, id_ in one.sources if kind is RecordKind.MESSAGE]
 
 
 def _messages(*ids: int) -> tuple[RecordId, ...]:
@@ -239,7 +240,7 @@ def _messages(*ids: int) -> tuple[RecordId, ...]:
 class _Reading:
     """The drafts of one agent as of a time."""
 
-    def __init__(self, connection: Connection, namespace_id: int, at: datetime, hidden: Set[RecordId]) -> None:
+    def __init__(self, connection: Connection, namespace_id: int, at: datetime, hidden: Set[int]) -> None:
         self._connection = connection
         self._namespace_id = namespace_id
         self._hidden = hidden
@@ -270,21 +271,9 @@ class _Reading:
         return [one for one in found if one.at <= self._at]
 
     def _clarified(self, said: Sequence[Stated]) -> list[Stated]:
-        """Return statements with the names of those whom their pronouns mean, and keep the ids of those without."""
-        asking = {
-            one.id: one.message_id
-            for one in said
-            if needs_antecedent(one.sentence, at_start=one.kind is StatementKind.CHANGE)
-        }
-        if not asking:
-            return list(said)
-        ids = set(asking.values())
-        around = messages.around(self._connection, self._namespace_id, ids, before=MESSAGES_BEFORE, after=0)
-        seen = [one for one in around if (RecordKind.MESSAGE, one.id) not in self._hidden]
-        mentioned = statements.mentions_of(self._connection, [one.id for one in seen])
-        named = {one.id: _named(one, seen, mentioned) for one in said if one.id in asking}
-        self._unclear.update(id_ for id_, sentence in named.items() if sentence is None)
-        return [one._replace(sentence=named.get(one.id) or one.sentence) for one in said]
+        understood, unclear = clarified(self._connection, self._namespace_id, said, self._hidden)
+        self._unclear |= unclear
+        return understood
 
     # --- promises and appointments -----------------------------------------------------------------------------
 
@@ -347,13 +336,14 @@ class _Reading:
 
     def _is_fresh(self, change: Stated) -> bool:
         """Return whether a change is no old news: it is fresh, or a day that is ahead."""
-        return change.at >= self._at - FRESH or change.due is not None
+        news = NEWS if change.attribute is None else FRESH
+        return change.at >= self._at - news or change.due is not None
 
     def _change(self, one: Stated, before: Stated | None) -> _Draft:
         old = "" if before is None else f"; before: {self._quoted(before)}"
         sources = (one.message_id,) if before is None else (before.message_id, one.message_id)
         text = f"Changed: {self._quoted(one)}{old}."
-        return _Draft(text, InsightKind.CHANGE, _messages(*sources), one.at, _date(one.due))
+        return _Draft(text, InsightKind.CHANGE, _messages(*sources), one.at, one.due and one.due.date())
 
     def _contradictions(self) -> Iterator[_Draft]:
         habits = self._latest(StatementKind.HABIT, self._at - RECENT)
@@ -426,7 +416,7 @@ class _Reading:
         ids = [one.concept_id for word, _ in found for one in silent[word]]
         shown = concepts.by_ids(self._connection, self._namespace_id, ids)
         subjects = [
-            _Subject.of(word, [shown[one.concept_id] for one in silent[word] if one.concept_id in shown], of_sessions)
+            Subject.of(word, [shown[one.concept_id] for one in silent[word] if one.concept_id in shown], of_sessions)
             for word, of_sessions in found
         ]
         named = [one for one in subjects if one.is_name]
@@ -486,50 +476,6 @@ class _Reading:
     def _day(self, day: datetime) -> str:
         year = "" if day.year == self._at.year else f" {day.year}"
         return f"{day.day} {day:%B}{year}"
-
-
-class _Subject(NamedTuple):
-    """Concepts that share a word, with the sessions that mention them, newest first."""
-
-    name: str
-    is_name: bool
-    concept_ids: tuple[int, ...]
-    sessions: Sequence[activity.MentioningSession]
-
-    @classmethod
-    def of(cls, word: str, of_word: Sequence[Concept], sessions: Sequence[activity.MentioningSession]) -> _Subject:
-        """Name it by its concept of this name, else by the word."""
-        own = next((one for one in of_word if one.key == word), of_word[0] if len(of_word) == 1 else None)
-        role = "" if own is None else own.role or ""
-        name = f"“{word if own is None else own.name}”"
-        if own is not None and is_relation(role):
-            name = f"{own.name} ({role})"
-        is_name = is_relation(role) or any(one.kind in GROUPS for one in of_word)
-        return cls(name, is_name, tuple(one.id for one in of_word), sessions)
-
-
-def _named(one: Stated, seen: Sequence[Message], mentioned: Mapping[int, Sequence[MessageMention]]) -> str | None:
-    """Return a sentence with the name of the person whom its pronoun means; None if that cannot be told."""
-    own = next((message for message in seen if message.id == one.message_id), None)
-    if own is None:
-        return None
-    people = {
-        message.id: [mention.form for mention in mentioned[message.id] if mention.kind is ConceptKind.PERSON]
-        for message in seen
-    }
-    text = " ".join(own.content.split())
-    before = [(text[: max(0, text.find(one.sentence))], people[own.id])]
-    before += [
-        (message.content, people[message.id])
-        for message in reversed(seen)
-        if message.session_row == own.session_row and 0 < own.position - message.position <= MESSAGES_BEFORE
-    ]
-    named = [mention.form for mention in mentioned[own.id] if mention.form[0].isupper()]
-    return with_antecedent(one.sentence, [*named, *people[own.id]], before)
-
-
-def _date(day: datetime | None) -> date | None:
-    return None if day is None else day.date()
 
 
 def _not_shown(found: Iterable[Stated], shown: Sequence[_Draft]) -> list[Stated]:

@@ -302,11 +302,44 @@ def test_a_person_who_is_said_to_be_new_is_shown_for_two_weeks(ann: Agent) -> No
     later = MONDAY + 6 * WEEK
     [*_, uid] = ann.say("My boss Omar is calm.", "Our new editor Henrique is calm.", session="t", at=later)
     ann.say("My new boss Priya is back.", session="u", at=later)
-    [one] = insights(ann, MONDAY + 7 * WEEK, InsightKind.NEW)
+    one, explained = insights(ann, MONDAY + 7 * WEEK, InsightKind.NEW)
     assert one.text == "Henrique is new: “Our new editor Henrique is calm.” (12 February)."
+    assert explained.text == "First mention of Omar: “My boss Omar is calm.” (12 February)."
     assert [concept.name for concept in one.concepts] == ["Henrique"]
     assert [source.id for source in one.sources] == [uid]
     assert not insights(ann, MONDAY + 9 * WEEK, InsightKind.NEW)
+
+
+@pytest.mark.parametrize(
+    ("said", "quoted"),
+    [
+        (
+            ["My physio is called Greta. Nice woman. I've got to send her my exercise log by Friday."],
+            "I've got to send her [Greta] my exercise log by Friday.",
+        ),
+        (["Dr Osei was kind.", "I must ring her about the forms by Friday."], "I must ring her [Dr Osei] about"),
+        (["My sister Ellen is ill. I told her I'd cook on Friday."], "My sister Ellen is ill. I told her I'd cook"),
+        (["I told Ray I'd fix his bike by Friday, he needs it."], "I told Ray I'd fix his bike by Friday, he needs it."),
+    ],
+)
+def test_a_pronoun_has_the_name_of_the_only_person_who_can_be_meant(ann: Agent, said: list[str], quoted: str) -> None:
+    ann.say(*said, at=MONDAY)
+    [one] = insights(ann, MONDAY + timedelta(hours=1), InsightKind.UPCOMING)
+    assert quoted in one.text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["I must ring her by Friday."],
+        ["Anna and Beatriz rang.", "I told her I'd answer by Friday."],
+        ["That works.", "I'll do that by Friday."],
+        ["Thanks.", "I'll send it to them by Friday."],
+    ],
+)
+def test_a_promise_that_nobody_understands_alone_is_not_shown(ann: Agent, said: list[str]) -> None:
+    ann.say(*said, at=MONDAY)
+    assert not insights(ann, MONDAY + timedelta(hours=1))
 
 
 def test_a_sentence_is_quoted_by_one_insight(ann: Agent) -> None:

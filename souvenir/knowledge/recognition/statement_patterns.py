@@ -65,7 +65,8 @@ CLAUSE_END = re.compile(
     r"[;:]|, (?:and|but|so|because|since|und|aber|denn|weil|y|pero|porque|en|maar|want)\b", re.IGNORECASE
 )
 REPORTED = _any(
-    r"\b(?:says?|suggests?|suggested|thinks?|reckons?|believes?|claims?|wants?|hopes?|insists?|recommends?|asks?|asked)\b",
+    r"\b(?:says?|suggests?|suggested|thinks?|reckons?|believes?|claims?|wants?(?! [£$€]?\d| \w+teen| \w+ty)|hopes?"
+    r"|insists?|recommends?|asks?|asked)\b",
     r"\b(?!(?:i|we)\b)[\w’']+ (?:said|thought|told)\b",
     r"\b(?:sagt|sagte|meint|findet|glaubt|denkt|möchte|fragte?|laut)\b|\b(?:dice|dijo|cree|piensa|quiere|pregunt[aó]|según)\b",
     r"\b(?:zegt|zei|vindt|vraagt|vroeg|volgens)\b",
@@ -77,7 +78,8 @@ COMMITMENT = _any(
     r"\bill (?:send|do|write|call|bring|give|get|ring|finish|pay|be)\b",
     rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:promised|agreed to|committed|volunteered)\b",
     rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:told|said)(?: [\w.,()]+){{0,5}}? (?:that )?"
-    r"(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would| should|\b gets?|['’]s (?:in|with|on|ready|done))\b",
+    r"(?:(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would| should|\b gets?|['’]s (?:in|with|on|ready|done))"
+    r"|i (?:answer|make|send|do|bring|come|call|ring|sing|give|write|pay|finish))\b",
     rf"{I}(?: am| are|['’]m|['’]re) (?:to(?! be (?:fair|honest))|down (?:to|for))\b",
     rf"{I}(?:['’]m|['’]re| am| are) [a-z]+ing\b(?=[^.;]*\bby (?:the )?(?:\d|\w+day|{_MONTH}|tomorrow|end of))",
     rf"{I}(?:['’]ve| have)? got to\b|{I}{_ADVERBS} (?:(?:have|need|ought) to|must|gotta)\b",
@@ -91,7 +93,9 @@ COMMITMENT = _any(
     rf"\b(?:by|until|till|before)\b.*[,;] {I}(?:['’]ve)? (?:told|promised|assured)\b"
     r"|\bwants? (?:.+ from (?:me|us)|my .+) (?:by|before)\b",
     r"\b(?:he prometido|prometí|ten(?:go|emos) que|deb(?:o|emos)|v(?:oy|amos) a|qued(?:é|amos) en"
-    r"|(?:les?|l[oa]s?) (?:llevo|mando|envío|doy|entrego))\b",
+    r""
+    r"|les? (?:dije|prometí)\b.*\bque\b.*\w{2}ría|(?:les?|l[oa]s?) (?:llevo|mando|envío|doy|entrego|contesto"
+    r"|respondo|digo|llamo|devuelvo|pago|traigo))\b",
     r"^(?=.*\b(?:ik|wij|we)\b).*\b(?:moet(?:en)?|beloofd|zal|zullen|stuur|breng|geef|bel|lever|regel)\b",
 )
 ONLY_PRONOUN = re.compile(
@@ -121,6 +125,9 @@ CONSEQUENCE = re.compile(r"\b(?:or|otherwise|because|sonst|weil|porque|omdat)\b"
 
 AFTER = re.compile(r"\b(?:after|nach|después de[l]?|tras|na)\b[^,.;]*$", re.IGNORECASE)
 """The words before a day that is not that of an appointment, but precedes it."""
+
+BY_THEN = re.compile(r"\b(?:before|by|until|till) (?:that|then)\b|\bbis dahin\b|\bpara entonces\b", re.IGNORECASE)
+"""Words of a promise that refer to a day of the clause before."""
 
 DEADLINE = re.compile(r"\b(?:by|until|before|due|bis|vor|para|antes de[l]?|voor|uiterlijk)\b[^,.;]*$", re.IGNORECASE)
 """The words before a day by which something is due."""
@@ -201,7 +208,7 @@ CHANGES = _any(
     rf"\binstead of\b(?=.*\b(?:{_NUMBER}|\w+days?)\b)",
     r"\bno longer\b(?! sure)|\binstead\b(?=\s*[,.;!]|$)",
     rf"^(?=.*(?:\bnot|n['’]t)\b.*\bany ?more\b)(?!.*\b{_MENTAL}.*\bany ?more).*{I}\b",
-    r"\b(?:has|have|had|was|were|is|are|been|got)\s+(?:been\s+)?(?:postponed|cancell?ed|called off|rescheduled|put off"
+    r"\b(?:has|have|was|were|is|are|been|got)\s+(?:been\s+)?(?:postponed|cancell?ed|called off|rescheduled|put off"
     r"|brought forward|extended|replaced)\b",
     rf"\bfrom (?:now on|{_MONTH}|next \w+),?\s+(?:it|we|i|they|he|she|on)\b",
     r"\b(?:came|comes?|went|goes|going|gone|got|cut|dropped|fell|fallen|rose|risen|raised|(?:is|are|was|were)(?= down)"
@@ -236,21 +243,26 @@ CHANGES = _any(
     r"|\bgot (?:a|the) (?:new )?job\b",
     r"\b(?:is|are) on [\w ]+ since\b"
     r"|(?:\b(?:is|are|meets?)|['’]s|\bits) (?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)days? now\b",
-    rf"\b{_NUMBER} [\w ]{{2,20}}\bfrom now on\b|\bnow,? not \D{{0,8}}\d|\bwe(?:['’]re| are) {_NUMBER} now\b",
+    rf"\b{_NUMBER} [\w ]{{2,20}}\bfrom now on\b|\bnow,? not \D{{0,8}}\d"
+    rf"|\bwe(?:['’]re| are) {_NUMBER} now\b|\d (?:an?|per) \w+ now\b",
     rf"\b(?:pays?|paying|costs?|wants?|asks?|charges?|gets?|(?:is|are|it['’]?s|its)(?= \D?\d{{3}}| \D?\d+[.,]\d{{3}})) "
     rf"(?:now )?[£$€]?(?:\d[\d.,]*|{_NUMBER}|[a-z]+teen|twenty|thirty|forty|fifty)(?: ?[\w%€]+){{0,3}}? now\b",
-    r"\b(?:pays?|paying|costs?|wants?|asks?|charges?|gets?|(?:is|are|it['’]?s|its)(?= now \D?(?:\d{3}|\d+[.,]\d{3}))) now"
-    r" [£$€]?\d",
-    r"\b(?:renegotiated|(?:agreed|shook|settled) (?:on|at|for)|(?:got|talked|knocked) (?:\w+ ){1,3}(?:down |up )?to)"
+    r"\b(?:pays?|paying|costs?|wants?|asks?|charges?|gets?|(?:is|are|it['’]?s|its)(?= now \D?(?:\d{3}|\d+[.,]\d{3})))"
+    r" now [£$€]?\d",
+    r"\b(?:renegotiated|(?:agreed|shook|settled) (?:on|at|for)"
+    r"|(?:got|talked|knocked) (?!it\b|them\b)(?:\w+ ){1,3}(?:down |up )?to)"
     r" [£$€]?\d",
     rf"\b(?:upped|put|bumped|dropped|lowered|increased|reduced) (?:me|us|it|her|him|(?:my|the|her|his) \w+)"
     rf" (?:up |down )?(?:to|on) \D{{0,20}}?\d[\d.,]* ?(?:{_UNIT})\b",
-    rf"^(?:\w+,? )?(?:down|up) to \d[\d.,]* ?(?:{_UNIT})\b|\b(?:up|down), (?:it['’]?s|its|now|to) \D{{0,4}}\d",
-    r"\b(?:have|has|['’](?:ve|s)|we|i) (?:gone|went|switched|moved) over to\b|\bswapp(?:ed|ing) [\w ]{2,25}? for\b"
+    rf"^(?:\w+,? )?(?:down|up) to \d[\d.,]* ?(?:{_UNIT})\b"
+    r"|\b(?:up|down)(?: again)?, (?:it['’]?s|its|now|to) \D{0,4}\d",
+    r"\b(?:gone|went|switched|moved) over to\b(?! \S+['’]s\b| (?:the|my|his|her|him|them|our)\b)"
+    r"|\bswapp(?:ed|ing) [\w ]{2,25}? for\b"
     r"|\b(?:has|have) moved to\b|\bit['’]?s (?:an? |the )?(?-i:[A-Z])[\w-]+ now\b"
     r"|\b(?:my|our|the) [\w ]{2,20} is now (?-i:[A-Z])",
     r"\bnew (?:[\w-]+ ){1,3}(?:came|arrived|has come|has arrived|is here)\b(?! out)",
-    rf"\b(?!I |Don|Never|Just|Can|Did|Nobody|None|Every|Who|They|We |You|Many|Some)(?-i:[A-ZÀ-Ý])[\w’'-]+ {_GOES}",
+    rf"\b(?!I |Don|Never|Just|Can|Did|Nobody|None|Every|Who|They|We |You|Many|Some)"
+    rf"(?-i:[A-ZÀ-Ý][a-zß-ÿ’'])[\w’'-]* {_GOES}",
     rf"\b(?:my|our|mein\w*|unser\w*) (?:[\w’'-]+ ){{1,3}}{_GOES}",
     r"^(?=.*\d).*\bstatt (?=\w)|\b(?:en vez|en lugar) de\b.*\d|\bin plaats van\b.*\d",
     r"\b(?:ich|wir|ist|sind|wurde|habe[n]?)\b.*\b(?:umgezogen|gewechselt|gekündigt|abgesagt|aufgehört)\b",
@@ -460,7 +472,7 @@ BARE_REPORT = re.compile(
 """A report that begins a message, without an object: "Signed on Monday!", "We have signed!"."""
 
 STILL_OPEN = _any(
-    r"\bstill (?:not|no|have to|has to|need|must|owe|to do|open|waiting|sitting|haven['’]?t|hasn['’]?t)\b"
+    r"\bstill (?:not|no|have to|has to|needs?|must|owe|to do|open|waiting|sitting|\w+n['’]?t)\b"
     r"|\bnot\b.* yet\b|n['’]t\b.* yet\b|\bhaven['’]?t\b",
     r"\bnoch (?:nicht|kein\w*|immer nicht)\b|\b(?:todavía|aún) no\b|\bno\b.*\b(?:todavía|aún)\b"
     r"|\bnog (?:steeds )?(?:niet|geen)\b",

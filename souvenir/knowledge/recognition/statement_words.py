@@ -5,8 +5,8 @@ from __future__ import annotations
 _MEMBERS = {
     "fish": "sushi salmon tuna cod prawns prawn shrimp seafood mackerel sardines anchovies sashimi trout fisch lachs "
     "thunfisch pescado salmón vis zalm",
-    "meat": "pork beef chicken bacon ham steak burger sausage sausages lamb turkey kebab salami schnitzel fleisch wurst "
-    "carne vegetarian vegan vlees",
+    "meat": "pork beef chicken bacon ham steak burger sausage sausages lamb turkey kebab salami schnitzel fleisch "
+    "wurst carne vegetarian vegan vlees",
     "coffee": "coffees espresso espressos latte cappuccino caffeine americano kaffee café koffie",
     "alcohol": "beer wine whisky gin cocktail cocktails champagne bier wein cerveza vino teetotal pint pints wijn",
     "smoke": "cigarette cigarettes smoking smoked rauche rook",
@@ -33,6 +33,7 @@ CONSUMED = frozenset("fish meat coffee alcohol sugar screen milk gluten smoke".s
 """Classes that are compared without the verb: "has sushi" contradicts "eats no fish"."""
 
 GENERIC = (
+    "book books booked booking "
     "i'm i'll i've i'd also again all any anything about after ago been before by down get give gave given go gone "
     "good got great have just know let lol made make much my new next now ok one our out off over please quick really "
     "say said so some something still sure take taken tell than thank thanks that then there thing things think time "
@@ -54,3 +55,18 @@ GENERIC = (
     "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag dag tmrw heute hoy vandaag"
 )
 """Words that are no subject of a sentence."""
+
+_SAME = (
+    "packag parcel paket packchen paquet pakj pakket",
+    "flight fli flying flew flown plane",
+    "decis decid",
+    "applic appli",
+    "registr regist",
+    "photo pic pics pictur",
+    "present gift",
+    "bill invoic",
+    "flat apart",
+    "document doc docs paperwork",
+)
+SAME = {term: terms.split()[0] for terms in _SAME for term in terms.split()[1:]}
+"""The index term of a thing by those of its other names, by which a later sentence may call it."""

@@ -24,7 +24,7 @@ from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
 from souvenir.knowledge.recognition.extraction import said
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TITLES
-from souvenir.knowledge.recognition.statement_words import CLASS_OF, COMPOUND_HEADS, CONSUMED, GENERIC
+from souvenir.knowledge.recognition.statement_words import CLASS_OF, COMPOUND_HEADS, CONSUMED, GENERIC, SAME
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +72,7 @@ def _generic_terms() -> frozenset[str]:
 def content_terms(text: str) -> list[str]:
     """Return the distinct index terms of a text, without generic words and numbers, in order."""
     generic = _generic_terms()
-    found = dict.fromkeys(_analyser().terms(text))
+    found = dict.fromkeys(SAME.get(term, term) for term in _analyser().terms(text))
     return [term for term in found if term not in generic and not term[0].isdigit() and len(term) > 1][:MAX_TERMS]
 
 
@@ -105,6 +105,8 @@ def definitions_and_statements(
 def _is_new_role(definition: Definition) -> bool:
     """Return whether a role is one of those that change in a life: "your architect", but not "your old friend"."""
     words = frozenset(fold(word).casefold() for word in (definition.role or "").split())
+    if _tells_nobody_new(definition.sentence) or definition.sentence.endswith("?"):
+        return False
     return not words.isdisjoint(ROLES) and words.isdisjoint(RELATIVES | patterns.KNOWN_LONG)
 
 
@@ -149,7 +151,7 @@ def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[S
         )
         text = _with_next(found, place)
         terms = _terms(text)
-        if terms or not patterns.CONTINUES.search(read):
+        if terms or (replaced or (patterns.OLD_AND_NEW.search(read) and not patterns.CONTINUES.search(read))):
             yield Statement(StatementKind.CHANGE, text, terms, attribute, value, due, replaced)
     elif fact is not None:
         yield fact
@@ -171,9 +173,13 @@ def _unit(read: str) -> str | None:
     return None if amount is None else (amount["before"] or amount["after"] or "").casefold() or None
 
 
+def _tells_nobody_new(read: str) -> bool:
+    return any(one.search(read) for one in (patterns.HYPOTHETICAL, patterns.NEGATED, patterns.LONG_AGO))
+
+
 def _introductions(found: Sequence[_Sentence], place: int, people: Sequence[str]) -> Iterator[Statement]:
     sentence = found[place]
-    if any(one.search(sentence.read) for one in (patterns.HYPOTHETICAL, patterns.NEGATED, patterns.LONG_AGO)):
+    if _tells_nobody_new(sentence.read):
         return
     for person in people:
         marked = with_mark(sentence.read, person)
@@ -310,7 +316,8 @@ def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said
         begin = commitment.start() if commitment else 0
         due = max(ahead, key=lambda one: (one.start > begin, _is_deadline(read, one), one.is_exact, -one.start))
         # "The cabinets come tomorrow, and I owe him a cake": the day belongs to the other clause.
-        if due.end < begin and re.search(r"\b(?:and|but|und|aber|y|pero|en|maar)\b|;", read[due.end : begin]):
+        in_other_clause = due.end < begin and not patterns.BY_THEN.search(read, begin)
+        if in_other_clause and re.search(r"\b(?:and|but|und|aber|y|pero|en|maar)\b|;", read[due.end : begin]):
             return
         is_event = commitment and patterns.TAKES_PART.search(read) and not _is_deadline(read, due)
         kind = StatementKind.APPOINTMENT if is_event else StatementKind.PROMISE
