@@ -324,7 +324,7 @@ class _Reading:
             if before is None and one.due is not None:
                 before = next((other for other in earlier if is_moved_by(other, one)), None)
             is_stated = one.kind is StatementKind.CHANGE and (one.replaced is not None or says_what_changed(one))
-            is_new = is_stated or (before is not None and not returns(facts, one))
+            is_new = (is_stated and one.terms != "") or (before is not None and not returns(facts, one))
             is_repeated = any(is_about_the_same(other, one) or is_moved_by(one, other) for other, _ in found)
             if is_new and not is_repeated and (has_old_value(one, before) or self._is_fresh(one)):
                 found.append((one, before))

@@ -319,7 +319,10 @@ def test_a_person_who_is_said_to_be_new_is_shown_for_two_weeks(ann: Agent) -> No
         ),
         (["Dr Osei was kind.", "I must ring her about the forms by Friday."], "I must ring her [Dr Osei] about"),
         (["My sister Ellen is ill. I told her I'd cook on Friday."], "My sister Ellen is ill. I told her I'd cook"),
-        (["I told Ray I'd fix his bike by Friday, he needs it."], "I told Ray I'd fix his bike by Friday, he needs it."),
+        (
+            ["I told Ray I'd fix his bike by Friday, he needs it."],
+            "I told Ray I'd fix his bike by Friday, he needs it.",
+        ),
     ],
 )
 def test_a_pronoun_has_the_name_of_the_only_person_who_can_be_meant(ann: Agent, said: list[str], quoted: str) -> None:

@@ -41,6 +41,8 @@ QUESTION_AT_END = re.compile(
 """A question after the statement in a sentence."""
 
 HYPOTHETICAL = _any(
+    r"^(?:please |bitte |por favor,? )?(?:(?:re)?write|translate|draft|proofread|rephrase|schreibe?|übersetze?|escribe"
+    r"|redacta|traduce|schrijf|vertaal)\b",
     r"^(?:(?:so|and|but|or) )?(?:if|when|should|could|would|can|may(?! \d)|shall|what|how|which|who|where"
     r"|why|do|does|is"
     r"|are|ob|wenn|als|si)\b",
@@ -203,10 +205,10 @@ _GOES = (
 """Verbs after the name of someone who leaves or dies."""
 
 CHANGES = _any(
-    r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|swapped|extended|shifted|migrated|migrating|went"
-    r"|gone)\b.*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
+    r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|swapped|extended|shifted|migrated|migrating"
+    r"|(?:went|gone)(?!.*\bfrom (?:the|an?|my|our|behind)\b))\b.*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
     rf"\binstead of\b(?=.*\b(?:{_NUMBER}|\w+days?)\b)",
-    r"\bno longer\b(?! sure)|\binstead\b(?=\s*[,.;!]|$)",
+    r"\bno longer\b(?! (?:sure|know|care|understand|see|think|remember)\b)|\binstead\b(?=\s*[,.;!]|$)",
     rf"^(?=.*(?:\bnot|n['’]t)\b.*\bany ?more\b)(?!.*\b{_MENTAL}.*\bany ?more).*{I}\b",
     r"\b(?:has|have|was|were|is|are|been|got)\s+(?:been\s+)?(?:postponed|cancell?ed|called off|rescheduled|put off"
     r"|brought forward|extended|replaced)\b",

@@ -105,7 +105,8 @@ def definitions_and_statements(
 def _is_new_role(definition: Definition) -> bool:
     """Return whether a role is one of those that change in a life: "your architect", but not "your old friend"."""
     words = frozenset(fold(word).casefold() for word in (definition.role or "").split())
-    if _tells_nobody_new(definition.sentence) or definition.sentence.endswith("?"):
+    no_news = (patterns.HYPOTHETICAL, patterns.LONG_AGO)
+    if definition.sentence.endswith("?") or any(one.search(definition.sentence) for one in no_news):
         return False
     return not words.isdisjoint(ROLES) and words.isdisjoint(RELATIVES | patterns.KNOWN_LONG)
 
@@ -173,13 +174,9 @@ def _unit(read: str) -> str | None:
     return None if amount is None else (amount["before"] or amount["after"] or "").casefold() or None
 
 
-def _tells_nobody_new(read: str) -> bool:
-    return any(one.search(read) for one in (patterns.HYPOTHETICAL, patterns.NEGATED, patterns.LONG_AGO))
-
-
 def _introductions(found: Sequence[_Sentence], place: int, people: Sequence[str]) -> Iterator[Statement]:
     sentence = found[place]
-    if _tells_nobody_new(sentence.read):
+    if any(one.search(sentence.read) for one in (patterns.HYPOTHETICAL, patterns.NEGATED, patterns.LONG_AGO)):
         return
     for person in people:
         marked = with_mark(sentence.read, person)
