@@ -380,9 +380,12 @@ NEVER = _any(
     rf"{I}(?:['’]ve| have)?(?: just)? (?:quit|stopped|given up|gave up|swore off|sworn off)\b",
     r"\b(?:i['’]?m|i am|been|became|went|turned)\b.{0,15}\b(?:vegetarian|vegan|teetotal|pescatarian)\b"
     r"|\bzero caffeine\b|\bno \w+ at all\b|\b(?:no|keine?n?) \w+ (?:for|until|für|mehr)\b",
-    rf"{I} (?:don['’]?t|do not) (?:eat|drink|smoke|drive|fly|use|watch|work|allow)\b|{I} hate\b",
+    rf"{I} (?:don['’]?t|do not) (?:eat|drink|smoke|drive|fly|use|watch|work|allow|do|touch|buy)\b"
+    rf"|{I} hate\b|{I}(?:['’]m|['’]re| am| are) off\b.*\b(?:for (?:good|ever)|forever|completely)\b",
     r"\b(?:allergic to|intolerant)\b",
-    r"\bich (?:esse|trinke|rauche|arbeite|fahre|benutze)\b.*\b(?:nie|niemals|kein\w*|nicht mehr)\b|\bnunca\b",
+    r"\b(?:no|nunca) (?:como|bebo|fumo|tomo|conduzco|vuelo)\b(?! (?:yo|tú|él|ella|nada|antes|bien|mal)\b)",
+    r"(?:\bich\b(?: \w+){0,6}? |^ ?)(?:esse|trinke|rauche|arbeite|fahre|benutze)\b.*"
+    r"\b(?:nie|niemals|kein\w*|nicht mehr)\b|\bnunca\b",
     r"\bik (?:eet|drink|rook|rijd|vlieg)\b.*\b(?:nooit|geen|niet)\b",
 )
 HABIT_FREQUENCY = _any(
@@ -392,11 +395,14 @@ HABIT_FREQUENCY = _any(
 )
 _ATE_ES = r"\b(?:comí|comimos|bebí|bebimos|fumé|probé|pedí|(?:he|hemos) (?:comido|bebido|fumado|probado|pedido))\b"
 EVENT_PAST = _any(
-    rf"{I}\s+(?:had|ate|drank|drove|smoked|bought|ordered|watched|worked|ran|tried|enjoyed|shared|tasted)\b",
+    rf"{I}\s+(?:had|ate|drank|drove|flew|smoked|bought|ordered|watched|worked|ran|tried|enjoyed|shared|tasted)\b",
     r"\b(?:ich|wir)\b.*\b(?:gegessen|getrunken|geraucht|gekauft|bestellt|probiert|aß|trank)\b",
     r"\b(?:ik|we|wij)\b.*\b(?:gegeten|gedronken|gerookt|gekocht|besteld|geproefd|at|dronk)\b",
     rf"{_ATE_ES}",
 )
+DID = re.compile(rf"{I}\s+(?:answered|marked|checked|used|went|slept|wrote|called|rang)\b", re.IGNORECASE)
+"""Something that the author did, which contradicts a rule of the same verb."""
+
 OF_ANOTHER = re.compile(r"^(?:my|our|mein\w*|unser\w*|mi)\b(?!.*\b(?:i|we|ich|wir)\b)", re.IGNORECASE)
 """A sentence about a person of the author: "my daughter eats fish every Friday"."""
 

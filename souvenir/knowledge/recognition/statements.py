@@ -191,8 +191,9 @@ def _introductions(found: Sequence[_Sentence], place: int, people: Sequence[str]
 def _is_habit(read: str) -> bool:
     """Return whether a sentence says what the author does often, or did with a member of a class."""
     if not patterns.HABIT_FREQUENCY.search(read):
-        past = patterns.EVENT_PAST.search(read)
-        if past is None or not any(one in CLASS_OF for one in _classes(read)):
+        classes = _classes(read)
+        is_past = patterns.EVENT_PAST.search(read) or (patterns.DID.search(read) and CONSUMED.isdisjoint(classes))
+        if not is_past or not any(one in CLASS_OF for one in classes):
             return False
     not_of_the_author = (patterns.NEGATED, patterns.OF_ANOTHER, patterns.REPORTED)
     return patterns.PEOPLE_ONLY.search(read) is not None and not any(one.search(read) for one in not_of_the_author)
