@@ -225,8 +225,7 @@ CHANGES = _any(
     r"|\bgaat niet door\b"
     r"|\bchanged (?:my|our) minds?\b"
     r"|\b(?:not|n['’]t)\b.*\bafter all\b",
-    r"\b(?:steigt|stieg|sinkt|sank|erhöht|gesenkt|runtergehandelt)\b[^,;.]* auf \d|\bauf [\d.,]+ runtergehandelt\b"
-    r"|\b(?:verschoben|verlegt|verplaatst|verschoven|verzet) (?:auf|naar)\b"
+    r"\b(?:verschoben|verlegt|verplaatst|verschoven|verzet) (?:auf|naar)\b"
     r"|\b(?:auf|naar) [^.,;]{1,30} (?:verschoben|verlegt|verplaatst|verzet)\b"
     r"|\bfang(?:e|en) (?:\S+ ){0,4}bei (?-i:[A-ZÄÖÜ])\w+ an\b|\b(?:ik ben|ben ik) (?:\S+ ){0,4}begonnen bij\b"
     r"|\b(?:empecé|he empezado) (?:\S+ ){0,4}en (?-i:[A-ZÁÉ])",
@@ -247,21 +246,9 @@ CHANGES = _any(
     r"|(?:\b(?:is|are|meets?)|['’]s|\bits) (?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)days? now\b",
     rf"\b{_NUMBER} [\w ]{{2,20}}\bfrom now on\b|\bnow,? not \D{{0,8}}\d"
     rf"|\bwe(?:['’]re| are) {_NUMBER} now\b|\d (?:an?|per) \w+ now\b",
-    rf"\b(?:pays?|paying|costs?|wants?|asks?|charges?|gets?|(?:is|are|it['’]?s|its)(?= \D?\d{{3}}| \D?\d+[.,]\d{{3}})) "
-    rf"(?:now )?[£$€]?(?:\d[\d.,]*|{_NUMBER}|[a-z]+teen|twenty|thirty|forty|fifty)(?: ?[\w%€]+){{0,3}}? now\b",
-    r"\b(?:pays?|paying|costs?|wants?|asks?|charges?|gets?|(?:is|are|it['’]?s|its)(?= now \D?(?:\d{3}|\d+[.,]\d{3})))"
-    r" now [£$€]?\d",
-    r"\b(?:renegotiated|(?:agreed|shook|settled) (?:on|at|for)"
-    r"|(?:got|talked|knocked) (?!it\b|them\b)(?:\w+ ){1,3}(?:down |up )?to)"
-    r" [£$€]?\d",
-    rf"\b(?:upped|put|bumped|dropped|lowered|increased|reduced) (?:me|us|it|her|him|(?:my|the|her|his) \w+)"
-    rf" (?:up |down )?(?:to|on) \D{{0,20}}?\d[\d.,]* ?(?:{_UNIT})\b",
-    rf"^(?:\w+,? )?(?:down|up) to \d[\d.,]* ?(?:{_UNIT})\b"
-    r"|\b(?:up|down)(?: again)?, (?:it['’]?s|its|now|to) \D{0,4}\d",
     r"\b(?:gone|went|switched|moved) over to\b(?! \S+['’]s\b| (?:the|my|his|her|him|them|our)\b)"
     r"|\bswapp(?:ed|ing) [\w ]{2,25}? for\b"
-    r"|\b(?:has|have) moved to\b|\bit['’]?s (?:an? |the )?(?-i:[A-Z])[\w-]+ now\b"
-    r"|\b(?:my|our|the) [\w ]{2,20} is now (?-i:[A-Z])",
+    r"|\b(?:has|have) moved to\b",
     r"\bnew (?:[\w-]+ ){1,3}(?:came|arrived|has come|has arrived|is here)\b(?! out)",
     rf"\b(?!I |Don|Never|Just|Can|Did|Nobody|None|Every|Who|They|We |You|Many|Some)"
     rf"(?-i:[A-ZÀ-Ý][a-zß-ÿ’'])[\w’'-]* {_GOES}",
@@ -282,6 +269,25 @@ QUANTITY_NOW = _any(
     r"\b[^\W\d_]{3,} (?:is |are |at |costs? )?[£$€]?\d+[.,]\d+ now\b",
 )
 """The present amount of something: "I take 5 mg now", "a flat white is 3.75 now"."""
+
+NEW_VALUES = _any(
+    r"\bit['’]?s (?:an? |the )?(?-i:[A-Z])[\w-]+ now\b|\b(?:my|our|the) [\w ]{2,20} is now (?-i:[A-Z])",
+    rf"\b(?:pays?|paying|costs?|wants?|asks?|charges?|gets?|(?:is|are|it['’]?s|its)(?= \D?\d{{3}}| \D?\d+[.,]\d{{3}})) "
+    rf"(?:now )?[£$€]?(?:\d[\d.,]*|{_NUMBER}|[a-z]+teen|twenty|thirty|forty|fifty)(?: ?[\w%€]+){{0,3}}? now\b",
+    r"\b(?:pays?|paying|costs?|wants?|asks?|charges?|gets?|(?:is|are|it['’]?s|its)(?= now \D?(?:\d{3}|\d+[.,]\d{3})))"
+    r" now [£$€]?\d",
+    r"\b(?:renegotiated|(?:agreed|shook|settled) (?:on|at|for)"
+    r"|(?:got|talked|knocked) (?!it\b|them\b)(?:\w+ ){1,3}(?:down |up )?to)"
+    r" [£$€]?\d",
+    rf"\b(?:upped|put|bumped|dropped|lowered|increased|reduced) (?:me|us|it|her|him|(?:my|the|her|his) \w+)"
+    rf" (?:up |down )?(?:to|on) \D{{0,20}}?\d[\d.,]* ?(?:{_UNIT})\b",
+    rf"^(?:\w+,? )?(?:down|up) to \d[\d.,]* ?(?:{_UNIT})\b"
+    r"|\b(?:up|down)(?: again)?, (?:it['’]?s|its|now|to) \D{0,4}\d",
+    r"\b(?:steigt|stieg|sinkt|sank|erhöht|gesenkt|runtergehandelt)\b[^,;.]* auf \d|\bauf [\d.,]+ runtergehandelt\b",
+)
+"""A new price, wage, dose or person, with a number or "now"."""
+
+NUMBER_OR_NOW = re.compile(r"\d|\bnow\b", re.IGNORECASE)
 
 OLD_AND_NEW = _any(
     r"\bfrom\b.+\bto\b|\binstead\b|\brather than\b|\bnot\b[^.;]*\d|\d[^.;]*\bnot\b|\b(?:up|down) from\b|\bdown to\b",
@@ -446,12 +452,6 @@ EXPLAINED = _any(
     rf"\bcontact\b[^,.;]{{0,30}} (?:is|ist|es) {N}",
 )
 """A sentence that explains who the marked person is: "Kofi, he's the manager of The Heron"."""
-
-KNOWN_LONG = frozenset(
-    "old former alter alte antiguo antigua oude friend friends mate bestie bff buddy pal crush freund freunde amiga "
-    "amigo amigos singer actor actress author".split()
-)
-"""Words of a role that somebody has had for long, or has for everybody."""
 
 STEP = _any(
     r"\b(?:done|finished|sent|submitted|paid|delivered|handed in|handed over|given|gave|gone|went|got|told|signed"

@@ -1,4 +1,7 @@
-"""The words by which statements are compared: classes of things that people rule out, and words that are no subject."""
+"""The words by which statements are compared: classes of things that people rule out, and words that are no subject.
+
+Further other names of things, and words of roles that are not new.
+"""
 
 from __future__ import annotations
 
@@ -70,3 +73,9 @@ _SAME = (
 )
 SAME = {term: terms.split()[0] for terms in _SAME for term in terms.split()[1:]}
 """The index term of a thing by those of its other names, by which a later sentence may call it."""
+
+KNOWN_LONG = frozenset(
+    "old former alter alte antiguo antigua oude friend friends mate bestie bff buddy pal crush freund freunde amiga "
+    "amigo amigos singer actor actress author".split()
+)
+"""Words of a role that somebody has had for long, or has for everybody."""

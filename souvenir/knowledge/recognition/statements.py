@@ -24,7 +24,7 @@ from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
 from souvenir.knowledge.recognition.extraction import said
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TITLES
-from souvenir.knowledge.recognition.statement_words import CLASS_OF, COMPOUND_HEADS, CONSUMED, GENERIC, SAME
+from souvenir.knowledge.recognition.statement_words import CLASS_OF, COMPOUND_HEADS, CONSUMED, GENERIC, KNOWN_LONG, SAME
 
 log = structlog.get_logger(__name__)
 
@@ -108,7 +108,7 @@ def _is_new_role(definition: Definition) -> bool:
     no_news = (patterns.HYPOTHETICAL, patterns.LONG_AGO)
     if definition.sentence.endswith("?") or any(one.search(definition.sentence) for one in no_news):
         return False
-    return not words.isdisjoint(ROLES) and words.isdisjoint(RELATIVES | patterns.KNOWN_LONG)
+    return not words.isdisjoint(ROLES) and words.isdisjoint(RELATIVES | KNOWN_LONG)
 
 
 def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple[Statement, ...]:
@@ -235,6 +235,8 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
         if moved is not None:
             return moved
     found = patterns.CHANGES.search(read) or patterns.QUANTITY_NOW.search(read)
+    if found is None and patterns.NUMBER_OR_NOW.search(read):
+        found = patterns.NEW_VALUES.search(read)
     is_no_news = patterns.REPORTED.search(read) or patterns.LONG_AGO.search(read)
     return (None, None) if found and _is_decided(read, found.start()) and not is_no_news else None
 
