@@ -1,4 +1,4 @@
-"""The people whom the pronouns of a quoted sentence mean, so that it is understood without its conversation.
+"""Antecedents of the pronouns in a quoted sentence, so that it is understood without its conversation.
 
 Only by the names and roles before it: gender is not compared, and what a thing is called is not looked for.
 """
@@ -20,7 +20,7 @@ from souvenir.store.messages.messages import Message
 from souvenir.store.sql import Connection
 
 MESSAGES_BEFORE = 2
-"""Number of messages before one in which those are named whom its pronouns mean: the last answer and question."""
+"""Number of messages before one in which antecedents of its pronouns are sought: the last answer and question."""
 
 MIN_TERMS = 2
 """Minimum number of content terms of a sentence in which "it" or "that" may be something that the sentence names."""
@@ -99,7 +99,7 @@ def _named(one: Stated, seen: Sequence[Message], mentioned: Mapping[int, Sequenc
 
 
 def _needs_antecedent(one: Stated) -> bool:
-    """Return whether a reader of only this sentence would ask whom its pronoun means, or what it is about.
+    """Return whether a reader of only this sentence would ask who its pronoun means, or what it is about.
 
     In a change, which names what changed, only a pronoun with which it begins is asked for.
     """
@@ -114,7 +114,7 @@ def with_antecedent(sentence: str, named: Sequence[str], before: Iterable[tuple[
     """Return a sentence with the name after its pronoun; None if not exactly one person can be meant.
 
     :param named: The names that it may contain.
-    :param before: The texts before it, the nearest first, each with the people whom it may name.
+    :param before: The texts before it, the nearest first, each with the names that it may contain.
     """
     pronoun = _open_pronoun(sentence)
     if _is_about_nothing(sentence):

@@ -362,7 +362,7 @@ class _Reading:
     # --- people and subjects -----------------------------------------------------------------------------------
 
     def _new(self) -> Iterator[_Draft]:
-        """Yield people who are said to be new, then those whose role is said; no earlier text mentions them."""
+        """Yield people who are said to be new, then those with a role; no earlier text mentions them."""
         since = self._at - NEW
         if not self._was_said_before(since):
             return

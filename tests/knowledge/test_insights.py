@@ -98,6 +98,8 @@ def test_a_promise_to_a_person_who_is_often_mentioned_is_still_called_open(ann: 
         ("Ik moet de offerte voor vrijdag ondertekenen.", "Alles ondertekend."),
         ("Tengo que firmar el préstamo antes del viernes 5 de enero.", "Ya he firmado todo."),
         ("I promised Van Dalen the contract by Friday.", "Signed, on Wednesday."),
+        ("I have to send the package by Friday.", "Posted the parcel."),
+        ("Ich muss bis Freitag das Paket abholen.", "Das Päckchen ist da."),
     ],
 )
 def test_a_promise_that_was_kept_in_other_words_is_not_called_open(ann: Agent, promise: str, report: str) -> None:
@@ -253,6 +255,12 @@ def test_a_promise_about_a_pronoun_is_never_overdue(ann: Agent) -> None:
     ann.say("Nobody told me about the bloods. I shall ring them before Friday.", at=MONDAY)
     assert insights(ann, MONDAY + timedelta(hours=1), InsightKind.UPCOMING)
     assert not insights(ann, MONDAY + WEEK)
+
+
+def test_a_book_and_a_booking_are_not_the_same(ann: Agent) -> None:
+    ann.say("I must book the tickets by Friday.", at=MONDAY)
+    ann.say("I finished two books.", session="t", at=MONDAY + timedelta(days=2))
+    assert len(insights(ann, MONDAY + WEEK, InsightKind.OVERDUE)) == 1
 
 
 def test_a_compound_completes_the_promise_of_its_head(ann: Agent) -> None:

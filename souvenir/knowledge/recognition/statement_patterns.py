@@ -276,7 +276,7 @@ NEW_VALUES = _any(
     rf"(?:now )?[£$€]?(?:\d[\d.,]*|{_NUMBER}|[a-z]+teen|twenty|thirty|forty|fifty)(?: ?[\w%€]+){{0,3}}? now\b",
     r"\b(?:pays?|paying|costs?|wants?|asks?|charges?|gets?|(?:is|are|it['’]?s|its)(?= now \D?(?:\d{3}|\d+[.,]\d{3})))"
     r" now [£$€]?\d",
-    r"\b(?:renegotiated|(?:agreed|shook|settled) (?:on|at|for)"
+    r"\b(?:renegotiated to|(?:agreed|shook|settled) (?:on|at|for)"
     r"|(?:got|talked|knocked) (?!it\b|them\b)(?:\w+ ){1,3}(?:down |up )?to)"
     r" [£$€]?\d",
     rf"\b(?:upped|put|bumped|dropped|lowered|increased|reduced) (?:me|us|it|her|him|(?:my|the|her|his) \w+)"

@@ -36,7 +36,8 @@ CONSUMED = frozenset("fish meat coffee alcohol sugar screen milk gluten smoke".s
 """Classes that are compared without the verb: "has sushi" contradicts "eats no fish"."""
 
 GENERIC = (
-    "book books booked booking quit longer sorry annoying thankfully unfortunately luckily "
+    "book books booked booking quit longer sorry annoying thankfully unfortunately luckily shook agreed settled "
+    ""
     "i'm i'll i've i'd also again all any anything about after ago been before by down get give gave given go gone "
     "good got great have just know let lol made make much my new next now ok one our out off over please quick really "
     "say said so some something still sure take taken tell than thank thanks that then there thing things think time "
