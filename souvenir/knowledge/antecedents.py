@@ -104,10 +104,10 @@ def _needs_antecedent(one: Stated) -> bool:
     In a change, which names what changed, only a pronoun with which it begins is asked for.
     """
     pronoun = _open_pronoun(one.sentence)
-    is_asked = pronoun is not None and (
-        one.kind is not StatementKind.CHANGE or len(one.sentence[: pronoun.start()].split()) <= 1
-    )
-    return is_asked or _is_about_nothing(one.sentence)
+    if one.kind is StatementKind.CHANGE:
+        is_first = pronoun is not None and len(one.sentence[: pronoun.start()].split()) <= 1
+        return is_first or (_OF_THING.match(one.sentence) is not None and _is_about_nothing(one.sentence))
+    return pronoun is not None or _is_about_nothing(one.sentence)
 
 
 def with_antecedent(sentence: str, named: Sequence[str], before: Iterable[tuple[str, Sequence[str]]]) -> str | None:

@@ -206,7 +206,7 @@ _GOES = (
 
 CHANGES = _any(
     r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|swapped|extended|shifted|migrated|migrating"
-    r"|(?:went|gone)(?!.*\bfrom (?:the|an?|my|our|behind)\b))\b.*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
+    r"|(?:went|gone)(?!.*\bfrom (?:the|an?|my|our|behind|one)\b))\b.*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
     rf"\binstead of\b(?=.*\b(?:{_NUMBER}|\w+days?)\b)",
     r"\bno longer\b(?! (?:sure|know|care|understand|see|think|remember)\b)|\binstead\b(?=\s*[,.;!]|$)",
     rf"^(?=.*(?:\bnot|n['’]t)\b.*\bany ?more\b)(?!.*\b{_MENTAL}.*\bany ?more).*{I}\b",
@@ -234,7 +234,7 @@ CHANGES = _any(
     r"|\b(?:sub|baj)(?:e|en|ió|ieron|ido|ó|a|an|ado) (?:de .{1,12} )?a \d",
     rf"(?:^(?:and )?|: |[,!] (?:and )?(?=moving|quit)|{I}{_ADVERBS}|{I}['’](?:ve|m|re)(?: just| now| finally)?|\bim)\s*"
     r"(?<!since i )(?<!when i )(?<!before i )(?<!after i )(?:quit|resigned|(?:joined|started at) (?-i:[A-Z])\w*"
-    r"|dropped (?-i:[A-Z])\w*|leaving (?:the|my)"
+    r"|(?:dropped|ditched) (?-i:[A-Z])\w*|leaving (?:the|my)"
     r"|(?:given|gave) up (?!hope|trying|waiting|looking)|stopped using|mov(?:ed|ing) (?:to|in|out|house|away|back)\b"
     r"|switch(?:ed|ing) (?:to|from|jobs)|swapp(?:ed|ing) (?:to|for|over)|signed with|hired"
     r"|migrated (?:to|from)|replaced \w+|sold (?:my|our|the))\b",
@@ -409,8 +409,11 @@ EVENT_PAST = _any(
 DID = re.compile(rf"{I}\s+(?:answered|marked|checked|used|went|slept|wrote|called|rang)\b", re.IGNORECASE)
 """Something that the author did, which contradicts a rule of the same verb."""
 
-OF_ANOTHER = re.compile(r"^(?:my|our|mein\w*|unser\w*|mi)\b(?!.*\b(?:i|we|ich|wir)\b)", re.IGNORECASE)
-"""A sentence about a person of the author: "my daughter eats fish every Friday"."""
+OF_ANOTHER = _any(
+    r"^(?:my|our|mein\w*|unser\w*|mi)\b(?!.*\b(?:i|we|ich|wir)\b)",
+    r"\b(?:bought|ordered)\b.*\bfor (?:my|our|the|his|her|him|them)\b",
+)
+"""A sentence about another person: "my daughter eats fish every Friday", "I bought beer for my brother"."""
 
 PEOPLE_ONLY = _any(
     rf"{I}\b|\bmy\b|\bour\b|\bus\b|^(?:pork|sushi|writing|had|back|on)\b",
