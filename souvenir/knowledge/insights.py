@@ -8,7 +8,7 @@ memory and time give the same insights.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from souvenir.core.dates import MONTHS
 from souvenir.core.timestamps import from_us, to_us, utc_now
-from souvenir.core.types import ConceptKind, PassageKind, RecordKind, Scope
-from souvenir.core.types.statements import StatementKind
+from souvenir.core.types import PassageKind, RecordKind, Scope
+from souvenir.core.types.statements import EXPLAINED, StatementKind
+from souvenir.knowledge.antecedents import clarified
 from souvenir.knowledge.recognition.definitions import is_relation
 from souvenir.knowledge.statement_comparison import (
     by_time,
@@ -36,6 +37,7 @@ from souvenir.knowledge.statement_comparison import (
     without_repeats,
     without_replaced,
 )
+from souvenir.knowledge.subjects import Subject
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import activity, concepts, statements
 from souvenir.store.graph.concepts import Concept
@@ -54,6 +56,9 @@ AHEAD = timedelta(days=21)
 
 FAR_AHEAD, FRESH = timedelta(days=45), timedelta(days=14)
 """The same for one that was said so recently that it still holds. A cancellation is worth a sentence as long."""
+
+NEWS = timedelta(days=30)
+"""Period in which a change of which the old value is unknown is worth a sentence."""
 
 NEW = timedelta(days=14)
 """Period in which a person who was not mentioned before is new."""
@@ -94,9 +99,6 @@ PEOPLE = 8
 
 NAMED = 3
 """Maximum number of people in a sentence."""
-
-GROUPS = frozenset((ConceptKind.ORGANISATION, ConceptKind.EVENT))
-"""Kinds of concepts that can go quiet; a person can if related to the author."""
 
 _MESSAGES = PassageKind.MESSAGE
 
@@ -178,9 +180,9 @@ class Insights:
         hidden_topics = self._engine.screening.policy(scope).hidden_topics
         with self._engine.namespace(scope) as (connection, _):
             namespace_id = agents.require_agent(connection, scope).namespace_id
-            hidden = {(RecordKind.MESSAGE, id_) for id_ in flagged(connection, _MESSAGES, namespace_id, hidden_topics)}
-            drafts = _Reading(connection, namespace_id, at or utc_now()).drafts()
-            chosen = _chosen(one for one in drafts if hidden.isdisjoint(one.sources))
+            hidden = set(flagged(connection, _MESSAGES, namespace_id, hidden_topics))
+            drafts = _Reading(connection, namespace_id, at or utc_now(), hidden).drafts()
+            chosen = _chosen(one for one in drafts if hidden.isdisjoint(_message_ids(one)))
             return _completed(connection, namespace_id, chosen)
 
 
@@ -202,7 +204,7 @@ def _chosen(drafts: Iterable[_Draft]) -> list[_Draft]:
 
 
 def _completed(connection: Connection, namespace_id: int, drafts: Sequence[_Draft]) -> list[Insight]:
-    message_ids = {id_ for one in drafts for kind, id_ in one.sources if kind is RecordKind.MESSAGE}
+    message_ids = {id_ for one in drafts for id_ in _message_ids(one)}
     said = messages.by_id(connection, namespace_id, message_ids)
     mentioned = statements.mentions_of(connection, message_ids)
     ids_of = [one.concept_ids or _named_ids(one, mentioned) for one in drafts]
@@ -222,9 +224,13 @@ def _completed(connection: Connection, namespace_id: int, drafts: Sequence[_Draf
 def _named_ids(one: _Draft, mentioned: Mapping[int, Sequence[MessageMention]]) -> tuple[int, ...]:
     """Return the concepts of its messages that a sentence names, in order of appearance."""
     text = one.text.casefold()
-    of_messages = [mention for kind, id_ in one.sources if kind is RecordKind.MESSAGE for mention in mentioned[id_]]
+    of_messages = [mention for id_ in _message_ids(one) for mention in mentioned[id_]]
     places = {mention.concept_id: text.find(mention.form.casefold()) for mention in of_messages}
     return tuple(sorted((id_ for id_, place in places.items() if place >= 0), key=lambda id_: (places[id_], id_)))
+
+
+def _message_ids(one: _Draft) -> list[int]:
+    return [id_ for kind, id_ in one.sources if kind is RecordKind.MESSAGE]
 
 
 def _messages(*ids: int) -> tuple[RecordId, ...]:
@@ -234,16 +240,18 @@ def _messages(*ids: int) -> tuple[RecordId, ...]:
 class _Reading:
     """The drafts of one agent as of a time."""
 
-    def __init__(self, connection: Connection, namespace_id: int, at: datetime) -> None:
+    def __init__(self, connection: Connection, namespace_id: int, at: datetime, hidden: Set[int]) -> None:
         self._connection = connection
         self._namespace_id = namespace_id
+        self._hidden = hidden
+        self._unclear = set[int]()
         # Room for every period before and after it.
         self._at = min(max(at.astimezone(UTC), EARLIEST + LONGEST), LATEST - LONGEST)
         self._today = self._at.replace(hour=0, minute=0, second=0, microsecond=0)
 
     def drafts(self) -> Iterator[_Draft]:
-        changes = self._latest(StatementKind.CHANGE, self._at - 2 * RECENT)
-        near = self._dated(self._today - RECENT, self._today + FAR_AHEAD, limit=READ)
+        changes = self._clarified(self._latest(StatementKind.CHANGE, self._at - 2 * RECENT))
+        near = self._clarified(self._dated(self._today - RECENT, self._today + FAR_AHEAD, limit=READ))
         dated = [*near, *self._dated(self._today + FAR_AHEAD, self._today + LONGEST, limit=READ_FAR)]
         contradicted = list(self._contradictions())
         changed = self._changes(_not_shown(changes, contradicted), dated)
@@ -262,12 +270,18 @@ class _Reading:
         found = statements.due_between(self._connection, self._namespace_id, since, until, limit=limit)
         return [one for one in found if one.at <= self._at]
 
+    def _clarified(self, said: Sequence[Stated]) -> list[Stated]:
+        understood, unclear = clarified(self._connection, self._namespace_id, said, self._hidden)
+        self._unclear |= unclear
+        return understood
+
     # --- promises and appointments -----------------------------------------------------------------------------
 
     def _due(self, said: Sequence[Stated], changes: Sequence[Stated], shown: Sequence[_Draft]) -> Iterator[_Draft]:
         """Yield what is due, without the sentences of other insights."""
         withdrawals = self._latest(StatementKind.WITHDRAWAL, self._at - RECENT)
         waiting = _not_shown(self._undone(without_repeats(without_replaced(said, changes, withdrawals))), shown)
+        waiting = [one for one in waiting if one.id not in self._unclear]
         for one in waiting:
             if one.due is not None and one.due < self._today and may_be_overdue(one):
                 day = self._day(one.due)
@@ -303,14 +317,14 @@ class _Reading:
         """
         facts = self._latest(StatementKind.FACT, EARLIEST)
         earlier = by_time(dated)
-        ahead = [one for one in changes if one.due is None or one.due >= self._today]
+        ahead = [one for one in changes if one.id not in self._unclear and (one.due is None or one.due >= self._today)]
         found: list[tuple[Stated, Stated | None]] = []
         for one in by_time(one for one in (*ahead, *facts) if one.due is not None or self._is_recent(one)):
             before = next((fact for fact in facts if differs(fact, one) or is_left_by(fact, one)), None)
             if before is None and one.due is not None:
                 before = next((other for other in earlier if is_moved_by(other, one)), None)
             is_stated = one.kind is StatementKind.CHANGE and (one.replaced is not None or says_what_changed(one))
-            is_new = is_stated or (before is not None and not returns(facts, one))
+            is_new = (is_stated and one.terms != "") or (before is not None and not returns(facts, one))
             is_repeated = any(is_about_the_same(other, one) or is_moved_by(one, other) for other, _ in found)
             if is_new and not is_repeated and (has_old_value(one, before) or self._is_fresh(one)):
                 found.append((one, before))
@@ -322,13 +336,14 @@ class _Reading:
 
     def _is_fresh(self, change: Stated) -> bool:
         """Return whether a change is no old news: it is fresh, or a day that is ahead."""
-        return change.at >= self._at - FRESH or change.due is not None
+        news = NEWS if change.attribute is None else FRESH
+        return change.at >= self._at - news or change.due is not None
 
     def _change(self, one: Stated, before: Stated | None) -> _Draft:
         old = "" if before is None else f"; before: {self._quoted(before)}"
         sources = (one.message_id,) if before is None else (before.message_id, one.message_id)
         text = f"Changed: {self._quoted(one)}{old}."
-        return _Draft(text, InsightKind.CHANGE, _messages(*sources), one.at, _date(one.due))
+        return _Draft(text, InsightKind.CHANGE, _messages(*sources), one.at, one.due and one.due.date())
 
     def _contradictions(self) -> Iterator[_Draft]:
         habits = self._latest(StatementKind.HABIT, self._at - RECENT)
@@ -347,7 +362,7 @@ class _Reading:
     # --- people and subjects -----------------------------------------------------------------------------------
 
     def _new(self) -> Iterator[_Draft]:
-        """Yield people who are said to be new, and whom no earlier text mentions."""
+        """Yield people who are said to be new, then those with a role; no earlier text mentions them."""
         since = self._at - NEW
         if not self._was_said_before(since):
             return
@@ -359,10 +374,12 @@ class _Reading:
         ]
         shown = concepts.by_ids(self._connection, self._namespace_id, {id_ for id_ in ids if id_ is not None})
         found: dict[int, _Draft] = {}
-        for one, id_ in zip(introductions, ids, strict=True):
+        introduced = sorted(zip(introductions, ids, strict=True), key=lambda row: row[0].attribute == EXPLAINED)
+        for one, id_ in introduced:
             person = None if id_ is None else shown.get(id_)
             if person is not None and person.first_at is not None and person.first_at >= since:
-                text = f"{person.name} is new: {self._quoted(one)}."
+                start = f"First mention of {person.name}" if one.attribute == EXPLAINED else f"{person.name} is new"
+                text = f"{start}: {self._quoted(one)}."
                 sources = _messages(one.message_id)
                 found[person.id] = _Draft(
                     text, InsightKind.NEW, sources, one.at, concept_ids=(person.id,), quote=one.sentence
@@ -399,7 +416,7 @@ class _Reading:
         ids = [one.concept_id for word, _ in found for one in silent[word]]
         shown = concepts.by_ids(self._connection, self._namespace_id, ids)
         subjects = [
-            _Subject.of(word, [shown[one.concept_id] for one in silent[word] if one.concept_id in shown], of_sessions)
+            Subject.of(word, [shown[one.concept_id] for one in silent[word] if one.concept_id in shown], of_sessions)
             for word, of_sessions in found
         ]
         named = [one for one in subjects if one.is_name]
@@ -459,30 +476,6 @@ class _Reading:
     def _day(self, day: datetime) -> str:
         year = "" if day.year == self._at.year else f" {day.year}"
         return f"{day.day} {day:%B}{year}"
-
-
-class _Subject(NamedTuple):
-    """Concepts that share a word, with the sessions that mention them, newest first."""
-
-    name: str
-    is_name: bool
-    concept_ids: tuple[int, ...]
-    sessions: Sequence[activity.MentioningSession]
-
-    @classmethod
-    def of(cls, word: str, of_word: Sequence[Concept], sessions: Sequence[activity.MentioningSession]) -> _Subject:
-        """Name it by its concept of this name, else by the word."""
-        own = next((one for one in of_word if one.key == word), of_word[0] if len(of_word) == 1 else None)
-        role = "" if own is None else own.role or ""
-        name = f"“{word if own is None else own.name}”"
-        if own is not None and is_relation(role):
-            name = f"{own.name} ({role})"
-        is_name = is_relation(role) or any(one.kind in GROUPS for one in of_word)
-        return cls(name, is_name, tuple(one.id for one in of_word), sessions)
-
-
-def _date(day: datetime | None) -> date | None:
-    return None if day is None else day.date()
 
 
 def _not_shown(found: Iterable[Stated], shown: Sequence[_Draft]) -> list[Stated]:

@@ -95,6 +95,30 @@ CASES: list[Case] = [
     ({0: "I'll call the plumber tomorrow."}, {0: ["upcoming"], 7: []}),
     # About a pronoun.
     ({0: "Nobody told me about the bloods. I shall ring them before Friday."}, {0: ["upcoming"], 7: []}),
+    # A book is no booking.
+    ({0: "I must book the tickets by Friday.", 2: "I finished two books."}, {7: ["overdue"]}),
+    # A pronoun that nobody understands alone.
+    ({0: "I must ring her by Friday."}, {0: []}),
+    ({0: ("Anna and Beatriz rang.", "I told her I'd answer by Friday.")}, {0: []}),
+    ({0: ("That works.", "I'll do that by Friday.")}, {0: []}),
+    ({0: ("Thanks.", "I'll send it to them by Friday.")}, {0: []}),
+    # The only person whom a pronoun can mean.
+    (
+        {0: "My physio is called Greta. Nice woman. I've got to send her my exercise log by Friday."},
+        {0: ["upcoming: I've got to send her [Greta] my exercise log by Friday."]},
+    ),
+    (
+        {0: ("Dr Osei was kind.", "I must ring her about the forms by Friday.")},
+        {0: ["upcoming: I must ring her [Dr Osei] about"]},
+    ),
+    (
+        {0: "My sister Ellen is ill. I told her I'd cook on Friday."},
+        {0: ["upcoming: My sister Ellen is ill. I told her I'd cook"]},
+    ),
+    (
+        {0: "I told Ray I'd fix his bike by Friday, he needs it."},
+        {0: ["upcoming: I told Ray I'd fix his bike by Friday, he needs it."]},
+    ),
     # A compound completes the promise of its head.
     ({0: "Ich muss die Zone bis Ende Januar bestellen.", 7: "Die Halteverbotszone ist bestellt."}, {7: []}),
     # A sentence that also introduces somebody is quoted once.
@@ -175,6 +199,8 @@ KEPT_IN_OTHER_WORDS = [
     ("Ik moet de offerte voor vrijdag ondertekenen.", "Alles ondertekend."),
     ("Tengo que firmar el préstamo antes del viernes 5 de enero.", "Ya he firmado todo."),
     ("I promised Van Dalen the contract by Friday.", "Signed, on Wednesday."),
+    ("I have to send the package by Friday.", "Posted the parcel."),
+    ("Ich muss bis Freitag das Paket abholen.", "Das Päckchen ist da."),
 ]
 WITHDRAWN = [
     ("The meeting with Leo is on 9 January.", "There is no meeting with Leo on 9 January."),
@@ -270,8 +296,9 @@ def test_a_person_who_is_said_to_be_new_is_shown_for_two_weeks(ann: Agent) -> No
     later = MONDAY + 6 * WEEK
     [*_, uid] = ann.say("My boss Omar is calm.", "Our new editor Henrique is calm.", session="t", at=later)
     ann.say("My new boss Priya is back.", session="u", at=later)
-    [one] = insights(ann, MONDAY + 7 * WEEK, InsightKind.NEW)
+    one, explained = insights(ann, MONDAY + 7 * WEEK, InsightKind.NEW)
     assert one.text == "Henrique is new: “Our new editor Henrique is calm.” (12 February)."
+    assert explained.text == "First mention of Omar: “My boss Omar is calm.” (12 February)."
     assert [concept.name for concept in one.concepts] == ["Henrique"]
     assert [source.id for source in one.sources] == [uid]
     assert not insights(ann, MONDAY + 9 * WEEK, InsightKind.NEW)

@@ -14,7 +14,7 @@ class StatementKind(StrEnum):
 
     A denial rules something out ("I never eat fish"), and a habit may contradict it. A step is what a message says as a
     whole, and may complete a promise. A withdrawal negates or cancels a plan. An introduction says that a person is
-    new.
+    new, or who a person is.
     """
 
     PROMISE = "promise"
@@ -35,16 +35,20 @@ BARE_REPORT = "report"
 """The attribute of a step that begins with a report without a subject: "Done, on Monday"."""
 
 
+EXPLAINED = "explained"
+"""The attribute of an introduction that says who a person is, but not that they are new: "our architect, Finn"."""
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A statement of a person.
 
     :param sentence: Verbatim, without line breaks.
     :param terms: The terms by which it is compared with others.
-    :param attribute: The attribute that it states, such as `home`, the unit of an amount, `VAGUE` or `BARE_REPORT`;
-        None if it states none.
+    :param attribute: The attribute that it states, such as `home`, the unit of an amount, `VAGUE`, `BARE_REPORT` or
+        `EXPLAINED`; None if it states none.
     :param value: The value of the attribute, the term of what was moved to another day, the terms of what a step
-        reports as done or under way, or the name of a person who is new, as it is written.
+        reports as done or under way, or the name of the introduced person, as it is written.
     :param due: The day of a promise or an appointment, or the new day of a change.
     :param replaced: The day that a change replaces, or that a withdrawal names.
     """

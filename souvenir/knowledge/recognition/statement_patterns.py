@@ -41,6 +41,8 @@ QUESTION_AT_END = re.compile(
 """A question after the statement in a sentence."""
 
 HYPOTHETICAL = _any(
+    r"^(?:please |bitte |por favor,? )?(?:(?:re)?write|translate|draft|proofread|rephrase|schreibe?|übersetze?|escribe"
+    r"|redacta|traduce|schrijf|vertaal)\b",
     r"^(?:(?:so|and|but|or) )?(?:if|when|should|could|would|can|may(?! \d)|shall|what|how|which|who|where"
     r"|why|do|does|is"
     r"|are|ob|wenn|als|si)\b",
@@ -65,7 +67,8 @@ CLAUSE_END = re.compile(
     r"[;:]|, (?:and|but|so|because|since|und|aber|denn|weil|y|pero|porque|en|maar|want)\b", re.IGNORECASE
 )
 REPORTED = _any(
-    r"\b(?:says?|suggests?|suggested|thinks?|reckons?|believes?|claims?|wants?|hopes?|insists?|recommends?|asks?|asked)\b",
+    r"\b(?:says?|suggests?|suggested|thinks?|reckons?|believes?|claims?|wants?(?! [£$€]?\d| \w+teen| \w+ty)|hopes?"
+    r"|insists?|recommends?|asks?|asked)\b",
     r"\b(?!(?:i|we)\b)[\w’']+ (?:said|thought|told)\b",
     r"\b(?:sagt|sagte|meint|findet|glaubt|denkt|möchte|fragte?|laut)\b|\b(?:dice|dijo|cree|piensa|quiere|pregunt[aó]|según)\b",
     r"\b(?:zegt|zei|vindt|vraagt|vroeg|volgens)\b",
@@ -77,7 +80,8 @@ COMMITMENT = _any(
     r"\bill (?:send|do|write|call|bring|give|get|ring|finish|pay|be)\b",
     rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:promised|agreed to|committed|volunteered)\b",
     rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:told|said)(?: [\w.,()]+){{0,5}}? (?:that )?"
-    r"(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would| should|\b gets?|['’]s (?:in|with|on|ready|done))\b",
+    r"(?:(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would| should|\b gets?|['’]s (?:in|with|on|ready|done))"
+    r"|i (?:answer|make|send|do|bring|come|call|ring|sing|give|write|pay|finish))\b",
     rf"{I}(?: am| are|['’]m|['’]re) (?:to(?! be (?:fair|honest))|down (?:to|for))\b",
     rf"{I}(?:['’]m|['’]re| am| are) [a-z]+ing\b(?=[^.;]*\bby (?:the )?(?:\d|\w+day|{_MONTH}|tomorrow|end of))",
     rf"{I}(?:['’]ve| have)? got to\b|{I}{_ADVERBS} (?:(?:have|need|ought) to|must|gotta)\b",
@@ -91,7 +95,9 @@ COMMITMENT = _any(
     rf"\b(?:by|until|till|before)\b.*[,;] {I}(?:['’]ve)? (?:told|promised|assured)\b"
     r"|\bwants? (?:.+ from (?:me|us)|my .+) (?:by|before)\b",
     r"\b(?:he prometido|prometí|ten(?:go|emos) que|deb(?:o|emos)|v(?:oy|amos) a|qued(?:é|amos) en"
-    r"|(?:les?|l[oa]s?) (?:llevo|mando|envío|doy|entrego))\b",
+    r""
+    r"|les? (?:dije|prometí)\b.*\bque\b.*\w{2}ría|(?:les?|l[oa]s?) (?:llevo|mando|envío|doy|entrego|contesto"
+    r"|respondo|digo|llamo|devuelvo|pago|traigo))\b",
     r"^(?=.*\b(?:ik|wij|we)\b).*\b(?:moet(?:en)?|beloofd|zal|zullen|stuur|breng|geef|bel|lever|regel)\b",
 )
 ONLY_PRONOUN = re.compile(
@@ -121,6 +127,9 @@ CONSEQUENCE = re.compile(r"\b(?:or|otherwise|because|sonst|weil|porque|omdat)\b"
 
 AFTER = re.compile(r"\b(?:after|nach|después de[l]?|tras|na)\b[^,.;]*$", re.IGNORECASE)
 """The words before a day that is not that of an appointment, but precedes it."""
+
+BY_THEN = re.compile(r"\b(?:before|by|until|till) (?:that|then)\b|\bbis dahin\b|\bpara entonces\b", re.IGNORECASE)
+"""Words of a promise that refer to a day of the clause before."""
 
 DEADLINE = re.compile(r"\b(?:by|until|before|due|bis|vor|para|antes de[l]?|voor|uiterlijk)\b[^,.;]*$", re.IGNORECASE)
 """The words before a day by which something is due."""
@@ -196,12 +205,12 @@ _GOES = (
 """Verbs after the name of someone who leaves or dies."""
 
 CHANGES = _any(
-    r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|swapped|extended|shifted|migrated|migrating|went"
-    r"|gone)\b.*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
+    r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|swapped|extended|shifted|migrated|migrating"
+    r"|(?:went|gone)(?!.*\bfrom (?:the|an?|my|our|behind|one)\b))\b.*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
     rf"\binstead of\b(?=.*\b(?:{_NUMBER}|\w+days?)\b)",
-    r"\bno longer\b(?! sure)|\binstead\b(?=\s*[,.;!]|$)",
+    r"\bno longer\b(?! (?:sure|know|care|understand|see|think|remember)\b)|\binstead\b(?=\s*[,.;!]|$)",
     rf"^(?=.*(?:\bnot|n['’]t)\b.*\bany ?more\b)(?!.*\b{_MENTAL}.*\bany ?more).*{I}\b",
-    r"\b(?:has|have|had|was|were|is|are|been|got)\s+(?:been\s+)?(?:postponed|cancell?ed|called off|rescheduled|put off"
+    r"\b(?:has|have|was|were|is|are|been|got)\s+(?:been\s+)?(?:postponed|cancell?ed|called off|rescheduled|put off"
     r"|brought forward|extended|replaced)\b",
     rf"\bfrom (?:now on|{_MONTH}|next \w+),?\s+(?:it|we|i|they|he|she|on)\b",
     r"\b(?:came|comes?|went|goes|going|gone|got|cut|dropped|fell|fallen|rose|risen|raised|(?:is|are|was|were)(?= down)"
@@ -216,12 +225,16 @@ CHANGES = _any(
     r"|\bgaat niet door\b"
     r"|\bchanged (?:my|our) minds?\b"
     r"|\b(?:not|n['’]t)\b.*\bafter all\b",
+    r"\b(?:verschoben|verlegt|verplaatst|verschoven|verzet) (?:auf|naar)\b"
+    r"|\b(?:auf|naar) [^.,;]{1,30} (?:verschoben|verlegt|verplaatst|verzet)\b"
+    r"|\bfang(?:e|en) (?:\S+ ){0,4}bei (?-i:[A-ZÄÖÜ])\w+ an\b|\b(?:ik ben|ben ik) (?:\S+ ){0,4}begonnen bij\b"
+    r"|\b(?:empecé|he empezado) (?:\S+ ){0,4}en (?-i:[A-ZÁÉ])",
     r"\bvon [\d.,]+.{0,12} auf [\d.,]+|\bauf [\d.,]+.{0,12} (?:erhöht|gesenkt|gestiegen|gesunken|gekürzt)\b"
     r"|\bvan \D{0,2}[\d.,]+.{0,12} naar \D{0,2}[\d.,]+"
     r"|\b(?:sub|baj)(?:e|en|ió|ieron|ido|ó|a|an|ado) (?:de .{1,12} )?a \d",
     rf"(?:^(?:and )?|: |[,!] (?:and )?(?=moving|quit)|{I}{_ADVERBS}|{I}['’](?:ve|m|re)(?: just| now| finally)?|\bim)\s*"
     r"(?<!since i )(?<!when i )(?<!before i )(?<!after i )(?:quit|resigned|(?:joined|started at) (?-i:[A-Z])\w*"
-    r"|dropped (?-i:[A-Z])\w*|leaving (?:the|my)"
+    r"|(?:dropped|ditched) (?-i:[A-Z])\w*|leaving (?:the|my)"
     r"|(?:given|gave) up (?!hope|trying|waiting|looking)|stopped using|mov(?:ed|ing) (?:to|in|out|house|away|back)\b"
     r"|switch(?:ed|ing) (?:to|from|jobs)|swapp(?:ed|ing) (?:to|for|over)|signed with|hired"
     r"|migrated (?:to|from)|replaced \w+|sold (?:my|our|the))\b",
@@ -231,9 +244,14 @@ CHANGES = _any(
     r"|\bgot (?:a|the) (?:new )?job\b",
     r"\b(?:is|are) on [\w ]+ since\b"
     r"|(?:\b(?:is|are|meets?)|['’]s|\bits) (?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)days? now\b",
-    rf"\b{_NUMBER} [\w ]{{2,20}}\bfrom now on\b|\bnow,? not \D{{0,8}}\d",
+    rf"\b{_NUMBER} [\w ]{{2,20}}\bfrom now on\b|\bnow,? not \D{{0,8}}\d"
+    rf"|\bwe(?:['’]re| are) {_NUMBER} now\b|\d (?:an?|per) \w+ now\b",
+    r"\b(?:gone|went|switched|moved) over to\b(?! \S+['’]s\b| (?:the|my|his|her|him|them|our)\b)"
+    r"|\bswapp(?:ed|ing) [\w ]{2,25}? for\b"
+    r"|\b(?:has|have) moved to\b",
     r"\bnew (?:[\w-]+ ){1,3}(?:came|arrived|has come|has arrived|is here)\b(?! out)",
-    rf"\b(?!I |Don|Never|Just|Can|Did|Nobody|None|Every|Who|They|We |You|Many|Some)(?-i:[A-ZÀ-Ý])[\w’'-]+ {_GOES}",
+    rf"\b(?!I |Don|Never|Just|Can|Did|Nobody|None|Every|Who|They|We |You|Many|Some)"
+    rf"(?-i:[A-ZÀ-Ý][a-zß-ÿ’'])[\w’'-]* {_GOES}",
     rf"\b(?:my|our|mein\w*|unser\w*) (?:[\w’'-]+ ){{1,3}}{_GOES}",
     r"^(?=.*\d).*\bstatt (?=\w)|\b(?:en vez|en lugar) de\b.*\d|\bin plaats van\b.*\d",
     r"\b(?:ich|wir|ist|sind|wurde|habe[n]?)\b.*\b(?:umgezogen|gewechselt|gekündigt|abgesagt|aufgehört)\b",
@@ -251,6 +269,25 @@ QUANTITY_NOW = _any(
     r"\b[^\W\d_]{3,} (?:is |are |at |costs? )?[£$€]?\d+[.,]\d+ now\b",
 )
 """The present amount of something: "I take 5 mg now", "a flat white is 3.75 now"."""
+
+NEW_VALUES = _any(
+    r"\bit['’]?s (?:an? |the )?(?-i:[A-Z])[\w-]+ now\b|\b(?:my|our|the) [\w ]{2,20} is now (?-i:[A-Z])",
+    rf"\b(?:pays?|paying|costs?|wants?|asks?|charges?|gets?|(?:is|are|it['’]?s|its)(?= \D?\d{{3}}| \D?\d+[.,]\d{{3}})) "
+    rf"(?:now )?[£$€]?(?:\d[\d.,]*|{_NUMBER}|[a-z]+teen|twenty|thirty|forty|fifty)(?: ?[\w%€]+){{0,3}}? now\b",
+    r"\b(?:pays?|paying|costs?|wants?|asks?|charges?|gets?|(?:is|are|it['’]?s|its)(?= now \D?(?:\d{3}|\d+[.,]\d{3})))"
+    r" now [£$€]?\d",
+    r"\b(?:renegotiated to|(?:agreed|shook|settled) (?:on|at|for)"
+    r"|(?:got|talked|knocked) (?!it\b|them\b)(?:\w+ ){1,3}(?:down |up )?to)"
+    r" [£$€]?\d",
+    rf"\b(?:upped|put|bumped|dropped|lowered|increased|reduced) (?:me|us|it|her|him|(?:my|the|her|his) \w+)"
+    rf" (?:up |down )?(?:to|on) \D{{0,20}}?\d[\d.,]* ?(?:{_UNIT})\b",
+    rf"^(?:\w+,? )?(?:down|up) to \d[\d.,]* ?(?:{_UNIT})\b"
+    r"|\b(?:up|down)(?: again)?, (?:it['’]?s|its|now|to) \D{0,4}\d",
+    r"\b(?:steigt|stieg|sinkt|sank|erhöht|gesenkt|runtergehandelt)\b[^,;.]* auf \d|\bauf [\d.,]+ runtergehandelt\b",
+)
+"""A new price, wage, dose or person, with a number or "now"."""
+
+NUMBER_OR_NOW = re.compile(r"\d|\bnow\b", re.IGNORECASE)
 
 OLD_AND_NEW = _any(
     r"\bfrom\b.+\bto\b|\binstead\b|\brather than\b|\bnot\b[^.;]*\d|\d[^.;]*\bnot\b|\b(?:up|down) from\b|\bdown to\b",
@@ -349,9 +386,12 @@ NEVER = _any(
     rf"{I}(?:['’]ve| have)?(?: just)? (?:quit|stopped|given up|gave up|swore off|sworn off)\b",
     r"\b(?:i['’]?m|i am|been|became|went|turned)\b.{0,15}\b(?:vegetarian|vegan|teetotal|pescatarian)\b"
     r"|\bzero caffeine\b|\bno \w+ at all\b|\b(?:no|keine?n?) \w+ (?:for|until|für|mehr)\b",
-    rf"{I} (?:don['’]?t|do not) (?:eat|drink|smoke|drive|fly|use|watch|work|allow)\b|{I} hate\b",
+    rf"{I} (?:don['’]?t|do not) (?:eat|drink|smoke|drive|fly|use|watch|work|allow|do|touch|buy)\b"
+    rf"|{I} hate\b|{I}(?:['’]m|['’]re| am| are) off\b.*\b(?:for (?:good|ever)|forever|completely)\b",
     r"\b(?:allergic to|intolerant)\b",
-    r"\bich (?:esse|trinke|rauche|arbeite|fahre|benutze)\b.*\b(?:nie|niemals|kein\w*|nicht mehr)\b|\bnunca\b",
+    r"\b(?:no|nunca) (?:como|bebo|fumo|tomo|conduzco|vuelo)\b(?! (?:yo|tú|él|ella|nada|antes|bien|mal)\b)",
+    r"(?:\bich\b(?: \w+){0,6}? |^ ?)(?:esse|trinke|rauche|arbeite|fahre|benutze)\b.*"
+    r"\b(?:nie|niemals|kein\w*|nicht mehr)\b|\bnunca\b",
     r"\bik (?:eet|drink|rook|rijd|vlieg)\b.*\b(?:nooit|geen|niet)\b",
 )
 HABIT_FREQUENCY = _any(
@@ -361,13 +401,19 @@ HABIT_FREQUENCY = _any(
 )
 _ATE_ES = r"\b(?:comí|comimos|bebí|bebimos|fumé|probé|pedí|(?:he|hemos) (?:comido|bebido|fumado|probado|pedido))\b"
 EVENT_PAST = _any(
-    rf"{I}\s+(?:had|ate|drank|drove|smoked|bought|ordered|watched|worked|ran|tried|enjoyed|shared|tasted)\b",
+    rf"{I}\s+(?:had|ate|drank|drove|flew|smoked|bought|ordered|watched|worked|ran|tried|enjoyed|shared|tasted)\b",
     r"\b(?:ich|wir)\b.*\b(?:gegessen|getrunken|geraucht|gekauft|bestellt|probiert|aß|trank)\b",
     r"\b(?:ik|we|wij)\b.*\b(?:gegeten|gedronken|gerookt|gekocht|besteld|geproefd|at|dronk)\b",
     rf"{_ATE_ES}",
 )
-OF_ANOTHER = re.compile(r"^(?:my|our|mein\w*|unser\w*|mi)\b(?!.*\b(?:i|we|ich|wir)\b)", re.IGNORECASE)
-"""A sentence about a person of the author: "my daughter eats fish every Friday"."""
+DID = re.compile(rf"{I}\s+(?:answered|marked|checked|used|went|slept|wrote|called|rang)\b", re.IGNORECASE)
+"""Something that the author did, which contradicts a rule of the same verb."""
+
+OF_ANOTHER = _any(
+    r"^(?:my|our|mein\w*|unser\w*|mi)\b(?!.*\b(?:i|we|ich|wir)\b)",
+    r"\b(?:bought|ordered)\b.*\bfor (?:my|our|the|his|her|him|them)\b",
+)
+"""A sentence about another person: "my daughter eats fish every Friday", "I bought beer for my brother"."""
 
 PEOPLE_ONLY = _any(
     rf"{I}\b|\bmy\b|\bour\b|\bus\b|^(?:pork|sushi|writing|had|back|on)\b",
@@ -403,6 +449,13 @@ BY_ARTICLE = re.compile(
 )
 """An indefinite article before a person whom the reader does not know yet: "a Mrs Lindqvist"."""
 
+EXPLAINED = _any(
+    rf"{N},? (?:s?he['’]?s|s?he is|they['’]re) (?:the|my|our)\b",
+    rf"\b(?:this|that|the|an?) (?:\w+ )?{_MAN}(?: (?:at|from|in) (?:[\w’']+ ){{0,2}}[\w’']+)?,? {N}",
+    rf"\bcontact\b[^,.;]{{0,30}} (?:is|ist|es) {N}",
+)
+"""A sentence that explains who the marked person is: "Kofi, he's the manager of The Heron"."""
+
 STEP = _any(
     r"\b(?:done|finished|sent|submitted|paid|delivered|handed in|handed over|given|gave|gone|went|got|told|signed"
     r"|wrote|written|posted|booked|called|rang|brought|bought|fixed|shipped|merged|published|completed|returned|already"
@@ -430,69 +483,15 @@ BARE_REPORT = re.compile(
 """A report that begins a message, without an object: "Signed on Monday!", "We have signed!"."""
 
 STILL_OPEN = _any(
-    r"\bstill (?:not|no|have to|has to|need|must|owe|to do|open|waiting|sitting|haven['’]?t|hasn['’]?t)\b"
+    r"\bstill (?:not|no|have to|has to|needs?|must|owe|to do|open|waiting|sitting|\w+n['’]?t)\b"
     r"|\bnot\b.* yet\b|n['’]t\b.* yet\b|\bhaven['’]?t\b",
     r"\bnoch (?:nicht|kein\w*|immer nicht)\b|\b(?:todavía|aún) no\b|\bno\b.*\b(?:todavía|aún)\b"
     r"|\bnog (?:steeds )?(?:niet|geen)\b",
 )
 """A sentence that says that something is not done yet."""
 
-_MEMBERS = {
-    "fish": "sushi salmon tuna cod prawns prawn shrimp seafood mackerel sardines anchovies sashimi trout fisch lachs "
-    "thunfisch pescado salmón vis zalm",
-    "meat": "pork beef chicken bacon ham steak burger sausage sausages lamb turkey kebab salami schnitzel fleisch wurst"
-    " "
-    "carne vegetarian vegan vlees",
-    "coffee": "coffees espresso espressos latte cappuccino caffeine americano kaffee café koffie",
-    "alcohol": "beer wine whisky gin cocktail cocktails champagne bier wein cerveza vino teetotal pint pints wijn",
-    "smoke": "cigarette cigarettes smoking smoked rauche rook",
-    "sugar": "cake chocolate sweets dessert candy zucker schokolade kuchen suiker",
-    "screen": "screens tv telly television youtube netflix bluey ipad tablet cartoon cartoons peppa",
-    "weekend": "weekends saturday saturdays sunday sundays wochenende samstag sonntag",
-    "dark": "night nights midnight dunkel nachts",
-    "drive": "drove driving driven fahre gefahren",
-    "milk": "cheese yoghurt yogurt cream dairy lactose milch käse",
-    "gluten": "bread pasta pizza bun brot",
-    "fly": "flying flight flights flew plane planes fliege geflogen volar",
-    "gym": "gyms treadmill",
-    "meeting": "meetings call calls",
-}
-CLASS_OF = {word: name for name, words in _MEMBERS.items() for word in (name, *words.split())}
-"""The class of a thing that people rule out, by the words that name a member of it."""
-
 SUBSTITUTE = _any(
     r"\b\w+-free\b(?: \w+)?|\b(?:almond|oat|soy|coconut|rice|vegan|veggie|plant-based|decaf\w*|non-?alcoholic) \w+"
     r"|\b(?:without|ohne|sin|zonder)\b(?: (?:the|any|my|el|la|de|het))? \w+|\bdecaf\b|\b\w+frei\w*"
 )
 """Things that replace a member of a class, and do not belong to it."""
-
-COMPOUND_HEADS = tuple(
-    word for word, name in CLASS_OF.items() if name in ("fish", "meat", "alcohol", "sugar") and len(word) > 4
-)
-"""Words that name a member of a class at the end of a compound too: "Rumpsteak", "Bratwurst"."""
-
-CONSUMED = frozenset("fish meat coffee alcohol sugar screen milk gluten smoke".split())
-"""Classes that are compared without the verb: "has sushi" contradicts "eats no fish"."""
-
-GENERIC = (
-    "i'm i'll i've i'd also again all any anything about after ago been before by down get give gave given go gone "
-    "good got great have just know let lol made make much my new next now ok one our out off over please quick really "
-    "say said so some something still sure take taken tell than thank thanks that then there thing things think time "
-    "told too two up us very want way week weeks weekend well while work year years yes you your day days month "
-    "morning night today tomorrow her him them it he she they we me not no never ani more because but can could do "
-    "done due first last promise promised need must owe remind send sent bring brought write wrote call put moved "
-    "move will would should into if only ever im ill id instead don't didn't won't can't isn't am pm use big both "
-    "right left little lot th st nd rd end going gonna went come came back asked ask monday tuesday wednesday "
-    "thursday friday saturday sunday january february march april may june july august september october november "
-    "december jan feb mar apr jun jul aug sept oct nov dec ich du er sie es wir ihr mir mich ihm ihn der die das dem "
-    "den des ein eine einen einem einer und oder aber nicht auch noch schon bis zum zur von vom für mit auf aus bei "
-    "nach vor ist sind war hat habe haben wird werde soll muss wurde worden findet jetzt erst dann wie was dass da "
-    "doch ja nein versprochen statt kommt januar februar märz mai juni juli oktober dezember montag dienstag mittwoch "
-    "donnerstag freitag samstag sonntag ende woche tag uhr el la los las un una y o pero de del al en con por para "
-    "que se lo le les te nos mi su son está ha antes ahora ya muy más tengo prometí viene voy daría enero febrero "
-    "marzo abril mayo junio julio agosto lunes martes miércoles jueves viernes sábado domingo septiembre octubre "
-    "noviembre diciembre semana día ik jij hij zij wij het een of maar niet geen ook nog tot op van voor met aan uit "
-    "bij naar is zijn heeft heb hebben wordt moet nu pas dan dat dit beloofd gaat gaan komt maart mei augustus "
-    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag dag tmrw heute hoy vandaag"
-)
-"""Words that are no subject of a sentence."""

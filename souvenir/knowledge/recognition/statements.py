@@ -17,13 +17,14 @@ import structlog
 
 from souvenir.core.text import sentences
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
-from souvenir.core.types.statements import BARE_REPORT, VAGUE, Definition, Statement, StatementKind
-from souvenir.index.analyser import Analyser
+from souvenir.core.types.statements import BARE_REPORT, EXPLAINED, VAGUE, Definition, Statement, StatementKind
+from souvenir.index.analyser import Analyser, fold
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
 from souvenir.knowledge.recognition.extraction import said
-from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, TITLES
+from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TITLES
+from souvenir.knowledge.recognition.statement_words import CLASS_OF, COMPOUND_HEADS, CONSUMED, GENERIC, KNOWN_LONG, SAME
 
 log = structlog.get_logger(__name__)
 
@@ -64,14 +65,14 @@ def _analyser() -> Analyser:
 
 @cache
 def _generic_terms() -> frozenset[str]:
-    words = patterns.GENERIC.split()
+    words = GENERIC.split()
     return frozenset(term for word in words for term in (word, *_analyser().terms(word)))
 
 
 def content_terms(text: str) -> list[str]:
     """Return the distinct index terms of a text, without generic words and numbers, in order."""
     generic = _generic_terms()
-    found = dict.fromkeys(_analyser().terms(text))
+    found = dict.fromkeys(SAME.get(term, term) for term in _analyser().terms(text))
     return [term for term in found if term not in generic and not term[0].isdigit() and len(term) > 1][:MAX_TERMS]
 
 
@@ -84,12 +85,30 @@ def definitions_and_statements(
     """
     try:
         read = said(text, role)
-        people = [one.form for one in mentions if one.kind is ConceptKind.PERSON]
-        stated = statements_in(read, at.date(), people) if role is MessageRole.USER else ()
-        return definitions_in(read, role, mentions), stated
+        people = [one for one in mentions if one.kind in (ConceptKind.PERSON, ConceptKind.NAME)]
+        defined = definitions_in(read, role, mentions)
+        if role is not MessageRole.USER:
+            return defined, ()
+        stated = statements_in(read, at.date(), [one.form for one in people if one.kind is ConceptKind.PERSON])
+        introduced = {one.value for one in stated if one.kind is StatementKind.INTRODUCTION}
+        explained = [
+            Statement(StatementKind.INTRODUCTION, defined[one.key].sentence, "", EXPLAINED, one.form)
+            for one in people
+            if one.form not in introduced and one.key in defined and _is_new_role(defined[one.key])
+        ]
+        return defined, (*stated, *explained)
     except Exception:  # the boundary of background work: one text must not block the queue
         log.exception("statement_extraction_failed", chars=len(text))
         return {}, ()
+
+
+def _is_new_role(definition: Definition) -> bool:
+    """Return whether a role is one of those that change in a life: "your architect", but not "your old friend"."""
+    words = frozenset(fold(word).casefold() for word in (definition.role or "").split())
+    no_news = (patterns.HYPOTHETICAL, patterns.LONG_AGO)
+    if definition.sentence.endswith("?") or any(one.search(definition.sentence) for one in no_news):
+        return False
+    return not words.isdisjoint(ROLES) and words.isdisjoint(RELATIVES | KNOWN_LONG)
 
 
 def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple[Statement, ...]:
@@ -103,7 +122,7 @@ def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple
     for place, sentence in enumerate(found):
         if sentence.is_statement:
             stated += _stated(found, place, said_on)
-            stated += _introductions(sentence, people)
+            stated += _introductions(found, place, people)
     return (*stated, *_mentioned(found))
 
 
@@ -133,7 +152,7 @@ def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[S
         )
         text = _with_next(found, place)
         terms = _terms(text)
-        if terms or not patterns.CONTINUES.search(read):
+        if terms or (replaced or (patterns.OLD_AND_NEW.search(read) and not patterns.CONTINUES.search(read))):
             yield Statement(StatementKind.CHANGE, text, terms, attribute, value, due, replaced)
     elif fact is not None:
         yield fact
@@ -155,7 +174,8 @@ def _unit(read: str) -> str | None:
     return None if amount is None else (amount["before"] or amount["after"] or "").casefold() or None
 
 
-def _introductions(sentence: _Sentence, people: Sequence[str]) -> Iterator[Statement]:
+def _introductions(found: Sequence[_Sentence], place: int, people: Sequence[str]) -> Iterator[Statement]:
+    sentence = found[place]
     if any(one.search(sentence.read) for one in (patterns.HYPOTHETICAL, patterns.NEGATED, patterns.LONG_AGO)):
         return
     for person in people:
@@ -163,13 +183,17 @@ def _introductions(sentence: _Sentence, people: Sequence[str]) -> Iterator[State
         is_name = person.casefold().split()[0].rstrip(".") in GIVEN_NAMES | TITLES
         if marked and (patterns.INTRODUCED.search(marked) or (is_name and patterns.BY_ARTICLE.search(marked))):
             yield Statement(StatementKind.INTRODUCTION, sentence.shown, "", value=person)
+        elif marked and patterns.EXPLAINED.search(marked):
+            shown = sentence.shown if len(content_terms(sentence.shown)) > FEW_TERMS else _in_context(found, place)
+            yield Statement(StatementKind.INTRODUCTION, shown, "", EXPLAINED, person)
 
 
 def _is_habit(read: str) -> bool:
     """Return whether a sentence says what the author does often, or did with a member of a class."""
     if not patterns.HABIT_FREQUENCY.search(read):
-        past = patterns.EVENT_PAST.search(read)
-        if past is None or not any(one in patterns.CLASS_OF for one in _classes(read)):
+        classes = _classes(read)
+        is_past = patterns.EVENT_PAST.search(read) or (patterns.DID.search(read) and CONSUMED.isdisjoint(classes))
+        if not is_past or not any(one in CLASS_OF for one in classes):
             return False
     not_of_the_author = (patterns.NEGATED, patterns.OF_ANOTHER, patterns.REPORTED)
     return patterns.PEOPLE_ONLY.search(read) is not None and not any(one.search(read) for one in not_of_the_author)
@@ -211,6 +235,8 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
         if moved is not None:
             return moved
     found = patterns.CHANGES.search(read) or patterns.QUANTITY_NOW.search(read)
+    if found is None and patterns.NUMBER_OR_NOW.search(read):
+        found = patterns.NEW_VALUES.search(read)
     is_no_news = patterns.REPORTED.search(read) or patterns.LONG_AGO.search(read)
     return (None, None) if found and _is_decided(read, found.start()) and not is_no_news else None
 
@@ -290,7 +316,8 @@ def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said
         begin = commitment.start() if commitment else 0
         due = max(ahead, key=lambda one: (one.start > begin, _is_deadline(read, one), one.is_exact, -one.start))
         # "The cabinets come tomorrow, and I owe him a cake": the day belongs to the other clause.
-        if due.end < begin and re.search(r"\b(?:and|but|und|aber|y|pero|en|maar)\b|;", read[due.end : begin]):
+        in_other_clause = due.end < begin and not patterns.BY_THEN.search(read, begin)
+        if in_other_clause and re.search(r"\b(?:and|but|und|aber|y|pero|en|maar)\b|;", read[due.end : begin]):
             return
         is_event = commitment and patterns.TAKES_PART.search(read) and not _is_deadline(read, due)
         kind = StatementKind.APPOINTMENT if is_event else StatementKind.PROMISE
@@ -342,8 +369,8 @@ def _denied(read: str) -> list[str]:
     if not patterns.NEVER.search(read) or patterns.REPORTED.search(read):
         return []
     for clause in re.split(r"[,;:]|\b(?:and|but|und|aber)\b", read):
-        known = [one for one in _classes(clause) if one in patterns.CLASS_OF] if patterns.NEVER.search(clause) else []
-        consumed = [term for term in known if term in patterns.CONSUMED]
+        known = [one for one in _classes(clause) if one in CLASS_OF] if patterns.NEVER.search(clause) else []
+        consumed = [term for term in known if term in CONSUMED]
         if consumed:
             return consumed[:1]
         if known:
@@ -360,8 +387,8 @@ def _classes(text: str) -> list[str]:
 
 
 def _class_of(word: str) -> str | None:
-    head = next((head for head in patterns.COMPOUND_HEADS if word.endswith(head)), word)
-    return patterns.CLASS_OF.get(word) or patterns.CLASS_OF.get(head)
+    head = next((head for head in COMPOUND_HEADS if word.endswith(head)), word)
+    return CLASS_OF.get(word) or CLASS_OF.get(head)
 
 
 def _mentioned(found: Sequence[_Sentence]) -> Iterator[Statement]:

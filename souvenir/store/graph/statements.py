@@ -45,10 +45,11 @@ class StoredDefinition(NamedTuple):
 
 
 class MessageMention(NamedTuple):
-    """A concept that a message mentions, in this form."""
+    """A concept that a message mentions, in this form and with this kind."""
 
     concept_id: int
     form: str
+    kind: ConceptKind | None
 
 
 _COLUMNS = "id, message_id, kind, sentence, terms, attribute, value, due, replaced, at"
@@ -150,7 +151,7 @@ def latest(
 def mentions_of(connection: Connection, message_ids: Iterable[int]) -> Mapping[int, Sequence[MessageMention]]:
     """Return the mentions of each message, by its id."""
     query = (
-        "SELECT concept_id, owner_id, concept_id, form FROM mentions "
+        "SELECT concept_id, owner_id, concept_id, form, concept_kind FROM mentions "
         f"WHERE kind = 'message' AND owner_id {CHOSEN} ORDER BY owner_id, concept_id"
     )
     rows = readable(connection, tuple[int, int, MessageMention], query, (ids_parameter(message_ids),), table="mentions")

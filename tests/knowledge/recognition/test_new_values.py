@@ -1,0 +1,94 @@
+"""Recognition of changes by a new amount, place or plan, and of people whose role is said."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from souvenir.core.types import MessageRole
+from souvenir.core.types.statements import EXPLAINED, Statement, StatementKind
+from souvenir.knowledge.recognition.extraction import mentions_in
+from souvenir.knowledge.recognition.statements import definitions_and_statements, statements_in
+
+SUNDAY = date(2026, 6, 7)
+
+
+def changes(text: str) -> list[Statement]:
+    return [one for one in statements_in(text, SUNDAY) if one.kind is StatementKind.CHANGE]
+
+
+def explained(text: str) -> list[tuple[str, str | None]]:
+    """Return the sentences that say who somebody is, with the name."""
+    at = datetime(2026, 6, 7, tzinfo=UTC)
+    _, stated = definitions_and_statements(text, MessageRole.USER, mentions_in(text, MessageRole.USER), at)
+    return [(one.sentence, one.value) for one in stated if one.attribute == EXPLAINED]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The permit is 165 now.",
+        "The cleaner wants twenty an hour now.",
+        "Netflix went up again, it's 15.99 now.",
+        "We've renegotiated to 452.",
+        "I talked the dealer down to 5,900.",
+        "The doctor put me on 20 mg.",
+        "We've gone over to Teams.",
+        "I swapped running for swimming.",
+        "Rehearsals have moved to the gym.",
+        "We're five now in the office.",
+        "The lead is now Aisha.",
+        "Die Miete steigt auf 780 Euro.",
+        "Ich fange im Mai bei Bosch an.",
+        "De cursus is verplaatst naar donderdag.",
+        "Ik ben per 1 april begonnen bij Coolblue.",
+        "He empezado en Mercadona.",
+    ],
+)
+def test_new_amounts_places_and_plans_are_changes(text: str) -> None:
+    assert changes(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It's 10.30 now, time for bed.",
+        "Theo is 4 now.",
+        "I'm on the train now.",
+        "Put the oven on 200 degrees.",
+        "We went from the station to the castle.",
+        "I no longer understand this message.",
+        "Rewrite this: we have moved to a new office.",
+        "I went over to Anna's.",
+    ],
+)
+def test_times_ages_walks_and_texts_to_write_are_no_changes(text: str) -> None:
+    assert not changes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "person"),
+    [
+        ("Our architect is called Finn Moreau.", "Finn Moreau"),
+        ("My tutor Marlene says my essays are too long.", "Marlene"),
+        ("I must ring Anna, she's the owner of the shop.", "Anna"),
+        ("The woman from the insurance, Petra Lang, rang about the claim.", "Petra Lang"),
+    ],
+)
+def test_a_person_is_explained_by_a_role(text: str, person: str) -> None:
+    assert explained(text) == [(text, person)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My grandmother Edith makes jam.",
+        "My old boss Derek sends me puns.",
+        "My friend Tess thinks I should go.",
+        "Did you know that the painter Vermeer had eleven children?",
+        "If I hire a cleaner called Dot it costs 60 a week.",
+    ],
+)
+def test_relatives_friends_and_conditions_explain_nobody(text: str) -> None:
+    assert not explained(text)
