@@ -14,6 +14,7 @@ from math import exp, log
 
 from souvenir.core.concept_kinds import NAMED_KINDS
 from souvenir.core.types import ConceptKind
+from souvenir.knowledge.recognition.definition_forms import INTRODUCTION
 from souvenir.knowledge.recognition.definitions import SELF, is_relation
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import (
@@ -126,9 +127,8 @@ def worth_reading(connection: Connection, namespace_id: int, *, limit: int) -> l
     Left out are the name of the user, concepts that only the assistant mentions, common nouns, and, unless a text says
     what they are, phrases, names of an unknown kind, names that people mention seldom, and the shorter of two names. A
     description or a role counts as much as twice the mentions; of equal ones the latest comes first.
-    A sentence of which the role says enough is left out.
     """
-    found = top(connection, namespace_id, limit=CANDIDATES_READ * limit)
+    found = [_in_brief(one) for one in top(connection, namespace_id, limit=CANDIDATES_READ * limit)]
     uses = rows.uses_by_people(connection, [one.id for one in found], limit=RECURS_AS_THING)
 
     def value(one: rows.Concept) -> float:
@@ -137,7 +137,7 @@ def worth_reading(connection: Connection, namespace_id: int, *, limit: int) -> l
     told = [one for one in found if uses[one.id] and _tells(one, uses[one.id])]
     # Sorting is stable, so that the order of significance decides between equal values and times.
     ordered = sorted(told, key=lambda one: (-value(one), -_time_of(one)))
-    return [_in_brief(one) for one in _without_shorter_names(ordered)[:limit]]
+    return _without_shorter_names(ordered)[:limit]
 
 
 def _is_described(one: rows.Concept) -> bool:
@@ -146,7 +146,7 @@ def _is_described(one: rows.Concept) -> bool:
 
 def _tells(one: rows.Concept, uses: int) -> bool:
     """Return whether a concept tells a reader something: by what is said of it, or as a name that recurs."""
-    if one.role == SELF:
+    if one.role == SELF or (one.kind == ConceptKind.PHRASE and one.role is None):
         return False
     if _is_described(one):
         # "cat" and "Freund" are no names, but a dog called "Bishop" has one.
@@ -157,11 +157,17 @@ def _tells(one: rows.Concept, uses: int) -> bool:
 
 
 def _in_brief(one: rows.Concept) -> rows.Concept:
-    """Leave out the sentence of a text if its role says enough, or if it is long: there remains "your boss"."""
-    if one.role is None or one.description is None or "description" in one.stated:
+    """Leave out a sentence if the role says enough ("your boss"), or if it introduces the user rather than a place.
+
+    "I'm Ann, from Leeds" says nothing of Leeds.
+    """
+    if one.description is None or "description" in one.stated:
         return one
-    is_enough = is_relation(one.role) or len(one.description) > LONG_SENTENCE
-    return replace(one, description=None) if is_enough else one
+    is_enough = one.role is not None and (
+        one.kind in _LIVING or is_relation(one.role) or len(one.description) > LONG_SENTENCE
+    )
+    is_of_user = one.kind is ConceptKind.PLACE and INTRODUCTION.match(one.description) is not None
+    return replace(one, description=None) if is_enough or is_of_user else one
 
 
 def _is_common_noun(one: rows.Concept) -> bool:

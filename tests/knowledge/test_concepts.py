@@ -8,7 +8,7 @@ from itertools import count, product
 import pytest
 
 from souvenir.core.errors import AgentNotFound, ConceptNotFound, Conflict
-from souvenir.core.types import MemoryDraft, MessageRole, Scope
+from souvenir.core.types import ConceptKind, MemoryDraft, MessageRole, Scope
 from souvenir.knowledge import concept_ranking, related
 from souvenir.knowledge.claim_types import ConceptPatch, ConceptStatement
 from souvenir.store.graph import mentions
@@ -58,7 +58,7 @@ def test_another_spelling_is_shown_as_its_root_and_counted_with_it(ann: Agent) -
 
 
 def test_a_term_of_another_spelling_is_shown_as_its_root(ann: Agent) -> None:
-    ann.tell("We saw Zeppo in Lisbon", "I met Zeppo again")
+    ann.tell("We saw Zeppo in Lisbon", "I met Zeppo in Lisbon again")
     ann.engine.add(ANN, MemoryDraft("I met Boris", "talk"))
     ann.index()
     stand_for(ann, "zeppo", "boris")
@@ -258,6 +258,8 @@ HEBDEN = ("Hebden Bridge is near Leeds.", "We drove from Hebden Bridge to Hebden
             {"alice", "landlord"},
             {"bishop", "wilf"},
         ),
+        # The place of one who introduces themself, without its role, and with it.
+        (("Hallo, ich bin Thea, Hebamme in Freiburg.", "I'm Thea, from Leeds."), None, {"freiburg"}, {"leeds"}),
     ],
 )
 def test_an_agent_is_introduced_by_the_concepts_of_which_something_is_said(
@@ -275,12 +277,16 @@ def test_an_agent_is_introduced_by_the_role_instead_of_the_sentence_unless_one_i
     ann.tell(
         "My sister Ines is a dentist.", "My boss Priya is a painter.", "I work at Brightlane.", "I'm Alice, hello."
     )
+    ann.tell("Shona is a farmer, she talks a lot.", "Haar huisgenoot is een papegaai, Ricardo.")
     state(ann, "priya", "description", "She pays.")
     assert {key: (one.role, one.description) for key, one in ann.leading().items()} == {
         "ines": ("your sister", None),
         "priya": ("your boss", "She pays."),
         "brightlane": ("where you work", "I work at Brightlane."),
+        "shona": ("a farmer", None),
+        "ricardo": ("een papegaai", None),
     }
+    assert ann.concept("ricardo").kind is ConceptKind.ANIMAL, "although people have this name"
     assert ann.concept("ines").description == "My sister Ines is a dentist."
     assert ann.concept("alice").role == "you"
 

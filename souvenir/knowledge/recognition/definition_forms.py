@@ -160,6 +160,11 @@ _FORMS = (
         rf"{_NAME},? (?:[–—-] )?(?:that|she|he|it|they)(?:['’]?s| is|['’]re) (?P<role>(?:{POSSESSIVE}|an?|the) "
         rf"(?:[\w’'-]+ ){{0,3}}?{_HEAD}(?: (?:from|in|of|on|at|near|for) .{{2,40}}?)?){_STOP}",
     ),
+    (
+        5,
+        "",
+        rf"{_NAME} \((?P<role>{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_HEAD}|{PERSON})(?:(?:,| from| at| in) [^()]*)?\)",
+    ),
     (5, "", rf"{_NAME}, (?P<role>(?:{POSSESSIVE}|one of {POSSESSIVE}) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)"),
     (
         5,

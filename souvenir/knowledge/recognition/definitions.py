@@ -122,7 +122,8 @@ _INFLECTED = re.compile(r"^(mein|unser|sein|ihr)(em|en|er)( \w+)$", re.IGNORECAS
 """A German role in the dative or the accusative, whose noun has the same form in the nominative: "meinem Chef"."""
 
 _VAGUE_ROLE = re.compile(
-    r"an? (?:new |old )?(?:guy|man|woman|girl|boy|lady|lad|bloke|person)|the \w+est", re.IGNORECASE
+    r"an? (?:new |old )?(?:guy|man|woman|girl|boy|lady|lad|bloke|person)|the \w+est|your (?:first|last|one)",
+    re.IGNORECASE,
 )
 """A role that says nothing."""
 

@@ -124,7 +124,6 @@ _TURKISH_CASE = re.compile("(?<=[a-zçğıöşü])'(?:[dt][ae]n?|y?[aeıiuü]|n?
 
 _LISTED_BY_COMMAS = (ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
 """Without places, of which a comma names the next: Fisk & Daughter, Oslo."""
-
 _ADJECTIVE_ENDINGS = (*_ORIGINS, "ful", "less")
 
 _VERBS_OF_PEOPLE = frozenset("is was has will says said wants lives works".split())
@@ -291,7 +290,8 @@ class NameReader:
     def _goes_on_in_german(self, place: int, end: int) -> bool:
         first = self._folded[place]
         if first in RELATIVES or first in ROLES or first in ANIMALS:
-            return first in TITLES and first in ("herr", "frau", "tante", "onkel")
+            is_wife = first == "frau" and not _FOREIGN_OWNERS.isdisjoint(self._folded[max(0, place - 1) : place])
+            return first in ("herr", "frau", "tante", "onkel") and not is_wife
         if HEADS.get(self._folded[end]) is ConceptKind.ORGANISATION or self._folded[end].endswith(TRADES):
             return first not in COMMON_WORDS
         return goes_on(first) or first in TITLES or first in GIVEN_NAMES or first in KNOWN

@@ -112,6 +112,11 @@ DEFINING = [
     ("Hi, I'm Alice from Lyon.", "Alice", "you"),
     ("Hello, I am Alice, I work in Aarhus.", "Alice", "you"),
     ("My sister Alice called.", "Alice", "your sister"),
+    ("I told Oskar (my manager) about it.", "Oskar", "your manager"),
+    ("I called Deniz (my old friend from Izmir).", "Deniz", "your old friend"),
+    ("Farah (wife) wants a survey.", "Farah", "wife"),
+    ("Oisín is our first, he's five months old.", "Oisín", None),
+    ("Meine Frau Anke kocht.", "Anke", "meine Frau"),
     ("Mijn vader kent een aannemer, Henk Wolters.", "Henk Wolters", "een aannemer"),
 ]
 
