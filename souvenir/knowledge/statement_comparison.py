@@ -101,7 +101,9 @@ def is_moved_by(one: Stated, change: Stated) -> bool:
     if change.value not in _terms(one.terms):
         return _is_same_event(change, one) and _sets_another_day(change, one, terms=0)
     terms = min(len(_terms(change.terms)), len(_terms(one.terms))) / 3
-    return _sets_another_day(change, one, terms=terms)
+    relatives = [_terms(other.terms) & RELATIVES for other in (change, one)]
+    is_of_another = all(relatives) and relatives[0].isdisjoint(relatives[1])
+    return not is_of_another and _sets_another_day(change, one, terms=terms)
 
 
 def _is_same_event(change: Stated, one: Stated) -> bool:

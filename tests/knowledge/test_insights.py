@@ -121,6 +121,7 @@ CASES: list[Case] = [
     ),
     # Another person of the message, and of another gender.
     ({0: ("Lorcan rang.", "Joss did his week. He sings. I've told him I'll let him know by Friday.")}, {0: []}),
+    ({0: ("Marco rang.", "Kit is new. He's shy. I told him I'd show him the store by Friday.")}, {0: []}),
     ({0: "My aunt is ill. Karl drove. I told her I'd visit by Friday."}, {0: []}),
     ({0: ("Thomas was here.", "I told her I'd visit by Friday.")}, {0: []}),
     ({0: ("Thomas was here.", "I told him I'd visit by Friday.")}, {0: ["upcoming: I told him [Thomas] I'd visit"]}),
@@ -178,6 +179,7 @@ CASES: list[Case] = [
     ({0: "CV 29 war's übrigens, stand auf 7 statt 6, die Lok fährt wieder."}, {1: []}),
     ({0: "The baud rate was 9600 instead of 115200, works now."}, {1: []}),
     ({0: "De thermostaat stond op 17 in plaats van 20."}, {1: []}),
+    ({0: "The router used channel 6 instead of 11."}, {1: []}),
     ({0: "Mein Chef zahlt 18 statt 16 Euro."}, {1: ["change"]}),
     # The same home said again.
     ({0: "I live in Lisbon with two cats.", 7: "As you know, I live in Lisbon."}, {14: []}),
@@ -239,6 +241,7 @@ MOVED_IN_OTHER_WORDS = [
 ANOTHER_EVENT = [
     ("I have surgery on my knee on 20 January.", "My sister's operation is now on 27 January."),
     ("I meet the notary on 20 January.", "The dentist appointment is now on 27 January."),
+    ("My mum has surgery on 20 January.", "My brother's surgery was moved to 27 January."),
     ("We fly to Oslo on 20 January.", "The surgery is now on 27 January."),
 ]
 WITHDRAWN = [

@@ -310,7 +310,8 @@ OF_A_DEVICE = any_of(
     r"\b(?:settings?|time-?outs?|port|pin|baud|fonts?|thermosta\w+|termostato|cv|parameters?|config\w*|batch size"
     r"|layer height|gear ratio|(?<!blood )pressure|resolution|fps|rpm|volts?|firmware|(?-i:ISO))\b.*\d"
     r"|\b[a-z]+_[a-z_]+\b.*\d",
-    r"\b(?:stand|stond) (?:\w+ )?(?:auf|op) \d|\bset (?:the|my|our|it) .*\bto \d|\bprint(?:ed)? .*\bat \d",
+    r"\b(?:stand|stond) (?:\w+ )?(?:auf|op) \d|\bset (?:(?:the|my|our|it) .*)?\bto \d|\bprint(?:ed)? .*\bat \d"
+    r"|\b(?:ran|used|showed|stood|era|estaba)\b.*\d.*\b(?:instead of|en vez de)\b",
 )
 """The settings and numbers of a device, whose change asks nobody to act."""
 
