@@ -193,13 +193,14 @@ def _introductions(found: Sequence[_Sentence], place: int, people: Sequence[str]
 
 def _is_habit(read: str) -> bool:
     """Return whether a sentence says what the author does often, or did with a member of a class."""
-    if not patterns.HABIT_FREQUENCY.search(read):
-        classes = _classes(read)
-        is_past = patterns.EVENT_PAST.search(read) or (patterns.DID.search(read) and CONSUMED.isdisjoint(classes))
-        if not is_past or not any(one in CLASS_OF for one in classes):
-            return False
+    is_frequent, is_past = patterns.HABIT_FREQUENCY.search(read), patterns.EVENT_PAST.search(read)
+    if not is_frequent and not is_past and not patterns.DID.search(read):
+        return False
     not_of_the_author = (patterns.NEGATED, patterns.OF_ANOTHER, patterns.REPORTED)
-    return patterns.PEOPLE_ONLY.search(read) is not None and not any(one.search(read) for one in not_of_the_author)
+    if not patterns.PEOPLE_ONLY.search(read) or any(one.search(read) for one in not_of_the_author):
+        return False
+    classes = [] if is_frequent else [one for one in _classes(read) if one in CLASS_OF]
+    return is_frequent is not None or (classes != [] and (is_past is not None or CONSUMED.isdisjoint(classes)))
 
 
 def _in_context(found: Sequence[_Sentence], place: int) -> str:
@@ -391,7 +392,8 @@ def _classes(text: str) -> list[str]:
 
 
 def _class_of(word: str) -> str | None:
-    head = next((head for head in COMPOUND_HEADS if word.endswith(head)), word)
+    heads = COMPOUND_HEADS if word.endswith(COMPOUND_HEADS) else ()
+    head = next((head for head in heads if word.endswith(head)), word)
     return CLASS_OF.get(word) or CLASS_OF.get(head)
 
 
