@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+from souvenir.core.types import ConceptKind
 from souvenir.core.types.statements import BARE_REPORT, VAGUE, StatementKind
-from souvenir.knowledge.recognition.gazetteer import RELATIVES
+from souvenir.knowledge.recognition.gazetteer import KNOWN, RELATIVES
 from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW, UNDER_WAY
 from souvenir.knowledge.recognition.statement_words import COMMON_EVENTS, EVENT_OF
 from souvenir.store.graph.statements import Stated
@@ -186,8 +187,9 @@ def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) 
     """Return the ids of the promises that a later message may have completed.
 
     One common term completes a promise if it is in a sentence that reports something as done. One that is past its day
-    is completed by any later mention of a term that few messages have, or of two terms, since "nothing says that it was
-    done" would not be certain; and the latest promise before it by a report without a subject ("Signed on Monday!").
+    is completed by any later mention of a term that few messages have and that is no place, or of two terms, since
+    "nothing says that it was done" would not be certain; and the latest promise before it by a report without a subject
+    ("Signed on Monday!").
     """
     by_root: defaultdict[str, list[Stated]] = defaultdict(list)
     promises = [one for one in said if one.kind is StatementKind.PROMISE]
@@ -205,7 +207,7 @@ def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) 
         common = Counter[int]()
         for root in by_root.keys() & _forms(step.terms):
             for one in by_root[root]:
-                if root in reported or _is_past(one, today):
+                if root in reported or (_is_past(one, today) and root not in _places(one.terms)):
                     common[one.id] += 2 if root in reported or frequency[root] <= FEW_MESSAGES else 1
         done |= {one.id for one in before if common[one.id] > 1}
     return done
@@ -218,6 +220,11 @@ def _is_past(one: Stated, today: datetime) -> bool:
 @lru_cache(maxsize=2_048)
 def _roots(terms: str) -> frozenset[str]:
     return frozenset(_root(term) for term in terms.split())
+
+
+@lru_cache(maxsize=2_048)
+def _places(terms: str) -> frozenset[str]:
+    return frozenset(_root(term) for term in terms.split() if KNOWN.get(term) is ConceptKind.PLACE)
 
 
 def _forms(terms: str) -> frozenset[str]:

@@ -82,6 +82,8 @@ CASES: list[Case] = [
     # To a person who is often mentioned.
     ({0: BOAT, 7: ("Tom sings.", "Tom sleeps.", "Tom dances.", "Tom has a cold.")}, {7: ["overdue"]}),
     ({0: BOAT, 7: ("Tom sings.", "Tom sleeps.", "Tom dances.", "Tom has a cold.", "Tom has a boat.")}, {7: []}),
+    # A place is no matter of its own.
+    ({0: "I have to join the tenants in Hamburg by Friday.", 7: "Hamburg has a good zoo."}, {7: ["overdue"]}),
     # Not done yet.
     (
         {
@@ -131,6 +133,8 @@ CASES: list[Case] = [
     ),
     # A compound completes the promise of its head.
     ({0: "Ich muss die Zone bis Ende Januar bestellen.", 7: "Die Halteverbotszone ist bestellt."}, {7: []}),
+    # Agreed to do.
+    ({0: "Mach ich, bis Monatsende ist der Zuschuss beantragt."}, {1: ["upcoming: Due on Wednesday, 31 January"]}),
     # A sentence that also introduces somebody is quoted once.
     ({0: "Hello", 42: "I promised my boss Henrique the list by Friday."}, {42: ["upcoming"]}),
     # Far ahead, shown while it is fresh.

@@ -87,7 +87,7 @@ COMMITMENT = any_of(
     rf"{I}{_ADVERBS} owe\b|\bremind me\b|{I}['’]?m gonna\b",
     r"(?:^|[,;] )(?:also |and |but |so )*(?:(?:have|need) to|must|gotta|gonna)\b",
     r"^(?=.*\b(?:ich|wir)\b).*\b(?:versprochen|zugesagt|muss|müssen|soll|sollen|werden?|schicken?|bringen?|gebe|geben"
-    r"|machen?|liefern?|liefere|sagen?|rufen?)\b",
+    r"|mach(?:en?)?|liefern?|liefere|sagen?|rufen?)\b",
     r"^(?=.*\bbis\b).*\b(?:bekommt|kriegt)\b",
     r"(?:^|[,;:.!] )(?:(?:and|but|so|then) )?will (?:send|do|write|call|bring|give|get|ring|finish|pay|let|email|text"
     r"|post|book|submit|hand|drop|ask|tell|have)\b",
