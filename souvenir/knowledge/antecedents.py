@@ -1,6 +1,7 @@
 """Antecedents of the pronouns in a quoted sentence, so that it is understood without its conversation.
 
-Only by the names and roles before it: gender is not compared, and what a thing is called is not looked for.
+Only by the names before it in the same message, else in the user's message before it: what a thing is called is not
+looked for.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from souvenir.core.types import ConceptKind
+from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.core.types.statements import StatementKind
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, RELATIVES, ROLES, TITLES
@@ -20,7 +21,7 @@ from souvenir.store.messages.messages import Message
 from souvenir.store.sql import Connection
 
 MESSAGES_BEFORE = 2
-"""Number of messages before one in which antecedents of its pronouns are sought: the last answer and question."""
+"""Number of messages before one among which that of the user is sought: the last answer and question."""
 
 MIN_TERMS = 2
 """Minimum number of content terms of a sentence in which "it" or "that" may be something that the sentence names."""
@@ -46,6 +47,45 @@ _ADDRESSED = re.compile(
     re.IGNORECASE,
 )
 """A verb before a name in small letters: "told ray"."""
+
+_GENDERED = re.compile(r"(?:s?he|him|her|ih[mr])\b", re.IGNORECASE)
+_MALE = re.compile(r"(?:he|him|ihm)\b", re.IGNORECASE)
+_HIS = re.compile(r"\b(?:he|him|his|er|ihm|sein\w*)\b", re.IGNORECASE)
+_HER = re.compile(r"\b(?:she|her|hers|sie|ihr\w*)\b", re.IGNORECASE)
+_SUBJECT = re.compile(
+    r"(?:^|[.!?] )(?!S?he\b|It\b|Th|Wh|Here|Every)[A-Z][a-z]+ "
+    r"(?:is|was|has|did|does|came|called|wants|wanted|needs|said)\b"
+)
+"""A word before a verb that may be a name, if a pronoun follows: "Kit is new here. He"."""
+
+_MALE_WORDS = frozenset(
+    "mr sir herr senor sr don meneer dad daddy father papa brother son husband fiance boyfriend grandfather grandpa "
+    "uncle nephew vater bruder sohn mann freund opa onkel neffe enkel schwager padre hermano hijo marido novio abuelo "
+    "tio vader broer zoon vriend oom neef adam andrew anthony ben brian charles christian christopher daniel "
+    "david edward eric fabian felix frank fred george gary greg hans harry henry ian jack jakob james jason john "
+    "jonas jonathan jorge joseph juan karl kevin lars leon louis luca luis lukas martin matthew michael miguel mike "
+    "nick noah oliver omar oskar patrick paul peter philip pieter ray richard robert ryan samuel sebastian simon "
+    "stefan steffen stephen steven thomas tim tom uwe walter will william "
+    "joshua nikita mustafa sascha ezra elia musa".split()
+)
+_FEMALE_WORDS = frozenset(
+    "mrs ms miss madam lady frau senora sra dona mevrouw mum mom mummy mother mama sister daughter wife fiancee "
+    "girlfriend grandmother grandma gran granny nan aunt auntie niece mutter schwester tochter freundin oma tante "
+    "nichte enkelin madre hermana hija esposa novia abuela tia moeder zus dochter vriendin alice anke ann anne "
+    "astrid beatrice beatriz birgit carmen caroline catherine charlotte chloe claire elizabeth ellen emily erin "
+    "esther grace hannah heather heidi helen imogen ingrid ines iris isabel jane janet jennifer joan judith "
+    "karen kate kathleen katrin kirsten leah lilian lucy margaret maren marion mary megan molly nicole pilar "
+    "rachel rebecca renee rosalie rosario ruth sarah sharon sigrid silke susan susanne sylvie tracy ute "
+    "vivian zoe".split()
+)
+"""Titles, relatives and frequent given names of one gender."""
+
+_RELATIVE = re.compile(
+    rf"\b(?:{'|'.join(sorted(RELATIVES & (_MALE_WORDS | _FEMALE_WORDS)))})\b"
+    r"(?!['’]s|,? (?:(?:is |who is )?(?:called|named) )?(?-i:[A-ZÀ-Ý]))",
+    re.IGNORECASE,
+)
+"""A relative without a name, whom a pronoun may mean too."""
 
 _PEOPLE = (
     GIVEN_NAMES
@@ -83,19 +123,22 @@ def _named(one: Stated, seen: Sequence[Message], mentioned: Mapping[int, Sequenc
     own = next((message for message in seen if message.id == one.message_id), None)
     if own is None:
         return None
-    people = {
-        message.id: [mention.form for mention in mentioned[message.id] if mention.kind is ConceptKind.PERSON]
-        for message in seen
-    }
-    text = " ".join(own.content.split())
-    before = [(text[: max(0, text.find(one.sentence))], people[own.id])]
-    before += [
-        (message.content, people[message.id])
-        for message in reversed(seen)
-        if message.session_row == own.session_row and 0 < own.position - message.position <= MESSAGES_BEFORE
-    ]
-    named = [mention.form for mention in mentioned[own.id] if mention.form[0].isupper()]
-    return with_antecedent(one.sentence, [*named, *people[own.id]], before)
+    named = [mention.form for mention in mentioned[own.id] if mention.form[0].isupper() or _is_person(mention)]
+    previous = next(
+        (
+            message
+            for message in reversed(seen)
+            if message.session_row == own.session_row
+            and 0 < own.position - message.position <= MESSAGES_BEFORE
+            and message.role is MessageRole.USER
+        ),
+        None,
+    )
+    text, _, after = " ".join(own.content.split()).partition(one.sentence)
+    before = [(text, mentioned[own.id])]
+    if previous is not None:
+        before.append((f"{previous.content} {after}", [*mentioned[previous.id], *mentioned[own.id]]))
+    return with_antecedent(one.sentence, named, before)
 
 
 def _needs_antecedent(one: Stated) -> bool:
@@ -110,25 +153,61 @@ def _needs_antecedent(one: Stated) -> bool:
     return pronoun is not None or _is_about_nothing(one.sentence)
 
 
-def with_antecedent(sentence: str, named: Sequence[str], before: Iterable[tuple[str, Sequence[str]]]) -> str | None:
+def with_antecedent(
+    sentence: str, named: Sequence[str], before: Iterable[tuple[str, Sequence[MessageMention]]]
+) -> str | None:
     """Return a sentence with the name after its pronoun; None if not exactly one person can be meant.
 
     :param named: The names that it may contain.
-    :param before: The texts before it, the nearest first, each with the names that it may contain.
+    :param before: The texts around it, the nearest first, each with what it may mention.
     """
     pronoun = _open_pronoun(sentence)
     if _is_about_nothing(sentence):
         return None
     if pronoun is None or any(name in sentence[: pronoun.start()] for name in named):
         return sentence
-    for text, people in before:
-        found = [name for name in people if name in text]
-        if found:
-            names = {name for name in found if name[0].isupper()} or set(found)
-            return (
-                f"{sentence[: pronoun.end()]} [{names.pop()}]{sentence[pronoun.end() :]}" if len(names) == 1 else None
-            )
+    is_male = _MALE.match(pronoun[0]) is not None if _GENDERED.match(pronoun[0]) else None
+    for text, mentions in before:
+        people = _people_in(text, mentions, is_male)
+        if people:
+            name = next(iter(people))
+            is_meant = len(people) == 1 and name != "" and people[name]
+            return f"{sentence[: pronoun.end()]} [{name}]{sentence[pronoun.end() :]}" if is_meant else None
     return None
+
+
+def _people_in(text: str, mentions: Sequence[MessageMention], is_male: bool | None) -> dict[str, bool]:
+    """Return whom a text names and a pronoun of a gender can mean, each with whether that is certainly a person.
+
+    A relative without a name, or a word that may be one, is an empty name. A name in small letters counts if there is
+    no other.
+    """
+    found: dict[str, bool] = {}
+    own = _HIS if is_male else _HER
+    for mention in mentions:
+        place = text.find(mention.form)
+        if place >= 0 and (_is_person(mention) or mention.kind is ConceptKind.NAME):
+            of_name = _is_male(text[:place].split()[-1:] + mention.form.split()[:1])
+            if is_male is None or of_name is None or of_name == is_male:
+                found[mention.form] = _is_person(mention) or own.search(text, place) is not None
+    found = {name: sure for name, sure in found.items() if name[0].isupper()} or found
+    relatives = [_is_male([match[0]]) for match in _RELATIVE.finditer(text)]
+    is_unclear = not found and any(own.search(text, word.end()) for word in _SUBJECT.finditer(text))
+    if is_unclear or any(is_male in (None, one) for one in relatives):
+        found[""] = False
+    return found
+
+
+def _is_person(mention: MessageMention) -> bool:
+    return mention.kind is ConceptKind.PERSON
+
+
+def _is_male(words: Sequence[str]) -> bool | None:
+    """Return the gender that a relative or a title, or the given name after it, tells."""
+    for word in (fold(word).casefold().strip(".,;:") for word in words):
+        if word in _MALE_WORDS or word in _FEMALE_WORDS:
+            return word in _MALE_WORDS
+    return False if words and words[-1][0].isupper() and words[-1].endswith("a") else None
 
 
 def _open_pronoun(sentence: str) -> re.Match[str] | None:

@@ -11,8 +11,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+from souvenir.core.types import ConceptKind
 from souvenir.core.types.statements import BARE_REPORT, VAGUE, StatementKind
+from souvenir.knowledge.recognition.gazetteer import KNOWN, RELATIVES
 from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW, UNDER_WAY
+from souvenir.knowledge.recognition.statement_words import COMMON_EVENTS, EVENT_OF
 from souvenir.store.graph.statements import Stated
 
 MIN_LEAD = timedelta(days=1)
@@ -31,13 +34,13 @@ MIN_PART = 5
 """Minimum length of a word of a compound; the rest of it may be one shorter."""
 
 MIN_HEAD = 4
-"""Minimum length of the head of a compound that a promise may name alone."""
+"""Minimum length of the head of a compound that may be named alone."""
 
 _PARTICIPLE = re.compile(
     r"^(ab|an|auf|aus|ein|mit|nach|vor|zu|um|weg|fest|zuruck|aan|af|op|uit|in|mee|na|terug|over|door)?"
     r"(?:ge|(?<=[a-z])zu)(?=\w{3,}(?:t|d|en)$)"
 )
-_ENDING = re.compile(r"(?<=\w{4})(?:ung|ado|ido|en|et|ar|er|ir|[dtneaoi])$")
+_ENDING = re.compile(r"(?<=\w{3})(\w)\1?(?:ung|ado|ido|en|et|ar|er|ir|[dtneaoi])$")
 _VOWELS = re.compile(r"[aeiou]+")
 
 
@@ -96,8 +99,27 @@ def is_moved_by(one: Stated, change: Stated) -> bool:
         return False
     if change.replaced is not None:
         return change.replaced == one.due and _common(change, one) > 0
+    if change.value not in _terms(one.terms):
+        return _is_same_event(change, one) and _sets_another_day(change, one, terms=0)
     terms = min(len(_terms(change.terms)), len(_terms(one.terms))) / 3
-    return change.value in _terms(one.terms) and _sets_another_day(change, one, terms=terms)
+    relatives = [_terms(other.terms) & RELATIVES for other in (change, one)]
+    is_of_another = all(relatives) and relatives[0].isdisjoint(relatives[1])
+    return not is_of_another and _sets_another_day(change, one, terms=terms)
+
+
+def _is_same_event(change: Stated, one: Stated) -> bool:
+    """Return whether what a change moves is the event of a statement by another word: "wedding", "is getting married".
+
+    A relative whom only the change names has an event of their own.
+    """
+    value = change.value or ""
+    event, terms = EVENT_OF.get(value), _terms(one.terms)
+    further = _terms(change.terms) - {value}
+    is_compound = any(value[:length] in terms for length in range(MIN_HEAD, len(value) - MIN_HEAD + 1))
+    if not is_compound and (event is None or event not in {EVENT_OF.get(term) for term in terms}):
+        return False
+    is_certain = event not in COMMON_EVENTS or not further or not further.isdisjoint(terms)
+    return is_certain and RELATIVES.isdisjoint(further - terms)
 
 
 def _sets_another_day(other: Stated, one: Stated, *, terms: float = 3) -> bool:
@@ -165,8 +187,9 @@ def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) 
     """Return the ids of the promises that a later message may have completed.
 
     One common term completes a promise if it is in a sentence that reports something as done. One that is past its day
-    is completed by any later mention of a term that few messages have, or of two terms, since "nothing says that it was
-    done" would not be certain; and the latest promise before it by a report without a subject ("Signed on Monday!").
+    is completed by any later mention of a term that few messages have and that is no place, or of two terms, since
+    "nothing says that it was done" would not be certain; and the latest promise before it by a report without a subject
+    ("Signed on Monday!").
     """
     by_root: defaultdict[str, list[Stated]] = defaultdict(list)
     promises = [one for one in said if one.kind is StatementKind.PROMISE]
@@ -184,7 +207,7 @@ def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) 
         common = Counter[int]()
         for root in by_root.keys() & _forms(step.terms):
             for one in by_root[root]:
-                if root in reported or _is_past(one, today):
+                if root in reported or (_is_past(one, today) and root not in _places(one.terms)):
                     common[one.id] += 2 if root in reported or frequency[root] <= FEW_MESSAGES else 1
         done |= {one.id for one in before if common[one.id] > 1}
     return done
@@ -197,6 +220,11 @@ def _is_past(one: Stated, today: datetime) -> bool:
 @lru_cache(maxsize=2_048)
 def _roots(terms: str) -> frozenset[str]:
     return frozenset(_root(term) for term in terms.split())
+
+
+@lru_cache(maxsize=2_048)
+def _places(terms: str) -> frozenset[str]:
+    return frozenset(_root(term) for term in terms.split() if KNOWN.get(term) is ConceptKind.PLACE)
 
 
 def _forms(terms: str) -> frozenset[str]:
@@ -212,16 +240,16 @@ def _heads(terms: str) -> frozenset[str]:
 @lru_cache(maxsize=2_048)
 def _parts(terms: str) -> frozenset[str]:
     """Return the beginnings and ends of long terms, some of which are the words of a compound: "Mietvertrag"."""
-    return frozenset(
+    return _heads(terms) | {
         part
         for term in _terms(terms)
         for length in range(MIN_PART, len(term) - MIN_PART + 2)
         for part in (term[:length], term[-length:])
-    )
+    }
 
 
 def _root(term: str) -> str:
     """Return what the forms of a verb have in common: "unterschreiben" and "unterschrieben", "firmar" and "firmado"."""
-    stem = _ENDING.sub("", _PARTICIPLE.sub(r"\1", term))
+    stem = _ENDING.sub(r"\1", _PARTICIPLE.sub(r"\1", term))
     consonants = _VOWELS.sub("", stem[1:])
     return stem[0] + consonants if len(consonants) >= MIN_CONSONANTS else stem

@@ -82,6 +82,8 @@ CASES: list[Case] = [
     # To a person who is often mentioned.
     ({0: BOAT, 7: ("Tom sings.", "Tom sleeps.", "Tom dances.", "Tom has a cold.")}, {7: ["overdue"]}),
     ({0: BOAT, 7: ("Tom sings.", "Tom sleeps.", "Tom dances.", "Tom has a cold.", "Tom has a boat.")}, {7: []}),
+    # A place is no matter of its own.
+    ({0: "I have to join the tenants in Hamburg by Friday.", 7: "Hamburg has a good zoo."}, {7: ["overdue"]}),
     # Not done yet.
     (
         {
@@ -119,8 +121,20 @@ CASES: list[Case] = [
         {0: "I told Ray I'd fix his bike by Friday, he needs it."},
         {0: ["upcoming: I told Ray I'd fix his bike by Friday, he needs it."]},
     ),
+    # Another person of the message, and of another gender.
+    ({0: ("Lorcan rang.", "Joss did his week. He sings. I've told him I'll let him know by Friday.")}, {0: []}),
+    ({0: ("Marco rang.", "Kit is new. He's shy. I told him I'd show him the store by Friday.")}, {0: []}),
+    ({0: "My aunt is ill. Karl drove. I told her I'd visit by Friday."}, {0: []}),
+    ({0: ("Thomas was here.", "I told her I'd visit by Friday.")}, {0: []}),
+    ({0: ("Thomas was here.", "I told him I'd visit by Friday.")}, {0: ["upcoming: I told him [Thomas] I'd visit"]}),
+    (
+        {0: "Sal is here. Nadia laughed. I promised her a new chain by Friday."},
+        {0: []},
+    ),
     # A compound completes the promise of its head.
     ({0: "Ich muss die Zone bis Ende Januar bestellen.", 7: "Die Halteverbotszone ist bestellt."}, {7: []}),
+    # Agreed to do.
+    ({0: "Mach ich, bis Monatsende ist der Zuschuss beantragt."}, {1: ["upcoming: Due on Wednesday, 31 January"]}),
     # A sentence that also introduces somebody is quoted once.
     ({0: "Hello", 42: "I promised my boss Henrique the list by Friday."}, {42: ["upcoming"]}),
     # Far ahead, shown while it is fresh.
@@ -165,6 +179,12 @@ CASES: list[Case] = [
     ),
     # Under way.
     ({0: "We're moving the files from Dropbox to Nextcloud."}, {7: ["change"], 21: []}),
+    # A setting of a device.
+    ({0: "CV 29 war's übrigens, stand auf 7 statt 6, die Lok fährt wieder."}, {1: []}),
+    ({0: "The baud rate was 9600 instead of 115200, works now."}, {1: []}),
+    ({0: "De thermostaat stond op 17 in plaats van 20."}, {1: []}),
+    ({0: "The router used channel 6 instead of 11."}, {1: []}),
+    ({0: "Mein Chef zahlt 18 statt 16 Euro."}, {1: ["change"]}),
     # The same home said again.
     ({0: "I live in Lisbon with two cats.", 7: "As you know, I live in Lisbon."}, {14: []}),
     # Before the rule.
@@ -201,6 +221,32 @@ KEPT_IN_OTHER_WORDS = [
     ("I promised Van Dalen the contract by Friday.", "Signed, on Wednesday."),
     ("I have to send the package by Friday.", "Posted the parcel."),
     ("Ich muss bis Freitag das Paket abholen.", "Das Päckchen ist da."),
+    ("Ich muss bis Freitag die Krankenkasse anrufen.", "Die Kasse zahlt die Hälfte."),
+    ("Ik moet voor vrijdag de loodgieter opbellen.", "Ik heb hem opgebeld, hij komt."),
+]
+REPORTED_BEFORE_THE_DAY = [
+    ("Ich muss bis Freitag bei der Pflegekasse anrufen.", "Hab am Donnerstag angerufen."),
+    ("I have to ask the landlord about the boiler by Friday.", "Landlord refused."),
+    ("Tengo que llamar al ayuntamiento antes del viernes 5 de enero.", "El ayuntamiento ha dicho que no."),
+    ("Ik moet voor vrijdag de gemeente bellen.", "De gemeente zei nee."),
+    ("I need to apply to the grant office by Friday.", "The grant office turned us down."),
+    ("Ich muss bis Freitag den Antrag ausfüllen.", "Hab alles ausgefüllt und eingeworfen."),
+]
+MOVED_IN_OTHER_WORDS = [
+    ("We open on 20 January.", "We can't be in there till the 18th, so opening is now Saturday the 27th of January."),
+    ("My brother Cem is getting married in Izmir, 20 January.", "Wedding moved btw, it's 27 January now."),
+    ("They operate on my knee on 20 January.", "The surgery has been postponed to 27 January."),
+    ("I meet the notary on 20 January.", "My appointment is now on 27 January."),
+    ("Meine Schwester heiratet am 20. Januar.", "Die Hochzeit ist jetzt am 27. Januar."),
+    ("Die Hochzeit ist am 20. Januar.", "Die Hochzeitsfeier ist jetzt am 27. Januar."),
+    ("Mi hermana se casa el 20 de enero.", "La boda ahora es el 27 de enero."),
+    ("We verhuizen op 20 januari.", "De verhuizing is verplaatst naar 27 januari."),
+]
+ANOTHER_EVENT = [
+    ("I have surgery on my knee on 20 January.", "My sister's operation is now on 27 January."),
+    ("I meet the notary on 20 January.", "The dentist appointment is now on 27 January."),
+    ("My mum has surgery on 20 January.", "My brother's surgery was moved to 27 January."),
+    ("We fly to Oslo on 20 January.", "The surgery is now on 27 January."),
 ]
 WITHDRAWN = [
     ("The meeting with Leo is on 9 January.", "There is no meeting with Leo on 9 January."),
@@ -224,6 +270,21 @@ CANCELLED = [
 def test_a_promise_that_was_kept_in_other_words_is_not_called_open(ann: Agent, promise: str, report: str) -> None:
     by_days(ann, {0: promise}, {7: ["overdue"]})
     by_days(ann, {0: promise, 2: report}, {7: []})
+
+
+@for_all("promise, report", REPORTED_BEFORE_THE_DAY)
+def test_a_promise_is_kept_by_the_report_of_what_came_of_it(ann: Agent, promise: str, report: str) -> None:
+    by_days(ann, {0: promise, 2: report}, {3: [], 7: []})
+
+
+@for_all("plan, change", MOVED_IN_OTHER_WORDS)
+def test_a_plan_that_is_moved_in_other_words_is_shown_with_its_new_day(ann: Agent, plan: str, change: str) -> None:
+    by_days(ann, {0: plan, 2: change}, {3: [f"change: before: “{plan}”"]})
+
+
+@for_all("plan, change", ANOTHER_EVENT)
+def test_the_new_day_of_another_event_moves_nothing(ann: Agent, plan: str, change: str) -> None:
+    by_days(ann, {0: plan, 2: change}, {3: [f"upcoming: “{plan}”", f"change: Changed: “{change}” (3 January)."]})
 
 
 @for_all("plan, denial", WITHDRAWN)

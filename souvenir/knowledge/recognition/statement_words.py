@@ -75,6 +75,25 @@ _SAME = (
 SAME = {term: terms.split()[0] for terms in _SAME for term in terms.split()[1:]}
 """The index term of a thing by those of its other names, by which a later sentence may call it."""
 
+_EVENTS = (
+    "open eroffnung eroffnen eroffnet apertura abrimo abro inauguracion",
+    "wed marri hochzeit heirat heiraten heiratet boda casa casan casamo bruiloft trouwen trouwt",
+    "exam test examin resit prufung klausur examen tentamen toet",
+    "gig show play concert perform konzert auftritt spielen concierto tocamo optreden spelen",
+    "deliv deliveri lieferung liefern liefert geliefert lever leveren levert entrega entregan entregar",
+    "trip travel journey reis reisen viaj viajar viajo viajamo rei",
+    "surgeri oper operiert operieren operan operacion opereren geopereerd operati",
+    "flight fliegen flieg fliegt flug volar volamo vuelo vuelan vliegen vlieg vliegt vlucht",
+    "umzug umziehen zieh ziehen mudanza mudamo verhuiz verhuizen verhui verhuist",
+    "start begin beginn beginnt beginnen anfangen fangt empieza empiezo empezamo comienzo comienza begint",
+    "meet appoint termin treffen treff cita reunion afspraak",
+)
+EVENT_OF = {term: terms.split()[0] for terms in _EVENTS for term in terms.split()}
+"""The kind of an event by the index terms of its nouns and verbs, by which a later sentence may name it."""
+
+COMMON_EVENTS = frozenset(("start", "meet"))
+"""Kinds of events of which people have several at a time."""
+
 KNOWN_LONG = frozenset(
     "old former alter alte antiguo antigua oude friend friends mate bestie bff buddy pal crush freund freunde amiga "
     "amigo amigos singer actor actress author".split()

@@ -19,6 +19,7 @@ from souvenir.core.text import sentences
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.core.types.statements import BARE_REPORT, EXPLAINED, VAGUE, Definition, Statement, StatementKind
 from souvenir.index.analyser import Analyser, fold
+from souvenir.knowledge.recognition import introduction_patterns as introductions
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
@@ -181,22 +182,25 @@ def _introductions(found: Sequence[_Sentence], place: int, people: Sequence[str]
     for person in people:
         marked = with_mark(sentence.read, person)
         is_name = person.casefold().split()[0].rstrip(".") in GIVEN_NAMES | TITLES
-        if marked and (patterns.INTRODUCED.search(marked) or (is_name and patterns.BY_ARTICLE.search(marked))):
+        if marked and (
+            introductions.INTRODUCED.search(marked) or (is_name and introductions.BY_ARTICLE.search(marked))
+        ):
             yield Statement(StatementKind.INTRODUCTION, sentence.shown, "", value=person)
-        elif marked and patterns.EXPLAINED.search(marked):
+        elif marked and introductions.EXPLAINED.search(marked):
             shown = sentence.shown if len(content_terms(sentence.shown)) > FEW_TERMS else _in_context(found, place)
             yield Statement(StatementKind.INTRODUCTION, shown, "", EXPLAINED, person)
 
 
 def _is_habit(read: str) -> bool:
     """Return whether a sentence says what the author does often, or did with a member of a class."""
-    if not patterns.HABIT_FREQUENCY.search(read):
-        classes = _classes(read)
-        is_past = patterns.EVENT_PAST.search(read) or (patterns.DID.search(read) and CONSUMED.isdisjoint(classes))
-        if not is_past or not any(one in CLASS_OF for one in classes):
-            return False
+    is_frequent, is_past = patterns.HABIT_FREQUENCY.search(read), patterns.EVENT_PAST.search(read)
+    if not is_frequent and not is_past and not patterns.DID.search(read):
+        return False
     not_of_the_author = (patterns.NEGATED, patterns.OF_ANOTHER, patterns.REPORTED)
-    return patterns.PEOPLE_ONLY.search(read) is not None and not any(one.search(read) for one in not_of_the_author)
+    if not patterns.PEOPLE_ONLY.search(read) or any(one.search(read) for one in not_of_the_author):
+        return False
+    classes = [] if is_frequent else [one for one in _classes(read) if one in CLASS_OF]
+    return is_frequent is not None or (classes != [] and (is_past is not None or CONSUMED.isdisjoint(classes)))
 
 
 def _in_context(found: Sequence[_Sentence], place: int) -> str:
@@ -228,7 +232,8 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
     if len(read.split()) < 2:
         return None
     named = [one for one in days if one.is_numbered and not patterns.AFTER.search(read[: one.start])]
-    numbered = _without_periods(read, named)
+    ended = [one for one in named[:-1] if patterns.NOT_UNTIL.search(read[: one.start])]
+    numbered = [one for one in _without_periods(read, named) if one not in ended]
     is_one_off = len(numbered) > 1 and sum(_no_longer_holds(read, one) for one in numbered) == 1
     if numbered and (is_one_off or _signs_of_move(read)) and _is_decided(read, numbered[-1].start):
         moved = _moved_day(read, numbered, said_on)
@@ -237,7 +242,7 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
     found = patterns.CHANGES.search(read) or patterns.QUANTITY_NOW.search(read)
     if found is None and patterns.NUMBER_OR_NOW.search(read):
         found = patterns.NEW_VALUES.search(read)
-    is_no_news = patterns.REPORTED.search(read) or patterns.LONG_AGO.search(read)
+    is_no_news = any(one.search(read) for one in (patterns.REPORTED, patterns.LONG_AGO, patterns.OF_A_DEVICE))
     return (None, None) if found and _is_decided(read, found.start()) and not is_no_news else None
 
 
@@ -387,7 +392,8 @@ def _classes(text: str) -> list[str]:
 
 
 def _class_of(word: str) -> str | None:
-    head = next((head for head in COMPOUND_HEADS if word.endswith(head)), word)
+    heads = COMPOUND_HEADS if word.endswith(COMPOUND_HEADS) else ()
+    head = next((head for head in heads if word.endswith(head)), word)
     return CLASS_OF.get(word) or CLASS_OF.get(head)
 
 
