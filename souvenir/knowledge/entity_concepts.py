@@ -42,10 +42,10 @@ def reading_of(item: Unread, entities: Mapping[int, NamedMemory]) -> Reading:
         text, found = _sentences(item.text, named), _mentions_of(item.text, named)
     definitions, statements = definitions_and_statements(text, item.role, found, item.at)
     defined = {key: one.kind for key, one in definitions.items() if one.kind is not None}
-    # A pet may have the name of a person.
-    animals = {key for key, kind in defined.items() if kind is ConceptKind.ANIMAL}
+    # A pet may have the name of a person, and a person that of a place.
+    living = {key for key, kind in defined.items() if kind in (ConceptKind.ANIMAL, ConceptKind.PERSON)}
     typed = [
-        replace(one, kind=defined.get(one.key, one.kind)) if one.kind in UNTYPED or one.key in animals else one
+        replace(one, kind=defined.get(one.key, one.kind)) if one.kind in UNTYPED or one.key in living else one
         for one in found
     ]
     return Reading(item.id, item.kind, item.owner_id, item.at, typed, definitions, statements)

@@ -257,6 +257,9 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned) -> bool:
 def _may_follow(role: str, mention: Mentioned) -> bool:
     """Return whether a role after a comma is an apposition: after a common noun, only an owned noun of the lists is."""
     is_noun = mention.kind is ConceptKind.PHRASE or not mention.form[:1].isupper()
+    if mention.kind is ConceptKind.PLACE and ConceptKind.PLACE not in _kinds(_head_of(role)):
+        # "It was stolen in Deventer, a new bike."
+        return False
     is_clear = not is_noun or (_OWNED.match(role) is not None and _kinds(_head_of(role)))
     return bool(is_clear) and _is_apposition(role) and _may_be_called(role, mention.kind)
 

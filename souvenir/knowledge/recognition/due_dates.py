@@ -73,7 +73,9 @@ _PATTERNS = (
     rf"(?P<relative>{'|'.join(sorted(_RELATIVE, key=len, reverse=True))})\b",
 )
 _FROM_TO = re.compile(
-    rf"\b(?P<first>{_DAY})(?:st|nd|rd|th)?\s+(?:to|-|–)\s+(?P<second>{_DAY})(?:st|nd|rd|th)?\s+(?P<month>{_MONTH})\b",
+    rf"\b(?P<first>{_DAY})(?:st|nd|rd|th|\.|e)?\s+"
+    r"(?:to|until|till|and|bis(?: zum)?|und|al?|y|tot(?: en met)?|t/m|en|-|–)"
+    rf"\s+(?:the\s+)?(?P<second>{_DAY})(?:st|nd|rd|th|\.|e)?\s+(?:of\s+|de\s+)?(?P<month>{_MONTH})\b",
     re.IGNORECASE,
 )
 _DATES = tuple(re.compile(rf"(?<![\w.,/-]){pattern}", re.IGNORECASE) for pattern in _PATTERNS)

@@ -261,10 +261,11 @@ CHANGES = any_of(
     rf"\b(?:my|our|mein\w*|unser\w*) (?:[\w’'-]+ ){{1,3}}{_GOES}",
     r"^(?=.*\d).*\bstatt (?=\w)|\b(?:en vez|en lugar) de\b.*\d|\bin plaats van\b.*\d",
     r"\b(?:ich|wir|ist|sind|wurde|habe[n]?)\b.*\b(?:umgezogen|gewechselt|gekündigt|abgesagt|aufgehört)\b",
-    rf"\b(?:ich|wir)\b(?!.*\bseit\b)(?!.*\b{_MENTAL}.*\bmehr\b).*\b(?:nicht mehr|kein\w* (?:\w+ )?mehr)\b",
+    rf"\b(?:ich|wir)\b(?!.*\bseit\b)(?!.*\b{_MENTAL}.*\bmehr\b)[^,;.]*\b(?:nicht mehr|kein\w* (?:\w+ )?mehr)\b",
     r"\b(?:se ha cambiado|(?:me he|nos hemos) mudado|he dejado|dejé de|cancelad[oa])\b",
     rf"(?:^|[.,;] )ya no (?:(?:me|lo|la|se) )?+(?!{_MENTAL})",
-    rf"\b(?:ik|we|wij)\b(?!.*\b{_MENTAL}.*\bmeer\b).*\b(?:niet meer|geen (?:\w+ )?meer|opgezegd|verhuisd|gestopt)\b",
+    rf"\b(?:ik|we|wij)\b(?!.*\b{_MENTAL}.*\bmeer\b)[^,;.]*"
+    r"\b(?:niet meer|geen (?:\w+ )?meer|opgezegd|verhuisd|gestopt)\b",
 )
 """Something replaced by something else, and ends and beginnings in the life of the author."""
 

@@ -175,6 +175,7 @@ NOTHING = [
 ]
 
 OF_ANOTHER_KIND = [
+    ("Het is gestolen in Deventer, een oude fiets.", "Deventer", ConceptKind.PLACE),
     ("I'm making a quilt for Josie, a log cabin in blues.", "Josie", ConceptKind.PERSON),
     ("In the gym Ann felt lost.", "Ann", ConceptKind.PERSON),
     ("I run Docker.", "Docker", ConceptKind.PRODUCT),
