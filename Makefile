@@ -122,7 +122,7 @@ screenshots: $(TOOLS) ## Write pictures of every view of the page to docs/images
 lint: $(TOOLS) $(PAGE_TOOLS) $(JS_TOOLS) ## Check format, style and types
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
-	@$(PY) -m mypy --num-workers auto
+	@$(PY) -m mypy
 	@$(if $(PAGE_TOOLS),node_modules/.bin/tsc --project tsconfig.json,\
 		echo "The types of the page are not checked, because there is no npm: install nodejs and npm.")
 	@$(if $(JS_TOOLS),cd client-js && npm run --silent check,\

@@ -419,7 +419,7 @@ class _Reading:
             Subject.of(word, [shown[one.concept_id] for one in silent[word] if one.concept_id in shown], of_sessions)
             for word, of_sessions in found
         ]
-        named = [one for one in subjects if one.is_name]
+        named = [one for one in subjects if one.is_name and not self._is_defined_by_hidden(one.concept_ids)]
         for subject in sorted(named, key=lambda one: len(one.sessions), reverse=True)[:1]:
             until = from_us(subject.sessions[0].at)
             text = (
@@ -462,7 +462,15 @@ class _Reading:
         with_role = [id_ for id_ in ids if id_ in defined and is_relation(defined[id_].role or "")]
         shown = concepts.by_ids(self._connection, self._namespace_id, with_role[:PEOPLE])
         found = {shown[id_].id: shown[id_] for id_ in with_role if id_ in shown}
-        return [one for one in found.values() if is_relation(one.role or "")]
+        return [
+            one for one in found.values() if is_relation(one.role or "") and not self._is_defined_by_hidden([one.id])
+        ]
+
+    def _is_defined_by_hidden(self, concept_ids: Iterable[int]) -> bool:
+        """Return whether a hidden message says what one of the concepts is."""
+        members = [member for id_ in concept_ids for member in concepts.members(self._connection, id_)]
+        defined = statements.best_definitions(self._connection, members).values() if self._hidden else ()
+        return any(one.kind is RecordKind.MESSAGE and one.owner_id in self._hidden for one in defined)
 
     def _was_said_before(self, since: datetime) -> bool:
         first = agents.first_message_at(self._connection, self._namespace_id)

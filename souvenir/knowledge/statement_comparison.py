@@ -40,6 +40,15 @@ _PARTICIPLE = re.compile(
     r"^(ab|an|auf|aus|ein|mit|nach|vor|zu|um|weg|fest|zuruck|aan|af|op|uit|in|mee|na|terug|over|door)?"
     r"(?:ge|(?<=[a-z])zu)(?=\w{3,}(?:t|d|en)$)"
 )
+_OF_ANOTHER = re.compile(
+    r"\b(?:(?:[Mm]y|[Oo]ur|[Mm]eine?|[Uu]nsere?|[Mm]i|[Mm]ijn) [\w-]+ (?:[A-ZÀ-Ý][\w’'-]+ )?"
+    r"|(?:[Hh]e|[Ss]he|[Ee]r|[Ss]ie|[Hh]ij|[Zz]ij) |(?!(?:I|We|Just|And|But|So|Now|Then|Today|Yesterday|Finally|Also|Oh"
+    r"|Ich|Wir|Yo|Ik|Wij|Ya|Heute|Hoy|Vandaag)\b)[A-ZÀ-Ý][\w’'-]+ )(?:just |has |have |is |was )?"
+    r"(?:got|gets|moved|moves|started|starts|joined|joins|took|quit|left|works?|lives?|switched|found|wohnt|arbeitet"
+    r"|zieht|vive|trabaja|woont|werkt)\b"
+)
+"""A change in the life of somebody else: "Samira got a job at Volvo"."""
+
 _ENDING = re.compile(r"(?<=\w{3})(\w)\1?(?:ung|ado|ido|en|et|ar|er|ir|[dtneaoi])$")
 _VOWELS = re.compile(r"[aeiou]+")
 
@@ -158,11 +167,11 @@ def without_repeats(found: Iterable[Stated]) -> list[Stated]:
 
 
 def differs(fact: Stated, one: Stated) -> bool:
-    """Return whether an earlier fact gives the attribute another value."""
+    """Return whether an earlier fact of the author gives the attribute another value."""
     if one.value is None or fact.value is None or fact.attribute != one.attribute or fact.at >= one.at:
         return False
     old, new = fact.value.casefold(), one.value.casefold()
-    return old not in new and new not in old
+    return old not in new and new not in old and _OF_ANOTHER.search(one.sentence) is None
 
 
 def returns(facts: Sequence[Stated], one: Stated) -> bool:

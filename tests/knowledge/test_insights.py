@@ -97,6 +97,14 @@ CASES: list[Case] = [
     ({0: "I'll call the plumber tomorrow."}, {0: ["upcoming"], 7: []}),
     # About a pronoun.
     ({0: "Nobody told me about the bloods. I shall ring them before Friday."}, {0: ["upcoming"], 7: []}),
+    # Another thing is done, or the opposite is said.
+    ({0: "I must call Hendrik about the wood by Friday.", 4: "Done: the cello is repaired."}, {7: ["overdue"]}),
+    ({0: "I'll send Priya the draft by Friday.", 5: "Priya never got the draft."}, {7: ["overdue"]}),
+    # The job of somebody else.
+    (
+        {0: "I work at Acme.", 3: "Samira got a job at Volvo."},
+        {3: ["change: Changed: “Samira got a job at Volvo.” (4 January)."]},
+    ),
     # A book is no booking.
     ({0: "I must book the tickets by Friday.", 2: "I finished two books."}, {7: ["overdue"]}),
     # A pronoun that nobody understands alone.
@@ -349,6 +357,18 @@ def test_a_topic_that_the_policy_hides_is_not_quoted(ann: Agent) -> None:
     Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
     [one] = insights(ann, MONDAY + timedelta(hours=1))
     assert "Priya" in one.text
+
+
+def test_a_role_that_only_a_hidden_message_says_is_not_shown(ann: Agent) -> None:
+    ann.say("Kuba is my therapist for depression.", metadata={"sensitive_topics": ["health"]}, at=MONDAY)
+    for week in range(3):
+        ann.say("I climbed with Kuba again.", session=f"climb{week}", at=MONDAY + week * WEEK)
+    for week in range(3, 9):
+        ann.say("The server is slow.", session=f"work{week}", at=MONDAY + week * WEEK)
+    [one] = insights(ann, MONDAY + 9 * WEEK)
+    assert one.text.startswith("Kuba (your therapist for depression) came up")
+    Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
+    assert not insights(ann, MONDAY + 9 * WEEK)
 
 
 def test_a_person_who_is_said_to_be_new_is_shown_for_two_weeks(ann: Agent) -> None:

@@ -464,14 +464,15 @@ BARE_REPORT = re.compile(
     r"|(?:wir hab|wij heb)(?:b?en)|hemos) )?(?:done|finished|sent|submitted|paid|delivered|signed|posted|booked"
     r"|fixed|shipped|merged|sorted|handed (?:it )?in|erledigt|fertig|abgegeben|abgeschickt|bezahlt|unterschrieben"
     r"|eingereicht|hecho|listo|opgestuurd|klaar|ge\w{3,}(?:t|d|en)|\w{3,}[ai]d[oa]s?)"
-    r"(?=[,.;:!]|$| (?:on|last|this|yesterday|today|already|and|am|gestern|heute|ayer|hoy|gisteren|op|al|el)\b)",
+    r"(?=[,.;!]|$| (?:on|last|this|yesterday|today|already|and|am|gestern|heute|ayer|hoy|gisteren|op|al|el)\b)",
     re.IGNORECASE,
 )
 """A report that begins a message, without an object: "Signed on Monday!", "We have signed!"."""
 
 STILL_OPEN = any_of(
     r"\bstill (?:not|no|have to|has to|needs?|must|owe|to do|open|waiting|sitting|\w+n['’]?t)\b"
-    r"|\bnot\b.* yet\b|n['’]t\b.* yet\b|\bhaven['’]?t\b",
+    r"|\bnot\b.* yet\b|n['’]t\b.* yet\b|\bhaven['’]?t\b|\bnever (?:got|had|received|arrived|came)\b"
+    r"|\b(?:did not|didn['’]?t) (?:get|receive|arrive|come)\b",
     r"\bnoch (?:nicht|kein\w*|immer nicht)\b|\b(?:todavía|aún) no\b|\bno\b.*\b(?:todavía|aún)\b"
     r"|\bnog (?:steeds )?(?:niet|geen)\b",
 )
