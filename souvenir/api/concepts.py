@@ -18,7 +18,7 @@ from souvenir.knowledge.claim_types import ConceptPatch
 from souvenir.knowledge.concepts import LATEST, ConceptDetails
 from souvenir.knowledge.related import MAX_DEPTH
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import OF_MEMORY, REMEMBERED, RunningService
+from souvenir.server.request_guards import OF_BOTH, OF_MEMORY, REMEMBERED, RunningService
 from souvenir.server.routing import Routes
 
 routes = Routes("concepts")
@@ -90,11 +90,11 @@ class ConceptRecord(Record):
     aliases: Annotated[list[str], OF_MEMORY] = Field(
         description="Other names; stated ones first.", examples=[["Alice Smith"]]
     )
-    description: Annotated[str | None, OF_MEMORY] = Field(
+    description: Annotated[str | None, OF_BOTH] = Field(
         description="The stated description, or else the sentence of a text that defines the concept best.",
         examples=["Alice is my sister."],
     )
-    role: Annotated[str | None, OF_MEMORY] = Field(
+    role: Annotated[str | None, OF_BOTH] = Field(
         description="Its role by that sentence; `you` is the user's own name.", examples=["your sister"]
     )
     first_at: OptionalWireTime = Field(description="The time of the first mention.")

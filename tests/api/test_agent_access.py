@@ -126,6 +126,20 @@ def test_without_the_logs_single_messages_are_found_and_none_is_listed(start: St
     assert client.get("/memories", headers=key).status_code == 200
 
 
+def test_without_the_logs_concepts_have_neither_sentences_nor_roles_of_messages(start: Start):
+    client = start(api_key=KEY)
+    said = {"agent_name": AGENT, "session_id": "s", "role": "user", "content": "Zebedee, my architect, is ill."}
+    client.post("/messages", json=said, headers=ENV)
+    client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
+    key = key_for(client, namespace=AGENT)
+    paths = (f"/agents/{AGENT}/concepts", f"/api/locrits/{AGENT}/memory/concepts")
+    found = [client.get(path, headers=key).json()["concepts"][0] for path in paths]
+    assert [one["description"] for one in found] == [said["content"]] * 2
+    give(client, logs=False)
+    hidden = [client.get(path, headers=key).json()["concepts"][0] for path in paths]
+    assert hidden == [{name: None if name in ("description", "role") else one[name] for name in one} for one in found]
+
+
 def test_levels_are_set_by_admins_only_hold_at_once_and_are_in_the_audit(start: Start):
     client = start(api_key=KEY)
     give(client, full_memory=False)

@@ -30,6 +30,7 @@ from souvenir.core.types import Memory, MemoryDraft, MessageRole
 from souvenir.knowledge.claim_types import ConceptPatch
 from souvenir.knowledge.concepts import ConceptCounts, ConceptDetails
 from souvenir.knowledge.related import ReachedConcept
+from souvenir.server.request_guards import OF_BOTH
 from souvenir.store.messages.messages import Message, MessageDraft
 from souvenir.store.messages.sessions import Session
 
@@ -133,7 +134,7 @@ class LocritConcept(Record):
     id: _Id = Field(examples=["7"])
     name: str = Field(examples=["Alice"])
     type: str = Field(validation_alias="kind", examples=["name"])
-    description: str | None = Field(
+    description: Annotated[str | None, OF_BOTH] = Field(
         description="The stated description, or else the sentence of a text that defines the concept best."
     )
     mentions: int = Field(validation_alias="owners", description="The number of messages and memories that mention it.")
@@ -185,7 +186,7 @@ class LocritRelated(Record):
     id: _Id = Field(validation_alias=AliasPath("concept", "id"), examples=["9"])
     name: str = Field(validation_alias=AliasPath("concept", "name"), examples=["Lisbon"])
     type: str = Field(validation_alias=AliasPath("concept", "kind"), examples=["name"])
-    description: str | None = Field(validation_alias=AliasPath("concept", "description"))
+    description: Annotated[str | None, OF_BOTH] = Field(validation_alias=AliasPath("concept", "description"))
     strength: Rounded = Field(description="The strength of the strongest path to it.")
     relationship_type: str = Field(description="The type of the last step: `co_occurs` or a stated relation type.")
     depth: int
@@ -207,7 +208,7 @@ class LocritContext(BaseModel):
 
 
 class LocritConceptDetails(LocritConcept):
-    description: str | None = Field(
+    description: Annotated[str | None, OF_BOTH] = Field(
         description="The stated description, or else the sentence that best defines the concept.",
         examples=["My name is Alice"],
     )
