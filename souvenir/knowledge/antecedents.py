@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import lru_cache
 
 from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.core.types.statements import StatementKind
@@ -107,7 +108,7 @@ def clarified(
 
     :param hidden: The ids of messages that are not read.
     """
-    asking = {one.id: one.message_id for one in said if _needs_antecedent(one)}
+    asking = {one.id: one.message_id for one in said if _needs_antecedent(one.sentence, one.kind)}
     if not asking:
         return list(said), set()
     ids = set(asking.values())
@@ -141,16 +142,17 @@ def _named(one: Stated, seen: Sequence[Message], mentioned: Mapping[int, Sequenc
     return with_antecedent(one.sentence, named, before)
 
 
-def _needs_antecedent(one: Stated) -> bool:
+@lru_cache(maxsize=2_048)
+def _needs_antecedent(sentence: str, kind: StatementKind) -> bool:
     """Return whether a reader of only this sentence would ask who its pronoun means, or what it is about.
 
     In a change, which names what changed, only a pronoun with which it begins is asked for.
     """
-    pronoun = _open_pronoun(one.sentence)
-    if one.kind is StatementKind.CHANGE:
-        is_first = pronoun is not None and len(one.sentence[: pronoun.start()].split()) <= 1
-        return is_first or (_OF_THING.match(one.sentence) is not None and _is_about_nothing(one.sentence))
-    return pronoun is not None or _is_about_nothing(one.sentence)
+    pronoun = _open_pronoun(sentence)
+    if kind is StatementKind.CHANGE:
+        is_first = pronoun is not None and len(sentence[: pronoun.start()].split()) <= 1
+        return is_first or (_OF_THING.match(sentence) is not None and _is_about_nothing(sentence))
+    return pronoun is not None or _is_about_nothing(sentence)
 
 
 def with_antecedent(

@@ -47,7 +47,7 @@ _OF_ANOTHER = re.compile(
     r"(?:got|gets|moved|moves|started|starts|joined|joins|took|quit|left|works?|lives?|switched|found|wohnt|arbeitet"
     r"|zieht|vive|trabaja|woont|werkt)\b"
 )
-"""A change in the life of somebody else: "Samira got a job at Volvo"."""
+"""A change in the life of another person: "Samira got a job at Volvo"."""
 
 _ENDING = re.compile(r"(?<=\w{3})(\w)\1?(?:ung|ado|ido|en|et|ar|er|ir|[dtneaoi])$")
 _VOWELS = re.compile(r"[aeiou]+")

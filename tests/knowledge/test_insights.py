@@ -100,7 +100,7 @@ CASES: list[Case] = [
     # Another thing is done, or the opposite is said.
     ({0: "I must call Hendrik about the wood by Friday.", 4: "Done: the cello is repaired."}, {7: ["overdue"]}),
     ({0: "I'll send Priya the draft by Friday.", 5: "Priya never got the draft."}, {7: ["overdue"]}),
-    # The job of somebody else.
+    # The job of another person.
     (
         {0: "I work at Acme.", 3: "Samira got a job at Volvo."},
         {3: ["change: Changed: “Samira got a job at Volvo.” (4 January)."]},
@@ -143,7 +143,7 @@ CASES: list[Case] = [
     ({0: "Ich muss die Zone bis Ende Januar bestellen.", 7: "Die Halteverbotszone ist bestellt."}, {7: []}),
     # Agreed to do.
     ({0: "Mach ich, bis Monatsende ist der Zuschuss beantragt."}, {1: ["upcoming: Due on Wednesday, 31 January"]}),
-    # A sentence that also introduces somebody is quoted once.
+    # A sentence that also introduces a person is quoted once.
     ({0: "Hello", 42: "I promised my boss Henrique the list by Friday."}, {42: ["upcoming"]}),
     # Far ahead, shown while it is fresh.
     ({0: "My appointment at the clinic is on 10 February."}, {1: ["upcoming"], 15: [], 20: ["upcoming"]}),

@@ -98,4 +98,4 @@ KNOWN_LONG = frozenset(
     "old former alter alte antiguo antigua oude friend friends mate bestie bff buddy pal crush freund freunde amiga "
     "amigo amigos singer actor actress author".split()
 )
-"""Words of a role that somebody has had for long, or has for everybody."""
+"""Words of a long-standing role, or of one that a person has for everyone."""

@@ -19,7 +19,7 @@ def changes(text: str) -> list[Statement]:
 
 
 def explained(text: str) -> list[tuple[str, str | None]]:
-    """Return the sentences that say who somebody is, with the name."""
+    """Return the sentences that introduce or explain a person, with the name."""
     at = datetime(2026, 6, 7, tzinfo=UTC)
     _, stated = definitions_and_statements(text, MessageRole.USER, mentions_in(text, MessageRole.USER), at)
     return [(one.sentence, one.value) for one in stated if one.attribute == EXPLAINED]
