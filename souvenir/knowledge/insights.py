@@ -468,8 +468,10 @@ class _Reading:
 
     def _is_defined_by_hidden(self, concept_ids: Iterable[int]) -> bool:
         """Return whether a hidden message says what one of the concepts is."""
+        if not self._hidden:
+            return False
         members = [member for id_ in concept_ids for member in concepts.members(self._connection, id_)]
-        defined = statements.best_definitions(self._connection, members).values() if self._hidden else ()
+        defined = statements.best_definitions(self._connection, members).values()
         return any(one.kind is RecordKind.MESSAGE and one.owner_id in self._hidden for one in defined)
 
     def _was_said_before(self, since: datetime) -> bool:
