@@ -153,7 +153,7 @@ def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[S
         )
         text = _with_next(found, place)
         terms = _terms(text)
-        if terms or (replaced or (patterns.OLD_AND_NEW.search(read) and not patterns.CONTINUES.search(read))):
+        if terms or replaced or (patterns.OLD_AND_NEW.search(read) and not patterns.CONTINUES.search(read)):
             yield Statement(StatementKind.CHANGE, text, terms, attribute, value, due, replaced)
     elif fact is not None:
         yield fact
