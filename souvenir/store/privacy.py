@@ -1,7 +1,7 @@
 """Queries of the privacy rules: rows flagged with a sensitive topic, and the texts that a re-scan reads and writes.
 
-A field of a re-scan is the key of a row and one text or JSON value of it. Each function takes a connection inside a
-transaction.
+What quotes the texts of an agent takes the `HiddenTexts` of its policy. A field of a re-scan is the key of a row and
+one text or JSON value of it. Each function takes a connection inside a transaction.
 """
 
 from __future__ import annotations
@@ -9,35 +9,100 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
 from souvenir.core.labels import SENSITIVE_TOPICS
 from souvenir.core.stored_json import to_json
-from souvenir.core.types import JsonObject, PassageKind
-from souvenir.store.rows import ids_parameter, readable, select
-from souvenir.store.sql import Connection
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import JsonObject, PassageKind, RecordKind
+from souvenir.store.rows import CHOSEN, ids_parameter, readable, select
+from souvenir.store.sql import Connection, SqlValue
 
 _TABLES: Mapping[PassageKind, str] = MappingProxyType({PassageKind.MEMORY: "memories", PassageKind.MESSAGE: "messages"})
+
+
+_PATH = f"'$.{SENSITIVE_TOPICS}'"
+
+IS_FLAGGED = (
+    # As in the index of flagged rows.
+    f"iif(json_valid(metadata), json_extract(metadata, {_PATH}), NULL) IS NOT NULL "
+    f"AND EXISTS (SELECT 1 FROM json_each(metadata, {_PATH}) WHERE atom IN (SELECT atom FROM json_each(:topics)))"
+)
+"""Whether `metadata` has one of the topics of the parameter, a JSON array."""
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenTexts:
+    """The messages and memories that are flagged with a hidden topic, by id: they are not quoted.
+
+    Each condition follows other conditions of a query, with its parameters; it is empty if nothing is hidden.
+    """
+
+    messages: frozenset[int] = frozenset()
+    memories: frozenset[int] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.messages or self.memories)
+
+    def holds(self, kind: RecordKind, owner_id: int) -> bool:
+        return owner_id in (self.messages if kind is RecordKind.MESSAGE else self.memories)
+
+    def no_owner(self, table: str) -> tuple[str, tuple[str, ...]]:
+        """Return the condition that a row, with `kind` and `owner_id`, is of no hidden text.
+
+        :param table: The name of the table in the query.
+        """
+        if not self:
+            return "", ()
+        of_kind = "{0}.kind = '{1}' AND {0}.owner_id " + CHOSEN
+        parts = (of_kind.format(table, kind.value) for kind in (RecordKind.MESSAGE, RecordKind.MEMORY))
+        return f" AND NOT ({' OR '.join(parts)})", (ids_parameter(self.messages), ids_parameter(self.memories))
+
+    def no_claim(self, table: str) -> tuple[str, tuple[str, ...]]:
+        """Return the condition that a claim repeats no hidden message; names are shown."""
+        if not self.messages:
+            return "", ()
+        repeats = f"{table}.kind NOT IN ('name', 'alias') AND coalesce({table}.message_id, 0) {CHOSEN}"
+        return f" AND NOT ({repeats})", (ids_parameter(self.messages),)
+
+
+NOTHING_HIDDEN = HiddenTexts()
+
+
+def hidden_texts(connection: Connection, namespace_id: int, topics: Collection[str]) -> HiddenTexts:
+    """Return the texts of a namespace that are flagged with one of these topics."""
+    if not topics:
+        return NOTHING_HIDDEN
+    kinds = (PassageKind.MESSAGE, PassageKind.MEMORY)
+    return HiddenTexts(*(frozenset(flagged(connection, kind, namespace_id, topics)) for kind in kinds))
 
 
 def flagged(connection: Connection, kind: PassageKind, namespace_id: int, topics: Collection[str]) -> list[int]:
     """Return the ids flagged with one of these topics; the cost is proportional to the number of flagged rows."""
     if not topics:
         return []
-    path = f"'$.{SENSITIVE_TOPICS}'"
-    # As in the index of flagged rows.
-    is_flagged = f"iif(json_valid(metadata), json_extract(metadata, {path}), NULL) IS NOT NULL"
-    return list(
-        select(
-            connection,
-            int,
-            f"SELECT id FROM {_TABLES[kind]} WHERE namespace_id = ? AND {is_flagged} "
-            f"AND EXISTS (SELECT 1 FROM json_each(metadata, {path}) WHERE atom IN (SELECT atom FROM json_each(?)))",
-            (namespace_id, json.dumps(list(topics))),
-        )
+    query = f"SELECT id FROM {_TABLES[kind]} WHERE namespace_id = :namespace AND {IS_FLAGGED}"
+    parameters: dict[str, SqlValue] = {"namespace": namespace_id, "topics": topics_parameter(topics)}
+    return list(select(connection, int, query, parameters))
+
+
+def messages_flagged_then(connection: Connection, namespace_id: int, topics: Collection[str], at: datetime) -> set[int]:
+    """Return the messages that were edited since, and were flagged with one of these topics at this time."""
+    query = (
+        "SELECT message_id FROM message_versions v WHERE namespace_id = :namespace AND replaced_at > :at "
+        "AND id = (SELECT min(id) FROM message_versions o WHERE o.message_id = v.message_id AND o.replaced_at > :at) "
+        f"AND {IS_FLAGGED}"
     )
+    parameters: dict[str, SqlValue] = {"namespace": namespace_id, "at": to_us(at), "topics": topics_parameter(topics)}
+    return set(select(connection, int, query, parameters))
+
+
+def topics_parameter(topics: Iterable[str]) -> str:
+    """Encode topics as the parameter of `IS_FLAGGED`."""
+    return json.dumps(list(topics))
 
 
 # --- re-scans ----------------------------------------------------------------------------------------------------
