@@ -13,6 +13,7 @@ from functools import lru_cache
 from souvenir.core.errors import TopicNotFound
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.types import ClaimedBy, Scope, TopicClaimKind
+from souvenir.knowledge.claim_types import require_visible
 from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.topic_names import shown_name
 from souvenir.memories.engine import MemoryEngine
@@ -114,8 +115,11 @@ class Topics:
     def describe(self, scope: Scope, topic_id: int, changes: Mapping[str, str | None]) -> NamedTopic:
         """Set the `name` or the `summary` of a topic; None removes it.
 
-        :raises TopicNotFound: If there is no such topic.
+        :raises TopicNotFound: If there is no such topic. :raises InvalidRequest: If a text is blank.
         """
+        for key, text in changes.items():
+            if text is not None:
+                require_visible(text, key)
         safe = {
             key: None if text is None else self._engine.screening.text(scope, text) for key, text in changes.items()
         }

@@ -65,8 +65,8 @@ class HiddenTexts:
         """Return the condition that a claim repeats no hidden message; names are shown."""
         if not self.messages:
             return "", ()
-        repeats = f"{table}.kind NOT IN ('name', 'alias') AND coalesce({table}.message_id, 0) {CHOSEN}"
-        return f" AND NOT ({repeats})", (ids_parameter(self.messages),)
+        is_of_message = f"{table}.message_id IS NOT NULL AND {table}.message_id {CHOSEN}"
+        return f" AND NOT ({table}.kind NOT IN ('name', 'alias') AND {is_of_message})", (ids_parameter(self.messages),)
 
 
 NOTHING_HIDDEN = HiddenTexts()

@@ -139,6 +139,14 @@ def test_a_policy_that_cannot_be_used_is_422_and_changes_nothing(client: TestCli
     assert client.get("/agents/my_agent/policy").json() == before
 
 
+def test_a_policy_with_an_unknown_topic_is_answered_with_the_known_ones(client: TestClient):
+    policy(client)
+    known = "health, financial, legal, password, api_key, token"
+    refused = client.put("/agents/my_agent/policy", json={"hidden_topics": ["health", "helth"]})
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request")
+    assert refused.json()["detail"] == f"The rules know no topic 'helth'; they know {known}"
+
+
 def test_the_policy_of_an_unknown_agent_is_404(client: TestClient):
     for answer in (client.get("/agents/nobody/policy"), client.put("/agents/nobody/policy", json={"pii": "flag"})):
         assert (answer.status_code, answer.json()["code"]) == (404, "agent_not_found")

@@ -185,6 +185,15 @@ def test_claims_of_a_model_from_a_hidden_message_are_not_shown(ann: Agent) -> No
 SAILING = ("We sailed with Malvina to Madeira", "Malvina and Madeira are lovely")
 
 
+def exported(ann: Agent) -> Any:
+    return json.loads(b"".join(graph_pieces(ann.engine, ANN, json_graph)))
+
+
+def exported_topic(ann: Agent) -> Any:
+    [found] = [one["properties"] for one in exported(ann)["nodes"] if one["label"] == Label.TOPIC]
+    return found
+
+
 def test_concepts_that_only_hidden_texts_mention_are_no_terms_of_a_topic(ann: Agent) -> None:
     ann.say(*SAILING)
     ann.tell("Malvina took Zorbexil on Madeira", metadata=HEALTH)
@@ -203,7 +212,10 @@ def test_concepts_that_only_hidden_texts_mention_are_no_terms_of_a_topic(ann: Ag
 
     assert terms() == {"Malvina", "Madeira", "Zorbexil"}
     assert quoted() == {*SAILING, "Malvina took Zorbexil on Madeira"}
+    assert "Zorbexil" in exported_topic(ann)["summary"]
     hide(ann)
+    assert "Malvina" in exported_topic(ann)["summary"]
+    assert "Zorbexil" not in exported_topic(ann)["summary"]
     assert terms() == {"Malvina", "Madeira"}
     assert quoted() == {*SAILING}
     ann.tell("Zorbexil is on the boat")
@@ -217,8 +229,8 @@ def test_an_export_has_no_hidden_description(ann: Agent) -> None:
     ann.tell(WORKS, metadata=HEALTH)
     result(ann.model_claims(always(lives(), claim("relation", "Alice", "works for", WORKS, "Heron"))))
 
-    def exported() -> tuple[str | None, set[str]]:
-        graph = json.loads(b"".join(graph_pieces(ann.engine, ANN, json_graph)))
+    def shown() -> tuple[str | None, set[str]]:
+        graph = exported(ann)
         described = {
             one["properties"]["key"]: one["properties"].get("description")
             for one in graph["nodes"]
@@ -227,9 +239,9 @@ def test_an_export_has_no_hidden_description(ann: Agent) -> None:
         types = {one["properties"].get("relationship_type") for one in graph["relations"]}
         return described["kuba"], types & {"lives_in", "works_for"}
 
-    assert exported() == (SECRET, {"lives_in", "works_for"})
+    assert shown() == (SECRET, {"lives_in", "works_for"})
     hide(ann)
-    assert exported() == (NEUTRAL, {"lives_in"})
+    assert shown() == (NEUTRAL, {"lives_in"})
 
 
 def test_an_insight_has_the_role_of_another_message(ann: Agent) -> None:
