@@ -35,7 +35,7 @@ from souvenir.store.graph.claims import Claim, ClaimDraft
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.graph.relations import named_memories
 from souvenir.store.messages import agents
-from souvenir.store.privacy import NOTHING_HIDDEN, HiddenTexts
+from souvenir.store.privacy import NOTHING_HIDDEN, Hidden
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
@@ -61,7 +61,7 @@ class Claims:
         with self._engine.namespace(scope) as (connection, _):
             agent = agents.require_agent(connection, scope)
             concept = require_concept(connection, agent.namespace_id, concept_id)
-            hidden = self._engine.screening.hidden_texts(connection, agent)
+            hidden = self._engine.screening.hidden_topics(agent)
             return _relations(connection, agent.namespace_id, concept, hidden)
 
     # --- callers -----------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class Claims:
         return self._engine.write(scope, work)
 
     def _shown(self, tx: Transaction, scope: Scope, root_id: int) -> Concept:
-        hidden = self._engine.screening.hidden_texts(tx.connection, agents.require_agent(tx.connection, scope))
+        hidden = self._engine.screening.hidden_topics(agents.require_agent(tx.connection, scope))
         return concepts.by_ids(tx.connection, tx.namespace_id, [root_id], hidden)[root_id]
 
     def state(
@@ -302,7 +302,7 @@ def _relation_drafts(statements: Iterable[RelationStatement], ids: Mapping[str, 
 # --- relations --------------------------------------------------------------------------------------------------
 
 
-def _relations(connection: Connection, namespace_id: int, concept: Concept, hidden: HiddenTexts) -> list[TypedRelation]:
+def _relations(connection: Connection, namespace_id: int, concept: Concept, hidden: Hidden) -> list[TypedRelation]:
     found = rows.relations(connection, concepts.members(connection, concept.id), hidden)
     shown = concepts.by_ids(connection, namespace_id, {id_ for one in found for id_ in one.ends}, hidden)
     known = [one for one in found if all(id_ in shown for id_ in one.ends)]

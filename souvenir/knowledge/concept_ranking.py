@@ -30,7 +30,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     ROLES,
 )
 from souvenir.store.graph import concepts as rows
-from souvenir.store.privacy import HiddenTexts
+from souvenir.store.privacy import Hidden
 from souvenir.store.sql import Connection
 
 HALF_LIFE_MONTHS = 12.0
@@ -111,7 +111,7 @@ def strength(together_by_month: Mapping[int, int], a: int, b: int, total: int, n
 
 
 def top(
-    connection: Connection, namespace_id: int, hidden: HiddenTexts, *, limit: int, offset: int = 0
+    connection: Connection, namespace_id: int, hidden: Hidden, *, limit: int, offset: int = 0
 ) -> list[rows.Concept]:
     """Return the most significant concepts of an agent: mentioned often, but not in every text.
 
@@ -127,7 +127,7 @@ def top(
     return [shown[id_] for id_ in chosen if id_ in shown]
 
 
-def worth_reading(connection: Connection, namespace_id: int, hidden: HiddenTexts, *, limit: int) -> list[rows.Concept]:
+def worth_reading(connection: Connection, namespace_id: int, hidden: Hidden, *, limit: int) -> list[rows.Concept]:
     """Return the concepts that introduce an agent: those of which something is said, then names that recur.
 
     Left out are the name of the user, concepts that only the assistant mentions, common nouns, and, unless a text says

@@ -25,7 +25,7 @@ from souvenir.store.memories import history, reads
 from souvenir.store.messages import agents, messages
 from souvenir.store.messages.messages import Message
 from souvenir.store.namespaces import Namespace
-from souvenir.store.privacy import NOTHING_HIDDEN, HiddenTexts
+from souvenir.store.privacy import NOTHING_HIDDEN, Hidden
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
@@ -163,14 +163,14 @@ class Concepts:
     @contextmanager
     def _reading(
         self, scope: Scope, as_of: datetime | None
-    ) -> Iterator[tuple[Connection, Connection, Namespace, HiddenTexts]]:
+    ) -> Iterator[tuple[Connection, Connection, Namespace, Hidden]]:
         """Open the graph, now or as it was, and the store; with the namespace, and the texts that its policy hides."""
         with self._engine.namespace(scope) as (store, namespace):
             if namespace is None:
                 raise AgentNotFound(scope.namespace)
             agent, screening = agents.require_agent(store, scope), self._engine.screening
             if as_of is None:
-                yield store, store, namespace, screening.hidden_texts(store, agent)
+                yield store, store, namespace, screening.hidden_topics(agent)
                 return
             hidden = hidden_at(store, namespace, screening.hidden_topics(agent), as_of)
             with graph_at(store, namespace, as_of) as graph:
@@ -186,7 +186,7 @@ class Concepts:
         """
 
         def work(tx: Transaction) -> Concept:
-            hidden = self._engine.screening.hidden_texts(tx.connection, agents.require_agent(tx.connection, scope))
+            hidden = self._engine.screening.hidden_topics(agents.require_agent(tx.connection, scope))
             concept = require_concept(tx.connection, tx.namespace_id, concept_id, hidden)
             members, names = all_names(tx.connection, tx.namespace_id, concept.id)
             for key in names:
@@ -203,7 +203,7 @@ class Concepts:
 
 
 def require_concept(
-    connection: Connection, namespace_id: int, name_or_id: str | int, hidden: HiddenTexts = NOTHING_HIDDEN
+    connection: Connection, namespace_id: int, name_or_id: str | int, hidden: Hidden = NOTHING_HIDDEN
 ) -> Concept:
     """Return the root concept of an id, or of a name in any spelling.
 

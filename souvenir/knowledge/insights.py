@@ -8,7 +8,7 @@ memory and time give the same insights.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
@@ -43,7 +43,7 @@ from souvenir.store.graph import activity, concepts, statements
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.graph.statements import MessageMention, Stated
 from souvenir.store.messages import agents, messages
-from souvenir.store.privacy import HiddenTexts
+from souvenir.store.privacy import Hidden
 from souvenir.store.sql import Connection
 
 MAX_INSIGHTS = 7
@@ -178,9 +178,10 @@ class Insights:
         with self._engine.namespace(scope) as (connection, _):
             agent = agents.require_agent(connection, scope)
             namespace_id, hidden = agent.namespace_id, self._engine.screening.hidden_texts(connection, agent)
-            drafts = _Reading(connection, namespace_id, at or utc_now(), hidden).drafts()
+            topics = self._engine.screening.hidden_topics(agent)
+            drafts = _Reading(connection, namespace_id, at or utc_now(), hidden.messages, topics).drafts()
             chosen = _chosen(one for one in drafts if not any(hidden.holds(*source) for source in one.sources))
-            return _completed(connection, namespace_id, chosen, hidden)
+            return _completed(connection, namespace_id, chosen, topics)
 
 
 def _chosen(drafts: Iterable[_Draft]) -> list[_Draft]:
@@ -200,9 +201,7 @@ def _chosen(drafts: Iterable[_Draft]) -> list[_Draft]:
     return [one for *_, one in sorted(kept, key=lambda row: row[:2])]
 
 
-def _completed(
-    connection: Connection, namespace_id: int, drafts: Sequence[_Draft], hidden: HiddenTexts
-) -> list[Insight]:
+def _completed(connection: Connection, namespace_id: int, drafts: Sequence[_Draft], hidden: Hidden) -> list[Insight]:
     message_ids = {id_ for one in drafts for id_ in _message_ids(one)}
     said = messages.by_id(connection, namespace_id, message_ids)
     mentioned = statements.mentions_of(connection, message_ids)
@@ -239,9 +238,12 @@ def _messages(*ids: int) -> tuple[RecordId, ...]:
 class _Reading:
     """The drafts of one agent as of a time."""
 
-    def __init__(self, connection: Connection, namespace_id: int, at: datetime, hidden: HiddenTexts) -> None:
+    def __init__(
+        self, connection: Connection, namespace_id: int, at: datetime, hidden_messages: Set[int], hidden: Hidden
+    ) -> None:
         self._connection = connection
         self._namespace_id = namespace_id
+        self._hidden_messages = hidden_messages
         self._hidden = hidden
         self._unclear = set[int]()
         # Room for every period before and after it.
@@ -270,7 +272,7 @@ class _Reading:
         return [one for one in found if one.at <= self._at]
 
     def _clarified(self, said: Sequence[Stated]) -> list[Stated]:
-        understood, unclear = clarified(self._connection, self._namespace_id, said, self._hidden.messages)
+        understood, unclear = clarified(self._connection, self._namespace_id, said, self._hidden_messages)
         self._unclear |= unclear
         return understood
 

@@ -7,7 +7,7 @@ spelling by a short name or a claim only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -22,7 +22,7 @@ from souvenir.store.graph.relations import NamedMemory
 from souvenir.store.memories import history, reads
 from souvenir.store.messages import messages
 from souvenir.store.namespaces import Namespace
-from souvenir.store.privacy import HiddenTexts, hidden_texts, messages_flagged_then
+from souvenir.store.privacy import HiddenTexts, HiddenTopics, hidden_texts, messages_flagged_then
 from souvenir.store.sql import Connection
 
 
@@ -60,14 +60,14 @@ def graph_at(store: Connection, namespace: Namespace, at: datetime) -> Iterator[
         yield graph
 
 
-def hidden_at(store: Connection, namespace: Namespace, topics: Collection[str], at: datetime) -> HiddenTexts:
+def hidden_at(store: Connection, namespace: Namespace, hidden: HiddenTopics, at: datetime) -> HiddenTexts:
     """Return the texts that are flagged with one of these topics, or were at a time."""
-    now = hidden_texts(store, namespace.id, topics)
-    if not topics:
+    now = hidden_texts(store, namespace.id, hidden)
+    if not hidden.topics:
         return now
     return HiddenTexts(
-        now.messages | messages_flagged_then(store, namespace.id, topics, at),
-        now.memories | history.flagged_at(store, namespace, at, topics),
+        now.messages | messages_flagged_then(store, namespace.id, hidden.topics, at),
+        now.memories | history.flagged_at(store, namespace, at, hidden.topics),
     )
 
 

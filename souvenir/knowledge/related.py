@@ -20,7 +20,7 @@ from souvenir.store.graph import claims
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.graph.mentions import month_of
-from souvenir.store.privacy import HiddenTexts
+from souvenir.store.privacy import Hidden
 from souvenir.store.sql import Connection
 
 MAX_DEPTH = 5
@@ -85,7 +85,7 @@ def related(
     connection: Connection,
     namespace_id: int,
     root_id: int,
-    hidden: HiddenTexts,
+    hidden: Hidden,
     *,
     depth: int,
     limit: int,
@@ -130,7 +130,7 @@ def related(
 
 
 def _shown(
-    connection: Connection, namespace_id: int, paths: Sequence[_Path], hidden: HiddenTexts
+    connection: Connection, namespace_id: int, paths: Sequence[_Path], hidden: Hidden
 ) -> Iterator[ReachedConcept]:
     wanted = {path.to_id for path in paths} | {id_ for path in paths for id_ in path.between}
     shown = rows.by_ids(connection, namespace_id, wanted, hidden)
@@ -153,7 +153,7 @@ def _steps(
     connection: Connection,
     namespace_id: int,
     from_id: int,
-    hidden: HiddenTexts,
+    hidden: Hidden,
     *,
     limit: int,
     candidates: int,

@@ -17,7 +17,7 @@ from souvenir.privacy.rules import PrivacyRules, ScreenedJson
 from souvenir.store.database import Database
 from souvenir.store.messages import agents
 from souvenir.store.messages.agents import Agent
-from souvenir.store.privacy import HiddenTexts, hidden_texts
+from souvenir.store.privacy import HiddenTexts, HiddenTopics, hidden_texts
 from souvenir.store.sql import Connection
 
 
@@ -79,11 +79,14 @@ class Screening:
         return self.rules.default_policy if agent is None else self._policy_of(agent)
 
     def hidden_texts(self, connection: Connection, agent: Agent) -> HiddenTexts:
-        """Return the texts of an agent that its policy hides: nothing that is shown may quote them."""
+        """Return all texts that the policy of an agent hides: nothing that is shown may quote them.
+
+        The cost is proportional to their number; `hidden_topics` is cheaper where few rows are read.
+        """
         return hidden_texts(connection, agent.namespace_id, self.hidden_topics(agent))
 
-    def hidden_topics(self, agent: Agent) -> tuple[str, ...]:
-        return self._policy_of(agent).hidden_topics
+    def hidden_topics(self, agent: Agent) -> HiddenTopics:
+        return HiddenTopics(self._policy_of(agent).hidden_topics)
 
     def _policy_of(self, agent: Agent) -> PrivacyPolicy:
         if not agent.policy:

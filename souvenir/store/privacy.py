@@ -1,7 +1,7 @@
 """Queries of the privacy rules: rows flagged with a sensitive topic, and the texts that a re-scan reads and writes.
 
-What quotes the texts of an agent takes the `HiddenTexts` of its policy. A field of a re-scan is the key of a row and
-one text or JSON value of it. Each function takes a connection inside a transaction.
+What quotes the texts of an agent takes those that its policy hides (`Hidden`). A field of a re-scan is the key of a
+row and one text or JSON value of it. Each function takes a connection inside a transaction.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from souvenir.core.labels import SENSITIVE_TOPICS
 from souvenir.core.stored_json import to_json
@@ -26,43 +26,77 @@ _TABLES: Mapping[PassageKind, str] = MappingProxyType({PassageKind.MEMORY: "memo
 
 _PATH = f"'$.{SENSITIVE_TOPICS}'"
 
-IS_FLAGGED = (
-    # As in the index of flagged rows.
-    f"iif(json_valid(metadata), json_extract(metadata, {_PATH}), NULL) IS NOT NULL "
-    f"AND EXISTS (SELECT 1 FROM json_each(metadata, {_PATH}) WHERE atom IN (SELECT atom FROM json_each(:topics)))"
-)
-"""Whether `metadata` has one of the topics of the parameter, a JSON array."""
+
+def is_flagged(metadata: str, topics: str) -> str:
+    """Return the condition that metadata has one of the topics of a parameter, which is a `topics_parameter`."""
+    return (
+        # As in the index of flagged rows.
+        f"iif(json_valid({metadata}), json_extract({metadata}, {_PATH}), NULL) IS NOT NULL AND EXISTS (SELECT 1 "
+        f"FROM json_each({metadata}, {_PATH}) WHERE atom IN (SELECT atom FROM json_each({topics})))"
+    )
+
+
+def topics_parameter(topics: Iterable[str]) -> str:
+    return json.dumps(list(topics))
+
+
+class Hidden(Protocol):
+    """The texts that a policy hides, as conditions of a query: they are quoted nowhere.
+
+    Each condition follows others, with its parameters, and is empty if nothing is hidden.
+
+    :param table: The name of the table in the query.
+    """
+
+    def no_owner(self, table: str) -> tuple[str, tuple[str, ...]]:
+        """Return the condition that a row, with `kind` and `owner_id`, is of no hidden text."""
+
+    def no_claim(self, table: str) -> tuple[str, tuple[str, ...]]:
+        """Return the condition that a claim repeats no hidden message; names are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenTopics:
+    """The texts that are flagged now with one of these topics: each row that is read is looked up, and no other."""
+
+    topics: tuple[str, ...] = ()
+
+    def no_owner(self, table: str) -> tuple[str, tuple[str, ...]]:
+        if not self.topics:
+            return "", ()
+        flagged_one = (
+            f"{table}.kind = '{kind.value}' AND EXISTS (SELECT 1 FROM {_TABLES[kind]} h WHERE h.id = {table}.owner_id "
+            f"AND {is_flagged('h.metadata', '?')})"
+            for kind in (PassageKind.MESSAGE, PassageKind.MEMORY)
+        )
+        return f" AND NOT ({' OR '.join(flagged_one)})", (topics_parameter(self.topics),) * 2
+
+    def no_claim(self, table: str) -> tuple[str, tuple[str, ...]]:
+        if not self.topics:
+            return "", ()
+        is_of_flagged = f"SELECT 1 FROM messages h WHERE h.id = {table}.message_id AND {is_flagged('h.metadata', '?')}"
+        is_repeated = f"{table}.kind NOT IN ('name', 'alias') AND EXISTS ({is_of_flagged})"
+        return f" AND NOT ({is_repeated})", (topics_parameter(self.topics),)
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenTexts:
-    """The messages and memories that are flagged with a hidden topic, by id: they are not quoted.
-
-    Each condition follows other conditions of a query, with its parameters; it is empty if nothing is hidden.
-    """
+    """The ids of the messages and memories that are flagged with a hidden topic, now or then."""
 
     messages: frozenset[int] = frozenset()
     memories: frozenset[int] = frozenset()
-
-    def __bool__(self) -> bool:
-        return bool(self.messages or self.memories)
 
     def holds(self, kind: RecordKind, owner_id: int) -> bool:
         return owner_id in (self.messages if kind is RecordKind.MESSAGE else self.memories)
 
     def no_owner(self, table: str) -> tuple[str, tuple[str, ...]]:
-        """Return the condition that a row, with `kind` and `owner_id`, is of no hidden text.
-
-        :param table: The name of the table in the query.
-        """
-        if not self:
+        if not self.messages and not self.memories:
             return "", ()
         of_kind = "{0}.kind = '{1}' AND {0}.owner_id " + CHOSEN
         parts = (of_kind.format(table, kind.value) for kind in (RecordKind.MESSAGE, RecordKind.MEMORY))
         return f" AND NOT ({' OR '.join(parts)})", (ids_parameter(self.messages), ids_parameter(self.memories))
 
     def no_claim(self, table: str) -> tuple[str, tuple[str, ...]]:
-        """Return the condition that a claim repeats no hidden message; names are shown."""
         if not self.messages:
             return "", ()
         is_of_message = f"{table}.message_id IS NOT NULL AND {table}.message_id {CHOSEN}"
@@ -72,19 +106,17 @@ class HiddenTexts:
 NOTHING_HIDDEN = HiddenTexts()
 
 
-def hidden_texts(connection: Connection, namespace_id: int, topics: Collection[str]) -> HiddenTexts:
+def hidden_texts(connection: Connection, namespace_id: int, hidden: HiddenTopics) -> HiddenTexts:
     """Return the texts of a namespace that are flagged with one of these topics."""
-    if not topics:
-        return NOTHING_HIDDEN
     kinds = (PassageKind.MESSAGE, PassageKind.MEMORY)
-    return HiddenTexts(*(frozenset(flagged(connection, kind, namespace_id, topics)) for kind in kinds))
+    return HiddenTexts(*(frozenset(flagged(connection, kind, namespace_id, hidden.topics)) for kind in kinds))
 
 
 def flagged(connection: Connection, kind: PassageKind, namespace_id: int, topics: Collection[str]) -> list[int]:
     """Return the ids flagged with one of these topics; the cost is proportional to the number of flagged rows."""
     if not topics:
         return []
-    query = f"SELECT id FROM {_TABLES[kind]} WHERE namespace_id = :namespace AND {IS_FLAGGED}"
+    query = f"SELECT id FROM {_TABLES[kind]} WHERE namespace_id = :namespace AND {is_flagged('metadata', ':topics')}"
     parameters: dict[str, SqlValue] = {"namespace": namespace_id, "topics": topics_parameter(topics)}
     return list(select(connection, int, query, parameters))
 
@@ -94,15 +126,10 @@ def messages_flagged_then(connection: Connection, namespace_id: int, topics: Col
     query = (
         "SELECT message_id FROM message_versions v WHERE namespace_id = :namespace AND replaced_at > :at "
         "AND id = (SELECT min(id) FROM message_versions o WHERE o.message_id = v.message_id AND o.replaced_at > :at) "
-        f"AND {IS_FLAGGED}"
+        f"AND {is_flagged('metadata', ':topics')}"
     )
     parameters: dict[str, SqlValue] = {"namespace": namespace_id, "at": to_us(at), "topics": topics_parameter(topics)}
     return set(select(connection, int, query, parameters))
-
-
-def topics_parameter(topics: Iterable[str]) -> str:
-    """Encode topics as the parameter of `IS_FLAGGED`."""
-    return json.dumps(list(topics))
 
 
 # --- re-scans ----------------------------------------------------------------------------------------------------

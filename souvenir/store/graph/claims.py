@@ -20,7 +20,7 @@ from typing import NamedTuple
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import ClaimedBy, ClaimKind, TopicClaimKind
 from souvenir.store.graph import mentions
-from souvenir.store.privacy import NOTHING_HIDDEN, HiddenTexts
+from souvenir.store.privacy import NOTHING_HIDDEN, Hidden
 from souvenir.store.rows import CHOSEN, ids_parameter, readable, select
 from souvenir.store.sql import Connection, SqlValue
 
@@ -102,9 +102,7 @@ def insert(connection: Connection, namespace_id: int, draft: ClaimDraft, now: da
         mentions.queue_matching(connection, [draft.concept_id])
 
 
-def of_concepts(
-    connection: Connection, concept_ids: Iterable[int], hidden: HiddenTexts = NOTHING_HIDDEN
-) -> list[Claim]:
+def of_concepts(connection: Connection, concept_ids: Iterable[int], hidden: Hidden = NOTHING_HIDDEN) -> list[Claim]:
     """Return the claims of any kind about these concepts, oldest first.
 
     :param hidden: Texts whose claims, other than names, are left out.
@@ -118,7 +116,7 @@ def aliases_of(connection: Connection, concept_ids: Iterable[int]) -> list[Claim
     return _claims(connection, f"c.other_id {CHOSEN} AND c.kind = 'alias'", ids_parameter(concept_ids))
 
 
-def relations(connection: Connection, concept_ids: Iterable[int], hidden: HiddenTexts) -> list[Claim]:
+def relations(connection: Connection, concept_ids: Iterable[int], hidden: Hidden) -> list[Claim]:
     """Return the relations from or to these concepts: of callers, then of entities, then of models, newest first.
 
     :param hidden: Texts whose relations are left out.
@@ -132,7 +130,7 @@ def relations(connection: Connection, concept_ids: Iterable[int], hidden: Hidden
     return sorted(found, key=lambda one: (one.made_by is ClaimedBy.MODEL, not one.is_direct))
 
 
-def of_job(connection: Connection, namespace_id: int, job_id: str, hidden: HiddenTexts) -> list[Claim]:
+def of_job(connection: Connection, namespace_id: int, job_id: str, hidden: Hidden) -> list[Claim]:
     """Return a job's remaining claims, oldest first.
 
     :param hidden: Texts whose claims, other than names, are left out.

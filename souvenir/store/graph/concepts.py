@@ -18,7 +18,7 @@ from souvenir.core.timestamps import from_us
 from souvenir.core.types import ClaimKind, ConceptKind, RecordKind
 from souvenir.core.types.statements import DESCRIBING_QUALITY
 from souvenir.store.graph.statements import StoredDefinition, best_definitions
-from souvenir.store.privacy import HiddenTexts
+from souvenir.store.privacy import Hidden
 from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
@@ -107,7 +107,7 @@ def _members(connection: Connection, root_ids: Iterable[int]) -> dict[int, list[
 # --- concepts with all of their spellings --------------------------------------------------------------------------
 
 
-def by_ids(connection: Connection, namespace_id: int, ids: Iterable[int], hidden: HiddenTexts) -> dict[int, Concept]:
+def by_ids(connection: Connection, namespace_id: int, ids: Iterable[int], hidden: Hidden) -> dict[int, Concept]:
     """Return the namespace's concepts among these ids, each as its root, by the given ids; none that is unreadable.
 
     :param hidden: Texts that no description and no role is taken from.
@@ -141,7 +141,7 @@ class _Known:
     defined: Mapping[int, StoredDefinition]
 
     @classmethod
-    def of(cls, connection: Connection, ids: Sequence[int], hidden: HiddenTexts) -> _Known:
+    def of(cls, connection: Connection, ids: Sequence[int], hidden: Hidden) -> _Known:
         chosen = ids_parameter(ids)
         forms: defaultdict[int, Counter[str]] = defaultdict(Counter)
         kinds: defaultdict[int, Counter[ConceptKind]] = defaultdict(Counter)
@@ -201,7 +201,7 @@ class _Known:
         )
 
 
-def _stated(connection: Connection, chosen: str, hidden: HiddenTexts) -> dict[int, list[_Stated]]:
+def _stated(connection: Connection, chosen: str, hidden: Hidden) -> dict[int, list[_Stated]]:
     """Return the claims about each concept; an alias claim belongs to the concept that it is an alias of."""
     shown, parameters = hidden.no_claim("claims")
     query = (
@@ -284,7 +284,7 @@ def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[
 
 
 def mentions_of(
-    connection: Connection, ids: Iterable[int], hidden: HiddenTexts, *, limit: int
+    connection: Connection, ids: Iterable[int], hidden: Hidden, *, limit: int
 ) -> dict[RecordKind, list[int]]:
     """Return the latest messages and memories that mention one of these, newest first, by kind; no hidden ones."""
     shown, parameters = hidden.no_owner("n")
@@ -301,11 +301,11 @@ def mentions_of(
     return {kind: [owner_id for of_kind, owner_id in latest if of_kind is kind] for kind in RecordKind}
 
 
-def only_in_hidden(connection: Connection, ids: Iterable[int], hidden: HiddenTexts) -> set[int]:
+def only_in_hidden(connection: Connection, ids: Iterable[int], hidden: Hidden) -> set[int]:
     """Return those of these concepts, each in its own spelling, that no other than hidden texts mention."""
-    if not hidden:
-        return set()
     shown, parameters = hidden.no_owner("n")
+    if not shown:
+        return set()
     query = (
         f"SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM mentions n WHERE n.concept_id = value{shown})"
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from souvenir.core.types import FloatVector, MessageRole, RecordKind
 from souvenir.store.graph.concepts import Concept, by_ids
-from souvenir.store.privacy import HiddenTexts
+from souvenir.store.privacy import Hidden
 from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
@@ -50,7 +50,7 @@ def owner_counts(connection: Connection, namespace_id: int) -> dict[int, int]:
     return dict(select(connection, tuple[int, int], query, (namespace_id,)))
 
 
-def concepts(connection: Connection, namespace_id: int, hidden: HiddenTexts) -> Iterator[Concept]:
+def concepts(connection: Connection, namespace_id: int, hidden: Hidden) -> Iterator[Concept]:
     """Yield every root in id order, with no description from a hidden text."""
     query = "SELECT id FROM concepts WHERE namespace_id = ? AND same_as IS NULL ORDER BY id"
     ids = list(select(connection, int, query, (namespace_id,)))
@@ -88,7 +88,7 @@ def co_occurrences(connection: Connection, concept: int) -> Iterator[tuple[int, 
 
 
 def claimed_relations(
-    connection: Connection, namespace_id: int, hidden: HiddenTexts
+    connection: Connection, namespace_id: int, hidden: Hidden
 ) -> Iterator[tuple[int, int, str, float]]:
     """Yield the stated relations between concepts without duplicates: both concepts, type, confidence."""
     shown, parameters = hidden.no_claim("l")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import ConceptKind, RecordKind
 from souvenir.core.types.statements import Definition, Statement, StatementKind
-from souvenir.store.privacy import HiddenTexts
+from souvenir.store.privacy import Hidden
 from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable
 from souvenir.store.sql import Connection
 
@@ -106,9 +106,7 @@ def forget_definitions(connection: Connection, kind: RecordKind, owner_ids: Iter
     )
 
 
-def best_definitions(
-    connection: Connection, concept_ids: Iterable[int], hidden: HiddenTexts
-) -> dict[int, StoredDefinition]:
+def best_definitions(connection: Connection, concept_ids: Iterable[int], hidden: Hidden) -> dict[int, StoredDefinition]:
     """Return the best definition of each concept that has one, the latest of several; spellings are not merged.
 
     :param hidden: Texts whose definitions are left out.
