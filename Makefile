@@ -18,8 +18,8 @@ POSTGRES_TESTS := $(addprefix tests/,access api compat conversations jobs knowle
 ON_BOTH := $(addprefix tests/,api/test_concepts_at_a_time.py api/test_erase.py api/test_replayed_answers.py api/test_transfer.py \
 	compat/mem0/test_filters.py \
 	conversations/test_context.py conversations/test_messages.py conversations/test_windows.py jobs \
-	knowledge/test_entity_concepts.py knowledge/test_model_claims.py knowledge/test_topics.py learning/test_pipeline.py \
-	learning/test_pipeline_faults.py \
+	knowledge/test_entity_concepts.py knowledge/test_hidden_topics.py knowledge/test_model_claims.py \
+	knowledge/test_topics.py learning/test_pipeline.py learning/test_pipeline_faults.py \
 	mcp/test_memory_tools.py memories/engine/test_engine.py memories/engine/test_facts.py \
 	memories/engine/test_near_duplicates.py memories/erasure/test_removals.py memories/maintenance/test_consolidation.py \
 	memories/reembedding)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from souvenir.core.errors import InvalidRequest
+from souvenir.core.text import is_blank
 from souvenir.core.types import ClaimKind
 from souvenir.privacy.screening import AppliedPolicy
 from souvenir.store.graph.claims import Claim
@@ -42,6 +43,15 @@ class ConceptPatch:
         return {kind: text for kind, text in given.items() if text is not None}
 
     def screened(self, policy: AppliedPolicy) -> Self:
+        """Redact what the policy says.
+
+        :raises InvalidRequest: If a text is blank but not empty, an alias is blank, or the kind has no letters.
+        """
+        for kind, text in self.texts.items():
+            if text:
+                require_visible(text, kind.value)
+        for alias in self.aliases or ():
+            require_visible(alias, "alias")
         safe = {kind: policy.text(text) for kind, text in self.texts.items()}
         return replace(
             self,
@@ -115,6 +125,15 @@ class TypedRelation:
     claim: Claim
     concept: Concept
     other: Concept
+
+
+def require_visible(text: str, of: str) -> None:
+    """:raises InvalidRequest: If it is blank: empty, or of spaces and characters such as U+200B only.
+
+    :param of: The name of the field.
+    """
+    if is_blank(text):
+        raise InvalidRequest(f"The {of} is blank; give at least one visible character")
 
 
 def type_name(text: str) -> str | None:

@@ -35,6 +35,7 @@ from souvenir.store.graph.claims import Claim, ClaimDraft
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.graph.relations import named_memories
 from souvenir.store.messages import agents
+from souvenir.store.privacy import NOTHING_HIDDEN, Hidden
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
@@ -58,8 +59,10 @@ class Claims:
         :raises ConceptNotFound: If there is no such concept.
         """
         with self._engine.namespace(scope) as (connection, _):
-            namespace_id = agents.require_agent(connection, scope).namespace_id
-            return _relations(connection, namespace_id, require_concept(connection, namespace_id, concept_id))
+            agent = agents.require_agent(connection, scope)
+            concept = require_concept(connection, agent.namespace_id, concept_id)
+            hidden = self._engine.screening.hidden_topics(agent)
+            return _relations(connection, agent.namespace_id, concept, hidden)
 
     # --- callers -----------------------------------------------------------------------------------------------
 
@@ -81,7 +84,7 @@ class Claims:
             keys = {alias: keys_of_name(alias) for alias in patch.aliases or ()}
             drafts = list(_concept_drafts(tx, [(root_id, patch)], keys))
             _write(tx, drafts, replaced=_replaced_claims(tx, root_id, patch))
-            return concepts.by_ids(tx.connection, tx.namespace_id, [root_id])[root_id]
+            return self._shown(tx, scope, root_id)
 
         return self._engine.write(scope, work)
 
@@ -109,9 +112,13 @@ class Claims:
             own = ClaimDraft(ClaimKind.ALIAS, chosen, name, ClaimedBy.CALLER, other_id=chosen)
             _write(tx, [own], replaced=replaced)
             concept_similarity.set_same(tx.connection, chosen, None)
-            return concepts.by_ids(tx.connection, tx.namespace_id, [chosen])[chosen]
+            return self._shown(tx, scope, chosen)
 
         return self._engine.write(scope, work)
+
+    def _shown(self, tx: Transaction, scope: Scope, root_id: int) -> Concept:
+        hidden = self._engine.screening.hidden_topics(agents.require_agent(tx.connection, scope))
+        return concepts.by_ids(tx.connection, tx.namespace_id, [root_id], hidden)[root_id]
 
     def state(
         self, scope: Scope, of_concepts: Sequence[ConceptStatement], relations: Sequence[RelationStatement]
@@ -154,7 +161,7 @@ class Claims:
 
         def work(tx: Transaction) -> Sequence[TypedRelation]:
             concept, other = (require_concept(tx.connection, tx.namespace_id, id_) for id_ in (concept_id, to))
-            stated = _relations(tx.connection, tx.namespace_id, concept)
+            stated = _relations(tx.connection, tx.namespace_id, concept, NOTHING_HIDDEN)
             wanted = (concept.id, other.id, named)
             found = [one for one in stated if (one.concept.id, one.other.id, type_name(one.claim.text)) == wanted]
             if not found:
@@ -205,7 +212,7 @@ class Claims:
     @staticmethod
     def undo(tx: Transaction, job_id: str) -> int:
         """Delete the claims of a job; returns their number."""
-        found = {one.id for one in rows.of_job(tx.connection, tx.namespace_id, job_id)}
+        found = {one.id for one in rows.of_job(tx.connection, tx.namespace_id, job_id, NOTHING_HIDDEN)}
         _write(tx, (), replaced=found)
         return len(found)
 
@@ -295,8 +302,8 @@ def _relation_drafts(statements: Iterable[RelationStatement], ids: Mapping[str, 
 # --- relations --------------------------------------------------------------------------------------------------
 
 
-def _relations(connection: Connection, namespace_id: int, concept: Concept) -> list[TypedRelation]:
-    found = rows.relations(connection, concepts.members(connection, concept.id))
-    shown = concepts.by_ids(connection, namespace_id, {id_ for one in found for id_ in one.ends})
+def _relations(connection: Connection, namespace_id: int, concept: Concept, hidden: Hidden) -> list[TypedRelation]:
+    found = rows.relations(connection, concepts.members(connection, concept.id), hidden)
+    shown = concepts.by_ids(connection, namespace_id, {id_ for one in found for id_ in one.ends}, hidden)
     known = [one for one in found if all(id_ in shown for id_ in one.ends)]
     return [TypedRelation(one, *(shown[id_] for id_ in one.ends)) for one in known]

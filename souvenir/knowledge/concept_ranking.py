@@ -30,6 +30,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     ROLES,
 )
 from souvenir.store.graph import concepts as rows
+from souvenir.store.privacy import Hidden
 from souvenir.store.sql import Connection
 
 HALF_LIFE_MONTHS = 12.0
@@ -109,26 +110,33 @@ def strength(together_by_month: Mapping[int, int], a: int, b: int, total: int, n
     return min(max(association, 0.0), 1.0) * together / (together + SHRINKAGE) * decayed / together
 
 
-def top(connection: Connection, namespace_id: int, *, limit: int, offset: int = 0) -> list[rows.Concept]:
-    """Return the most significant concepts of an agent: mentioned often, but not in every text."""
+def top(
+    connection: Connection, namespace_id: int, hidden: Hidden, *, limit: int, offset: int = 0
+) -> list[rows.Concept]:
+    """Return the most significant concepts of an agent: mentioned often, but not in every text.
+
+    :param hidden: As in `by_ids`.
+    """
     enough = min(offset, MAX_OFFSET) + limit + MAY_BE_COMMON
     counted = rows.most_used(connection, namespace_id, limit=enough)
     used = {id_: counted[id_] for id_ in nlargest(enough, counted, key=lambda id_: (counted[id_], id_))}
     total = rows.owners_read(connection, namespace_id) + SHORT_HISTORY
     ordered = sorted(used, key=lambda id_: (-used[id_] * rarity(used[id_], total), -used[id_], -id_))
     chosen = ordered[offset : offset + limit]
-    shown = rows.by_ids(connection, namespace_id, chosen)
+    shown = rows.by_ids(connection, namespace_id, chosen, hidden)
     return [shown[id_] for id_ in chosen if id_ in shown]
 
 
-def worth_reading(connection: Connection, namespace_id: int, *, limit: int) -> list[rows.Concept]:
+def worth_reading(connection: Connection, namespace_id: int, hidden: Hidden, *, limit: int) -> list[rows.Concept]:
     """Return the concepts that introduce an agent: those of which something is said, then names that recur.
 
     Left out are the name of the user, concepts that only the assistant mentions, common nouns, and, unless a text says
     what they are, phrases, names of an unknown kind, names that people mention seldom, and the shorter of two names. A
     description or a role counts as much as twice the mentions; of equal ones the latest comes first.
+
+    :param hidden: As in `by_ids`.
     """
-    found = [_in_brief(one) for one in top(connection, namespace_id, limit=CANDIDATES_READ * limit)]
+    found = [_in_brief(one) for one in top(connection, namespace_id, hidden, limit=CANDIDATES_READ * limit)]
     uses = rows.uses_by_people(connection, [one.id for one in found], limit=RECURS_AS_THING)
 
     def value(one: rows.Concept) -> float:

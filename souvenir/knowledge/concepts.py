@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,7 +12,7 @@ from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import ClaimKind, Memory, RecordKind, Scope
 from souvenir.knowledge.concept_ranking import rarity, top, worth_reading
-from souvenir.knowledge.past_concepts import graph_at
+from souvenir.knowledge.past_concepts import graph_at, hidden_at
 from souvenir.knowledge.recognition.extraction import keys_in_question, mentioned
 from souvenir.knowledge.recognition.spelling import key_of
 from souvenir.knowledge.related import ReachedConcept, related
@@ -25,6 +25,7 @@ from souvenir.store.memories import history, reads
 from souvenir.store.messages import agents, messages
 from souvenir.store.messages.messages import Message
 from souvenir.store.namespaces import Namespace
+from souvenir.store.privacy import NOTHING_HIDDEN, Hidden
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
@@ -99,36 +100,36 @@ class Concepts:
 
         :param as_of: As they were then; None for now.
         """
-        with self._reading(scope, as_of) as (graph, _, namespace):
-            found = top(graph, namespace.id, limit=limit, offset=offset)
+        with self._reading(scope, as_of) as (graph, _, namespace, hidden):
+            found = top(graph, namespace.id, hidden, limit=limit, offset=offset)
             return found, rows.count(graph, namespace.id)
 
     def leading(self, scope: Scope, *, limit: int) -> Sequence[Concept]:
         """Return the concepts that introduce the agent."""
-        with self._engine.namespace(scope) as (connection, _):
-            return worth_reading(connection, agents.require_agent(connection, scope).namespace_id, limit=limit)
+        with self._reading(scope, None) as (graph, _, namespace, hidden):
+            return worth_reading(graph, namespace.id, hidden, limit=limit)
 
     def details(
         self, scope: Scope, name_or_id: str | int, as_of: datetime | None = None, *, latest: int = LATEST
     ) -> ConceptDetails:
-        """Return a concept with its description and latest mentions.
+        """Return a concept with its description and latest mentions, without those that the agent's policy hides.
 
         :param name_or_id: Its id, the id of one of its spellings, or a name in any spelling.
         :param as_of: As it was then, with the texts of then; None for now.
         :param latest: Maximum number of mentions.
         :raises ConceptNotFound: If there is none.
         """
-        with self._reading(scope, as_of) as (graph, store, namespace):
-            concept = require_concept(graph, namespace.id, name_or_id)
+        with self._reading(scope, as_of) as (graph, store, namespace, hidden):
+            concept = require_concept(graph, namespace.id, name_or_id, hidden)
             members = rows.members(graph, concept.id)
-            mentioning = rows.mentions_of(graph, members, limit=latest)
+            mentioning = rows.mentions_of(graph, members, hidden, limit=latest)
             said = messages.by_id(store, namespace.id, mentioning[RecordKind.MESSAGE], as_of)
             kept = (
                 reads.memories(store, namespace, mentioning[RecordKind.MEMORY])
                 if as_of is None
                 else history.memories_at(store, namespace, as_of, mentioning[RecordKind.MEMORY])
             )
-            stated = claims.of_concepts(graph, members)
+            stated = claims.of_concepts(graph, members, hidden)
             described_by = (one.made_by.value for one in stated if one.kind is ClaimKind.DESCRIPTION)
             return ConceptDetails(
                 concept,
@@ -154,20 +155,26 @@ class Concepts:
         :param as_of: As they were then; None for now.
         :raises ConceptNotFound: If there is none.
         """
-        with self._reading(scope, as_of) as (graph, _, namespace):
-            concept = require_concept(graph, namespace.id, name_or_id)
-            found = related(graph, namespace.id, concept.id, depth=depth, limit=limit, now=as_of or utc_now())
-            return concept, found
+        with self._reading(scope, as_of) as (graph, _, namespace, hidden):
+            concept = require_concept(graph, namespace.id, name_or_id, hidden)
+            now = as_of or utc_now()
+            return concept, related(graph, namespace.id, concept.id, hidden, depth=depth, limit=limit, now=now)
 
     @contextmanager
-    def _reading(self, scope: Scope, as_of: datetime | None) -> Iterator[tuple[Connection, Connection, Namespace]]:
-        """Open the graph, now or as it was, the store with its texts, and the agent's namespace."""
+    def _reading(
+        self, scope: Scope, as_of: datetime | None
+    ) -> Iterator[tuple[Connection, Connection, Namespace, Hidden]]:
+        """Open the graph, now or as it was, and the store; with the namespace, and the texts that its policy hides."""
         with self._engine.namespace(scope) as (store, namespace):
             if namespace is None:
                 raise AgentNotFound(scope.namespace)
-            agents.require_agent(store, scope)
-            with nullcontext(store) if as_of is None else graph_at(store, namespace, as_of) as graph:
-                yield graph, store, namespace
+            agent, screening = agents.require_agent(store, scope), self._engine.screening
+            if as_of is None:
+                yield store, store, namespace, screening.hidden_topics(agent)
+                return
+            hidden = hidden_at(store, namespace, screening.hidden_topics(agent), as_of)
+            with graph_at(store, namespace, as_of) as graph:
+                yield graph, store, namespace, hidden
 
     # --- writing -----------------------------------------------------------------------------------------------
 
@@ -179,7 +186,8 @@ class Concepts:
         """
 
         def work(tx: Transaction) -> Concept:
-            concept = require_concept(tx.connection, tx.namespace_id, concept_id)
+            hidden = self._engine.screening.hidden_topics(agents.require_agent(tx.connection, scope))
+            concept = require_concept(tx.connection, tx.namespace_id, concept_id, hidden)
             members, names = all_names(tx.connection, tx.namespace_id, concept.id)
             for key in names:
                 mentions.hide_key(tx.connection, tx.namespace_id, key)
@@ -194,13 +202,16 @@ class Concepts:
 # --- lookups, in a transaction: under all spellings and stated names -------------------------------------------------
 
 
-def require_concept(connection: Connection, namespace_id: int, name_or_id: str | int) -> Concept:
+def require_concept(
+    connection: Connection, namespace_id: int, name_or_id: str | int, hidden: Hidden = NOTHING_HIDDEN
+) -> Concept:
     """Return the root concept of an id, or of a name in any spelling.
 
+    :param hidden: As in `by_ids`; needed by callers that show more than its name.
     :raises ConceptNotFound: If there is none.
     """
     id_ = find_by_name(connection, namespace_id, name_or_id) if isinstance(name_or_id, str) else name_or_id
-    found = {} if id_ is None else rows.by_ids(connection, namespace_id, [id_])
+    found = {} if id_ is None else rows.by_ids(connection, namespace_id, [id_], hidden)
     if id_ is None or id_ not in found:
         raise ConceptNotFound(name_or_id)
     return found[id_]
@@ -259,7 +270,7 @@ def named_in(connection: Connection, namespace_id: int, text: str) -> NamedConce
         return NamedConcepts({}, ())
     roots = rows.roots(connection, ids.values())
     named = dict.fromkeys(roots[ids[key]] for key in keys if key in ids and ids[key] in roots)
-    shown = rows.by_ids(connection, namespace_id, named)
+    shown = rows.by_ids(connection, namespace_id, named, NOTHING_HIDDEN)
     read = rows.owners_read(connection, namespace_id)
     weights = {root: rarity(shown[root].owners, read) for root in named if root in shown}
     spellings = tuple(

@@ -26,6 +26,7 @@ from souvenir.store.graph.concepts import Concept
 from souvenir.store.graph.mentions import month_of
 from souvenir.store.messages import agents, messages, sessions
 from souvenir.store.namespaces import Namespace
+from souvenir.store.privacy import HiddenTexts
 from souvenir.store.sql import Connection
 from souvenir.store.unreadable import left_out
 
@@ -128,18 +129,20 @@ def graph_pieces(
     :raises AgentNotFound: If the namespace is no agent.
     """
     with engine.namespace(scope) as (connection, namespace):
-        if namespace is None or agents.find(connection, scope.namespace) is None:
+        if namespace is None:
             raise AgentNotFound(scope.namespace)
-        graph = _Graph(connection, namespace, embeddings=embeddings)
+        hidden = engine.screening.hidden_texts(connection, agents.require_agent(connection, scope))
+        graph = _Graph(connection, namespace, hidden, embeddings=embeddings)
         yield from written_as(scope.namespace, graph.nodes(), graph.relations())
 
 
 class _Graph:
     """The graph of one agent, in a read transaction."""
 
-    def __init__(self, connection: Connection, namespace: Namespace, *, embeddings: bool) -> None:
+    def __init__(self, connection: Connection, namespace: Namespace, hidden: HiddenTexts, *, embeddings: bool) -> None:
         self._connection = connection
         self._namespace = namespace
+        self._hidden = hidden
         self._embeddings = embeddings
         # The number of messages and memories that mention each concept, and that mention anything.
         self._owners = export_rows.owner_counts(connection, namespace.id)
@@ -149,7 +152,7 @@ class _Graph:
         yield from self._users()
         yield from self._sessions()
         yield from self._messages()
-        yield from map(_concept, export_rows.concepts(self._connection, self._namespace.id))
+        yield from map(_concept, export_rows.concepts(self._connection, self._namespace.id, self._hidden))
         yield from self._topics()
         yield from self._memories()
 
@@ -198,7 +201,7 @@ class _Graph:
         offset, total = 0, 1
         while offset < total:
             page, total = topics.page(self._connection, self._namespace.id, hidden=None, offset=offset, limit=PAGE)
-            for one in named_topics(self._connection, self._namespace.id, page):
+            for one in named_topics(self._connection, self._namespace.id, page, self._hidden):
                 said = {"topic_id": str(one.topic.id), "name": one.name or None, "summary": one.summary}
                 yield Node(NodeId(Label.TOPIC, one.topic.id), said)
             offset += PAGE
@@ -240,7 +243,8 @@ class _Graph:
                         yield _edge(
                             RelationType.RELATES_TO, concept, other, strength=found, relationship_type=CO_OCCURS
                         )
-        for start, end, text, confidence in export_rows.claimed_relations(self._connection, self._namespace.id):
+        stated = export_rows.claimed_relations(self._connection, self._namespace.id, self._hidden)
+        for start, end, text, confidence in stated:
             yield _edge(RelationType.RELATES_TO, start, end, strength=_round(confidence), relationship_type=text)
 
     def _triggers(self) -> Iterator[Edge]:

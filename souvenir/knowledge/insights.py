@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from souvenir.core.dates import MONTHS
 from souvenir.core.timestamps import from_us, to_us, utc_now
-from souvenir.core.types import PassageKind, RecordKind, Scope
+from souvenir.core.types import RecordKind, Scope
 from souvenir.core.types.statements import EXPLAINED, StatementKind
 from souvenir.knowledge.antecedents import clarified
 from souvenir.knowledge.recognition.definitions import is_relation
@@ -43,7 +43,7 @@ from souvenir.store.graph import activity, concepts, statements
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.graph.statements import MessageMention, Stated
 from souvenir.store.messages import agents, messages
-from souvenir.store.privacy import flagged
+from souvenir.store.privacy import Hidden
 from souvenir.store.sql import Connection
 
 MAX_INSIGHTS = 7
@@ -99,8 +99,6 @@ PEOPLE = 8
 
 NAMED = 3
 """Maximum number of people in a sentence."""
-
-_MESSAGES = PassageKind.MESSAGE
 
 EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
@@ -175,15 +173,15 @@ class Insights:
     def of_agent(self, scope: Scope, at: datetime | None = None) -> Sequence[Insight]:
         """Return the insights as of a time, by default now, the most pressing kinds first.
 
-        Messages with a topic that the agent's policy hides are not quoted.
+        Texts with a topic that the agent's policy hides are not quoted.
         """
-        hidden_topics = self._engine.screening.policy(scope).hidden_topics
         with self._engine.namespace(scope) as (connection, _):
-            namespace_id = agents.require_agent(connection, scope).namespace_id
-            hidden = set(flagged(connection, _MESSAGES, namespace_id, hidden_topics))
-            drafts = _Reading(connection, namespace_id, at or utc_now(), hidden).drafts()
-            chosen = _chosen(one for one in drafts if hidden.isdisjoint(_message_ids(one)))
-            return _completed(connection, namespace_id, chosen)
+            agent = agents.require_agent(connection, scope)
+            namespace_id, hidden = agent.namespace_id, self._engine.screening.hidden_texts(connection, agent)
+            topics = self._engine.screening.hidden_topics(agent)
+            drafts = _Reading(connection, namespace_id, at or utc_now(), hidden.messages, topics).drafts()
+            chosen = _chosen(one for one in drafts if not any(hidden.holds(*source) for source in one.sources))
+            return _completed(connection, namespace_id, chosen, topics)
 
 
 def _chosen(drafts: Iterable[_Draft]) -> list[_Draft]:
@@ -203,12 +201,12 @@ def _chosen(drafts: Iterable[_Draft]) -> list[_Draft]:
     return [one for *_, one in sorted(kept, key=lambda row: row[:2])]
 
 
-def _completed(connection: Connection, namespace_id: int, drafts: Sequence[_Draft]) -> list[Insight]:
+def _completed(connection: Connection, namespace_id: int, drafts: Sequence[_Draft], hidden: Hidden) -> list[Insight]:
     message_ids = {id_ for one in drafts for id_ in _message_ids(one)}
     said = messages.by_id(connection, namespace_id, message_ids)
     mentioned = statements.mentions_of(connection, message_ids)
     ids_of = [one.concept_ids or _named_ids(one, mentioned) for one in drafts]
-    shown = concepts.by_ids(connection, namespace_id, {id_ for ids in ids_of for id_ in ids})
+    shown = concepts.by_ids(connection, namespace_id, {id_ for ids in ids_of for id_ in ids}, hidden)
     found = []
     for one, ids in zip(drafts, ids_of, strict=True):
         sources = [
@@ -240,9 +238,12 @@ def _messages(*ids: int) -> tuple[RecordId, ...]:
 class _Reading:
     """The drafts of one agent as of a time."""
 
-    def __init__(self, connection: Connection, namespace_id: int, at: datetime, hidden: Set[int]) -> None:
+    def __init__(
+        self, connection: Connection, namespace_id: int, at: datetime, hidden_messages: Set[int], hidden: Hidden
+    ) -> None:
         self._connection = connection
         self._namespace_id = namespace_id
+        self._hidden_messages = hidden_messages
         self._hidden = hidden
         self._unclear = set[int]()
         # Room for every period before and after it.
@@ -271,7 +272,7 @@ class _Reading:
         return [one for one in found if one.at <= self._at]
 
     def _clarified(self, said: Sequence[Stated]) -> list[Stated]:
-        understood, unclear = clarified(self._connection, self._namespace_id, said, self._hidden)
+        understood, unclear = clarified(self._connection, self._namespace_id, said, self._hidden_messages)
         self._unclear |= unclear
         return understood
 
@@ -372,7 +373,7 @@ class _Reading:
             next((mention.concept_id for mention in mentioned[one.message_id] if mention.form == one.value), None)
             for one in introductions
         ]
-        shown = concepts.by_ids(self._connection, self._namespace_id, {id_ for id_ in ids if id_ is not None})
+        shown = self._concepts(id_ for id_ in ids if id_ is not None)
         found: dict[int, _Draft] = {}
         introduced = sorted(zip(introductions, ids, strict=True), key=lambda row: row[0].attribute == EXPLAINED)
         for one, id_ in introduced:
@@ -414,12 +415,12 @@ class _Reading:
             if len(of_sessions) >= MANY_SESSIONS and not is_over and self._is_unusual(of_sessions, last):
                 found.append((word, of_sessions))
         ids = [one.concept_id for word, _ in found for one in silent[word]]
-        shown = concepts.by_ids(self._connection, self._namespace_id, ids)
+        shown = self._concepts(ids)
         subjects = [
             Subject.of(word, [shown[one.concept_id] for one in silent[word] if one.concept_id in shown], of_sessions)
             for word, of_sessions in found
         ]
-        named = [one for one in subjects if one.is_name and not self._is_defined_by_hidden(one.concept_ids)]
+        named = [one for one in subjects if one.is_name]
         for subject in sorted(named, key=lambda one: len(one.sessions), reverse=True)[:1]:
             until = from_us(subject.sessions[0].at)
             text = (
@@ -445,7 +446,7 @@ class _Reading:
         current = [one for one in current if self._is_current(sessions_of[one.id][0])]
         named = sorted(current, key=lambda one: -len(sessions_of[one.id]))[:NAMED]
         if len(named) == NAMED:
-            defined = statements.best_definitions(self._connection, [one.id for one in named])
+            defined = statements.best_definitions(self._connection, [one.id for one in named], self._hidden)
             listed = ", ".join(f"{one.name} ({one.role})" for one in named)
             text = f"Who matters most in these conversations: {listed}."
             sources = tuple((defined[one.id].kind, defined[one.id].owner_id) for one in named if one.id in defined)
@@ -458,21 +459,14 @@ class _Reading:
 
     def _related(self, ids: Sequence[int]) -> list[Concept]:
         """Return the first ones of the concepts that a text relates to a person."""
-        defined = statements.best_definitions(self._connection, ids)
+        defined = statements.best_definitions(self._connection, ids, self._hidden)
         with_role = [id_ for id_ in ids if id_ in defined and is_relation(defined[id_].role or "")]
-        shown = concepts.by_ids(self._connection, self._namespace_id, with_role[:PEOPLE])
+        shown = self._concepts(with_role[:PEOPLE])
         found = {shown[id_].id: shown[id_] for id_ in with_role if id_ in shown}
-        return [
-            one for one in found.values() if is_relation(one.role or "") and not self._is_defined_by_hidden([one.id])
-        ]
+        return [one for one in found.values() if is_relation(one.role or "")]
 
-    def _is_defined_by_hidden(self, concept_ids: Iterable[int]) -> bool:
-        """Return whether a hidden message says what one of the concepts is."""
-        if not self._hidden:
-            return False
-        members = [member for id_ in concept_ids for member in concepts.members(self._connection, id_)]
-        defined = statements.best_definitions(self._connection, members).values()
-        return any(one.kind is RecordKind.MESSAGE and one.owner_id in self._hidden for one in defined)
+    def _concepts(self, ids: Iterable[int]) -> dict[int, Concept]:
+        return concepts.by_ids(self._connection, self._namespace_id, set(ids), self._hidden)
 
     def _was_said_before(self, since: datetime) -> bool:
         first = agents.first_message_at(self._connection, self._namespace_id)

@@ -29,6 +29,7 @@ from souvenir.core.types import (
     SourceFilter,
     SourceMatch,
 )
+from souvenir.knowledge.claim_types import require_visible
 from souvenir.knowledge.entities import (
     Entity,
     Graph,
@@ -245,8 +246,7 @@ class KnowledgeGraph:
 
     def _clean(self, scope: Scope, source: str, entity: Entity) -> tuple[Entity, JsonObject]:
         """:raises InvalidRequest: If its name is blank, or is redacted by the policy."""
-        if not entity.name.strip():
-            raise InvalidRequest("An entity needs a name; give one that is not blank")
+        require_visible(entity.name, "name of an entity")
         if self._engine.screening.text(scope, entity.name) != entity.name:
             raise InvalidRequest("This name holds what the policy redacts; choose one that only says who or what it is")
         said = MemoryDraft(entity.name, source, {ENTITY_TYPE: entity.entity_type}, facts=entity.observations)

@@ -53,6 +53,7 @@ from souvenir.store.graph import claims, description_queue, topics
 from souvenir.store.graph.claims import Claim, MessageRange, TopicClaim, TopicClaimDraft
 from souvenir.store.graph.description_queue import Undescribed
 from souvenir.store.messages import agents, sessions
+from souvenir.store.privacy import NOTHING_HIDDEN
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
@@ -274,7 +275,7 @@ class ModelClaims:
     # --- what came of it ---------------------------------------------------------------------------------------
 
     def get(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> tuple[Job, list[Claim], list[TopicClaim]]:
-        """Return a job, and its claims about concepts and topics that still exist.
+        """Return a job, and its claims about concepts and topics that still exist; none from a hidden message.
 
         :param all_actors: Include jobs of other actors in the namespace.
         :raises JobNotFound: If the scope may see no job with this id.
@@ -283,8 +284,10 @@ class ModelClaims:
         with self._engine.namespace(scope) as (connection, namespace):
             if namespace is None:
                 return job, [], []
-            found = claims.of_job(connection, namespace.id, job_id)
-            return job, found, claims.topic_claims_of_job(connection, namespace.id, job_id)
+            agent = agents.find(connection, scope.namespace)
+            hidden = NOTHING_HIDDEN if agent is None else self._engine.screening.hidden_texts(connection, agent)
+            found = claims.of_job(connection, namespace.id, job_id, hidden)
+            return job, found, claims.topic_claims_of_job(connection, namespace.id, job_id, hidden.messages)
 
     def undo(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> UndoneClaims:
         """Delete the claims of a job; its messages can be read again, unless the schedule would do so by itself.
@@ -343,7 +346,7 @@ def _topics(
     open_to_claims = [one for one in found if one is not None and (one.name is None or one.summary is None)]
     return [
         ShownTopic(one.topic.id, one.name, of_topic[one.topic.id])
-        for one in named_topics(connection, namespace_id, open_to_claims)
+        for one in named_topics(connection, namespace_id, open_to_claims, NOTHING_HIDDEN)
     ]
 
 

@@ -22,6 +22,7 @@ from souvenir.store.graph.relations import NamedMemory
 from souvenir.store.memories import history, reads
 from souvenir.store.messages import messages
 from souvenir.store.namespaces import Namespace
+from souvenir.store.privacy import HiddenTexts, HiddenTopics, hidden_texts, messages_flagged_then
 from souvenir.store.sql import Connection
 
 
@@ -57,6 +58,17 @@ def graph_at(store: Connection, namespace: Namespace, at: datetime) -> Iterator[
             claims.insert(graph, whole.id, draft, at)
         assign_roots(graph, whole.id, new)
         yield graph
+
+
+def hidden_at(store: Connection, namespace: Namespace, hidden: HiddenTopics, at: datetime) -> HiddenTexts:
+    """Return the texts that are flagged with one of these topics, or were at a time."""
+    now = hidden_texts(store, namespace.id, hidden)
+    if not hidden.topics:
+        return now
+    return HiddenTexts(
+        now.messages | messages_flagged_then(store, namespace.id, hidden.topics, at),
+        now.memories | history.flagged_at(store, namespace, at, hidden.topics),
+    )
 
 
 @contextmanager

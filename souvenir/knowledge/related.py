@@ -20,6 +20,7 @@ from souvenir.store.graph import claims
 from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.concepts import Concept
 from souvenir.store.graph.mentions import month_of
+from souvenir.store.privacy import Hidden
 from souvenir.store.sql import Connection
 
 MAX_DEPTH = 5
@@ -81,18 +82,29 @@ class _Path(NamedTuple):
 
 
 def related(
-    connection: Connection, namespace_id: int, root_id: int, *, depth: int, limit: int, now: datetime
+    connection: Connection,
+    namespace_id: int,
+    root_id: int,
+    hidden: Hidden,
+    *,
+    depth: int,
+    limit: int,
+    now: datetime,
 ) -> list[ReachedConcept]:
-    """Return the concepts at the ends of the strongest paths of at most `depth` steps, strongest first."""
+    """Return the concepts at the ends of the strongest paths of at most `depth` steps, strongest first.
+
+    :param hidden: Texts that no stated relation, description and role is taken from.
+    """
 
     @cache
     def steps(from_id: int) -> Sequence[PathStep]:
         if from_id == root_id:
-            return _steps(connection, namespace_id, from_id, limit=max(limit, FAN_OUT), candidates=CANDIDATES, now=now)
+            wanted = max(limit, FAN_OUT)
+            return _steps(connection, namespace_id, from_id, hidden, limit=wanted, candidates=CANDIDATES, now=now)
         owners = rows.owners_of(connection, [from_id])[from_id]
         if owners > MAX_OWNERS_FOLLOWED:
             return ()
-        return _steps(connection, namespace_id, from_id, limit=FAN_OUT, candidates=CANDIDATES_FOLLOWED, now=now)
+        return _steps(connection, namespace_id, from_id, hidden, limit=FAN_OUT, candidates=CANDIDATES_FOLLOWED, now=now)
 
     found: dict[int, _Path] = {}
     heap: list[_Path] = []
@@ -114,12 +126,14 @@ def related(
             if followed.get(step.to_id, MAX_DEPTH) > path.depth + 1 or step.to_id not in found:
                 longer = (*path.between, path.to_id)
                 heappush(heap, _Path(path.weakness * step.strength, path.depth + 1, step.to_id, longer, step))
-    return list(_shown(connection, namespace_id, list(found.values())))
+    return list(_shown(connection, namespace_id, list(found.values()), hidden))
 
 
-def _shown(connection: Connection, namespace_id: int, paths: Sequence[_Path]) -> Iterator[ReachedConcept]:
+def _shown(
+    connection: Connection, namespace_id: int, paths: Sequence[_Path], hidden: Hidden
+) -> Iterator[ReachedConcept]:
     wanted = {path.to_id for path in paths} | {id_ for path in paths for id_ in path.between}
-    shown = rows.by_ids(connection, namespace_id, wanted)
+    shown = rows.by_ids(connection, namespace_id, wanted, hidden)
     for path in paths:
         if path.to_id not in shown or not all(id_ in shown for id_ in path.between):
             continue
@@ -136,13 +150,20 @@ def _shown(connection: Connection, namespace_id: int, paths: Sequence[_Path]) ->
 
 
 def _steps(
-    connection: Connection, namespace_id: int, from_id: int, *, limit: int, candidates: int, now: datetime
+    connection: Connection,
+    namespace_id: int,
+    from_id: int,
+    hidden: Hidden,
+    *,
+    limit: int,
+    candidates: int,
+    now: datetime,
 ) -> Sequence[PathStep]:
     """Return the strongest steps from a concept: stated relations and co-occurrences."""
     found = neighbours(connection, namespace_id, from_id, limit=limit, now=now, candidates=candidates)
     counted = {one.to_id: one for one in found}
     members = {*rows.members(connection, from_id)}
-    stated = claims.relations(connection, members)
+    stated = claims.relations(connection, members, hidden)
     root_of = rows.roots(connection, {id_ for one in stated for id_ in one.ends})
     # Reversed, so that the newest claim of a caller is applied last and wins.
     for one in reversed(stated):

@@ -6,13 +6,14 @@ and sentences of its messages. These are composed when they are read, so that th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from souvenir.core.errors import TopicNotFound
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
-from souvenir.core.types import ClaimedBy, PassageKind, Scope, TopicClaimKind
+from souvenir.core.types import ClaimedBy, Scope, TopicClaimKind
+from souvenir.knowledge.claim_types import require_visible
 from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.topic_names import shown_name
 from souvenir.memories.engine import MemoryEngine
@@ -21,7 +22,7 @@ from souvenir.store.graph import topics as rows
 from souvenir.store.graph.topics import AssignedSession, Texts, Topic
 from souvenir.store.messages import agents, messages
 from souvenir.store.messages.messages import Message
-from souvenir.store.privacy import flagged
+from souvenir.store.privacy import HiddenTexts
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
@@ -89,21 +90,20 @@ class Topics:
 
     def page(self, scope: Scope, *, offset: int = 0, limit: int = 100) -> tuple[Sequence[NamedTopic], int]:
         """Return the topics that have a name, those with the most sessions first, and their total number."""
-        hidden = self._engine.screening.policy(scope).hidden_topics
         with self._engine.namespace(scope) as (connection, _):
-            namespace_id = agents.require_agent(connection, scope).namespace_id
-            unquoted = flagged(connection, PassageKind.MESSAGE, namespace_id, hidden)
-            found, total = rows.page(connection, namespace_id, hidden=unquoted, offset=offset, limit=limit)
+            agent = agents.require_agent(connection, scope)
+            namespace_id, hidden = agent.namespace_id, self._engine.screening.hidden_texts(connection, agent)
+            found, total = rows.page(connection, namespace_id, hidden=hidden.messages, offset=offset, limit=limit)
             return named_topics(connection, namespace_id, found, hidden), total
 
     def details(self, scope: Scope, topic_id: int) -> TopicDetails:
         """:raises TopicNotFound: If there is no such topic."""
-        hidden = self._engine.screening.policy(scope).hidden_topics
         with self._engine.namespace(scope) as (connection, _):
-            namespace_id = agents.require_agent(connection, scope).namespace_id
+            agent = agents.require_agent(connection, scope)
+            namespace_id, hidden = agent.namespace_id, self._engine.screening.hidden_texts(connection, agent)
             topic = _require_topic(connection, namespace_id, topic_id)
             [named] = named_topics(connection, namespace_id, [topic], hidden)
-            said = rows.discussing(connection, topic_id, looked_at=MESSAGES_LOOKED_AT, limit=MESSAGES)
+            said = rows.discussing(connection, topic_id, hidden.messages, looked_at=MESSAGES_LOOKED_AT, limit=MESSAGES)
             found = messages.by_id(connection, namespace_id, [one.message_id for one in said])
             return TopicDetails(
                 named,
@@ -115,9 +115,11 @@ class Topics:
     def describe(self, scope: Scope, topic_id: int, changes: Mapping[str, str | None]) -> NamedTopic:
         """Set the `name` or the `summary` of a topic; None removes it.
 
-        :raises TopicNotFound: If there is no such topic.
+        :raises TopicNotFound: If there is no such topic. :raises InvalidRequest: If a text is blank.
         """
-        hidden = self._engine.screening.policy(scope).hidden_topics
+        for key, text in changes.items():
+            if text is not None:
+                require_visible(text, key)
         safe = {
             key: None if text is None else self._engine.screening.text(scope, text) for key, text in changes.items()
         }
@@ -127,6 +129,7 @@ class Topics:
             name, summary = safe.get("name", before.name), safe.get("summary", before.summary)
             rows.describe(tx.connection, topic_id, name, summary)
             changed = _require_topic(tx.connection, tx.namespace_id, topic_id)
+            hidden = self._engine.screening.hidden_texts(tx.connection, agents.require_agent(tx.connection, scope))
             [named] = named_topics(tx.connection, tx.namespace_id, [changed], hidden)
             return named
 
@@ -145,20 +148,22 @@ def _require_topic(connection: Connection, namespace_id: int, topic_id: int) -> 
 
 
 def named_topics(
-    connection: Connection, namespace_id: int, found: Iterable[Topic], hidden_topics: Collection[str] = ()
+    connection: Connection, namespace_id: int, found: Iterable[Topic], hidden: HiddenTexts
 ) -> list[NamedTopic]:
     """Add names and terms to topics, in a read transaction.
 
-    :param hidden_topics: Sensitive topics; messages that are flagged with one of them are not quoted.
+    :param hidden: Texts that are not quoted; concepts that only these mention are no terms.
     """
-    topics, hidden = list(found), flagged(connection, PassageKind.MESSAGE, namespace_id, hidden_topics)
+    topics = list(found)
     terms = rows.terms(connection, [topic.id for topic in topics])
-    by_model = claims.current_of_topics(connection, [topic.id for topic in topics], hidden)
-    texts = rows.texts(connection, [topic.id for topic in topics], hidden)
+    by_model = claims.current_of_topics(connection, [topic.id for topic in topics], hidden.messages)
+    texts = rows.texts(connection, [topic.id for topic in topics], hidden.messages)
     unsaid = mentions.hidden_keys(
         connection, namespace_id, {key for one in texts.values() for part in one.name for key in _keys(part)}
     )
-    shown = concepts.by_ids(connection, namespace_id, {one for of_topic in terms.values() for one, _ in of_topic})
+    wanted = {one for of_topic in terms.values() for one, _ in of_topic}
+    wanted -= concepts.only_in_hidden(connection, wanted, hidden)
+    shown = concepts.by_ids(connection, namespace_id, wanted, hidden)
     named = []
     for topic in topics:
         # Two spellings of one thing are one term.

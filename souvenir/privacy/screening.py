@@ -16,6 +16,9 @@ from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules import PrivacyRules, ScreenedJson
 from souvenir.store.database import Database
 from souvenir.store.messages import agents
+from souvenir.store.messages.agents import Agent
+from souvenir.store.privacy import HiddenTexts, HiddenTopics, hidden_texts
+from souvenir.store.sql import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,20 @@ class Screening:
         """Return the policy of the scope's agent, or else that of the rules."""
         with self._database.read_once() as connection:
             agent = agents.find(connection, scope.namespace)
-        if agent is None or not agent.policy:
+        return self.rules.default_policy if agent is None else self._policy_of(agent)
+
+    def hidden_texts(self, connection: Connection, agent: Agent) -> HiddenTexts:
+        """Return all texts that the policy of an agent hides: nothing that is shown may quote them.
+
+        The cost is proportional to their number; `hidden_topics` is cheaper where few rows are read.
+        """
+        return hidden_texts(connection, agent.namespace_id, self.hidden_topics(agent))
+
+    def hidden_topics(self, agent: Agent) -> HiddenTopics:
+        return HiddenTopics(self._policy_of(agent).hidden_topics)
+
+    def _policy_of(self, agent: Agent) -> PrivacyPolicy:
+        if not agent.policy:
             return self.rules.default_policy
         return PrivacyPolicy.of_json({**self.rules.default_policy.to_json(), **agent.policy})
 

@@ -1,7 +1,7 @@
 """Queries of the privacy rules: rows flagged with a sensitive topic, and the texts that a re-scan reads and writes.
 
-A field of a re-scan is the key of a row and one text or JSON value of it. Each function takes a connection inside a
-transaction.
+What quotes the texts of an agent takes those that its policy hides (`Hidden`). A field of a re-scan is the key of a
+row and one text or JSON value of it. Each function takes a connection inside a transaction.
 """
 
 from __future__ import annotations
@@ -9,35 +9,127 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from souvenir.core.labels import SENSITIVE_TOPICS
 from souvenir.core.stored_json import to_json
-from souvenir.core.types import JsonObject, PassageKind
-from souvenir.store.rows import ids_parameter, readable, select
-from souvenir.store.sql import Connection
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import JsonObject, PassageKind, RecordKind
+from souvenir.store.rows import CHOSEN, ids_parameter, readable, select
+from souvenir.store.sql import Connection, SqlValue
 
 _TABLES: Mapping[PassageKind, str] = MappingProxyType({PassageKind.MEMORY: "memories", PassageKind.MESSAGE: "messages"})
+
+
+_PATH = f"'$.{SENSITIVE_TOPICS}'"
+
+
+def is_flagged(metadata: str, topics: str) -> str:
+    """Return the condition that metadata has one of the topics of a parameter, which is a `topics_parameter`."""
+    return (
+        # As in the index of flagged rows.
+        f"iif(json_valid({metadata}), json_extract({metadata}, {_PATH}), NULL) IS NOT NULL AND EXISTS (SELECT 1 "
+        f"FROM json_each({metadata}, {_PATH}) WHERE atom IN (SELECT atom FROM json_each({topics})))"
+    )
+
+
+def topics_parameter(topics: Iterable[str]) -> str:
+    return json.dumps(list(topics))
+
+
+class Hidden(Protocol):
+    """The texts that a policy hides, as conditions of a query: they are quoted nowhere.
+
+    Each condition follows others, with its parameters, and is empty if nothing is hidden.
+
+    :param table: The name of the table in the query.
+    """
+
+    def no_owner(self, table: str) -> tuple[str, tuple[str, ...]]:
+        """Return the condition that a row, with `kind` and `owner_id`, is of no hidden text."""
+
+    def no_claim(self, table: str) -> tuple[str, tuple[str, ...]]:
+        """Return the condition that a claim repeats no hidden message; names are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenTopics:
+    """The texts that are flagged now with one of these topics: each row that is read is looked up, and no other."""
+
+    topics: tuple[str, ...] = ()
+
+    def no_owner(self, table: str) -> tuple[str, tuple[str, ...]]:
+        if not self.topics:
+            return "", ()
+        flagged_one = (
+            f"{table}.kind = '{kind.value}' AND EXISTS (SELECT 1 FROM {_TABLES[kind]} h WHERE h.id = {table}.owner_id "
+            f"AND {is_flagged('h.metadata', '?')})"
+            for kind in (PassageKind.MESSAGE, PassageKind.MEMORY)
+        )
+        return f" AND NOT ({' OR '.join(flagged_one)})", (topics_parameter(self.topics),) * 2
+
+    def no_claim(self, table: str) -> tuple[str, tuple[str, ...]]:
+        if not self.topics:
+            return "", ()
+        is_of_flagged = f"SELECT 1 FROM messages h WHERE h.id = {table}.message_id AND {is_flagged('h.metadata', '?')}"
+        is_repeated = f"{table}.kind NOT IN ('name', 'alias') AND EXISTS ({is_of_flagged})"
+        return f" AND NOT ({is_repeated})", (topics_parameter(self.topics),)
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenTexts:
+    """The ids of the messages and memories that are flagged with a hidden topic, now or then."""
+
+    messages: frozenset[int] = frozenset()
+    memories: frozenset[int] = frozenset()
+
+    def holds(self, kind: RecordKind, owner_id: int) -> bool:
+        return owner_id in (self.messages if kind is RecordKind.MESSAGE else self.memories)
+
+    def no_owner(self, table: str) -> tuple[str, tuple[str, ...]]:
+        if not self.messages and not self.memories:
+            return "", ()
+        of_kind = "{0}.kind = '{1}' AND {0}.owner_id " + CHOSEN
+        parts = (of_kind.format(table, kind.value) for kind in (RecordKind.MESSAGE, RecordKind.MEMORY))
+        return f" AND NOT ({' OR '.join(parts)})", (ids_parameter(self.messages), ids_parameter(self.memories))
+
+    def no_claim(self, table: str) -> tuple[str, tuple[str, ...]]:
+        if not self.messages:
+            return "", ()
+        is_of_message = f"{table}.message_id IS NOT NULL AND {table}.message_id {CHOSEN}"
+        return f" AND NOT ({table}.kind NOT IN ('name', 'alias') AND {is_of_message})", (ids_parameter(self.messages),)
+
+
+NOTHING_HIDDEN = HiddenTexts()
+
+
+def hidden_texts(connection: Connection, namespace_id: int, hidden: HiddenTopics) -> HiddenTexts:
+    """Return the texts of a namespace that are flagged with one of these topics."""
+    kinds = (PassageKind.MESSAGE, PassageKind.MEMORY)
+    return HiddenTexts(*(frozenset(flagged(connection, kind, namespace_id, hidden.topics)) for kind in kinds))
 
 
 def flagged(connection: Connection, kind: PassageKind, namespace_id: int, topics: Collection[str]) -> list[int]:
     """Return the ids flagged with one of these topics; the cost is proportional to the number of flagged rows."""
     if not topics:
         return []
-    path = f"'$.{SENSITIVE_TOPICS}'"
-    # As in the index of flagged rows.
-    is_flagged = f"iif(json_valid(metadata), json_extract(metadata, {path}), NULL) IS NOT NULL"
-    return list(
-        select(
-            connection,
-            int,
-            f"SELECT id FROM {_TABLES[kind]} WHERE namespace_id = ? AND {is_flagged} "
-            f"AND EXISTS (SELECT 1 FROM json_each(metadata, {path}) WHERE atom IN (SELECT atom FROM json_each(?)))",
-            (namespace_id, json.dumps(list(topics))),
-        )
+    query = f"SELECT id FROM {_TABLES[kind]} WHERE namespace_id = :namespace AND {is_flagged('metadata', ':topics')}"
+    parameters: dict[str, SqlValue] = {"namespace": namespace_id, "topics": topics_parameter(topics)}
+    return list(select(connection, int, query, parameters))
+
+
+def messages_flagged_then(connection: Connection, namespace_id: int, topics: Collection[str], at: datetime) -> set[int]:
+    """Return the messages that were edited since, and were flagged with one of these topics at this time."""
+    query = (
+        "SELECT message_id FROM message_versions v WHERE namespace_id = :namespace AND replaced_at > :at "
+        "AND id = (SELECT min(id) FROM message_versions o WHERE o.message_id = v.message_id AND o.replaced_at > :at) "
+        f"AND {is_flagged('metadata', ':topics')}"
     )
+    parameters: dict[str, SqlValue] = {"namespace": namespace_id, "at": to_us(at), "topics": topics_parameter(topics)}
+    return set(select(connection, int, query, parameters))
 
 
 # --- re-scans ----------------------------------------------------------------------------------------------------

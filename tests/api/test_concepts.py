@@ -101,6 +101,20 @@ def test_statements_without_letters_and_co_occurrences_are_refused(told: TestCli
         assert stated.status_code == 422
 
 
+@pytest.mark.parametrize("blank", ["\u200b", " \u2060\ufeff", "\u3164", "\u0301"])
+def test_texts_that_look_blank_are_refused_like_blank_ones(told: TestClient, blank: str):
+    path = f"/agents/{AGENT}/concepts/{get(told, 'concept', name='clara')['id']}"
+    before = told.get(path).json()
+    for body in ({"name": blank}, {"description": blank}, {"aliases": ["Clare", blank]}):
+        stated = {"key": "clara", **body}
+        answers = (told.patch(path, json=body), told.post(f"/agents/{AGENT}/graph", json={"concepts": [stated]}))
+        assert [answer.status_code for answer in answers] == [422, 422]
+        assert "is blank" in answers[0].json()["detail"]
+    assert told.get(path).json() == before
+    entity = told.post("/knowledge-graph", json={"entities": [{"name": blank}]})
+    assert (entity.status_code, "is blank" in entity.json()["detail"]) == (422, True)
+
+
 def test_a_kind_is_kept_in_snake_case_by_every_route(told: TestClient):
     path = f"/agents/{AGENT}/concepts/{get(told, 'concept', name='clara')['id']}"
     assert told.patch(path, json={"kind": "Tech Company"}).json()["kind"] == "tech_company"

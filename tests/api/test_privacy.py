@@ -139,6 +139,14 @@ def test_a_policy_that_cannot_be_used_is_422_and_changes_nothing(client: TestCli
     assert client.get("/agents/my_agent/policy").json() == before
 
 
+def test_a_policy_with_an_unknown_topic_is_answered_with_the_known_ones(client: TestClient):
+    policy(client)
+    known = "health, financial, legal, password, api_key, token"
+    refused = client.put("/agents/my_agent/policy", json={"hidden_topics": ["health", "helth"]})
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request")
+    assert refused.json()["detail"] == f"The rules know no topic 'helth'; they know {known}"
+
+
 def test_the_policy_of_an_unknown_agent_is_404(client: TestClient):
     for answer in (client.get("/agents/nobody/policy"), client.put("/agents/nobody/policy", json={"pii": "flag"})):
         assert (answer.status_code, answer.json()["code"]) == (404, "agent_not_found")
@@ -265,6 +273,40 @@ def test_new_metadata_does_not_bring_a_hidden_topic_into_the_context(client: Tes
         assert context["relevant_messages"] == []
     unmarked = client.patch(path, json={"metadata": {"sensitive_topics": []}}).json()
     assert unmarked["metadata"] == {"sensitive_topics": []}
+
+
+def test_no_answer_on_concepts_and_topics_quotes_a_hidden_message(client: TestClient):
+    shown, hidden = "Kuba is my brother.", "Kuba is my therapist for depression."
+    said = [
+        {"role": "user", "content": text} for text in (shown, hidden, *["Kuba went to Lisbon"] * 3, "Emil", "Greta")
+    ]
+    policy(client)
+    body = {"agent_name": "my_agent", "session_id": "s", "messages": said}
+    assert client.post("/messages/batch", json=body).is_success
+    client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
+    agent, locrit = "/agents/my_agent", "/api/locrits/my_agent/memory"
+    kuba = client.get(f"{agent}/concept?name=Kuba").json()["id"]
+    paths = [
+        *(f"{agent}/concepts{path}" for path in ("", f"/{kuba}", f"/{kuba}/related", f"/{kuba}/relations")),
+        *(f"{agent}{path}" for path in ("/concept?name=Kuba", "/topics", "/insights")),
+        *(f"{locrit}/concepts{path}" for path in ("", "/details?name=Kuba", "/Kuba/related")),
+    ]
+
+    def quoting() -> list[str]:
+        answers = {path: client.get(path) for path in paths}
+        assert all(answer.status_code == 200 for answer in answers.values())
+        answers["patch"] = client.patch(f"{agent}/concepts/{kuba}", json={"name": "Kuba"})
+        found = [path for path, answer in answers.items() if "therapist" in answer.text]
+        top = client.get(f"{agent}/summary").json()["top_concepts"]
+        nodes = [one for one in client.get(f"{agent}/graph").json()["nodes"] if one["label"] != "Message"]
+        assert [one["role"] for one in top if one["id"] == kuba] == [client.get(paths[1]).json()["role"]]
+        return [*found, *(["export"] if "therapist" in str(nodes) else [])]
+
+    assert {paths[0], paths[1], "patch", "export"} <= {*quoting()}
+    policy(client, hidden_topics=["health"])
+    assert quoting() == []
+    assert client.get(paths[1]).json()["role"] == "your brother"
+    assert hidden in client.get("/messages/my_agent").text
 
 
 def test_a_rescan_reaches_messages_and_titles(client: TestClient):

@@ -12,6 +12,7 @@ from souvenir.core.types import ConceptKind, MemoryDraft, MessageRole, Scope
 from souvenir.knowledge import concept_ranking, related
 from souvenir.knowledge.claim_types import ConceptPatch, ConceptStatement
 from souvenir.store.graph import mentions
+from souvenir.store.privacy import NOTHING_HIDDEN
 from tests.cases import for_all
 from tests.knowledge.agent import ANN, BEN, Agent
 
@@ -306,7 +307,7 @@ def test_strongest_paths_are_those_of_an_exhaustive_search(ann: Agent) -> None:
     ann.tell(*(f"I saw {a} and {people[(n * 3 + 1) % 7]}" for n in range(9) for a in people[n % 4 :]))
     with ann.engine.namespace(ANN) as (connection, namespace):
         assert namespace is not None
-        ids = {one.id: one.name for one in concept_ranking.top(connection, namespace.id, limit=50)}
+        ids = {one.id: one.name for one in concept_ranking.top(connection, namespace.id, NOTHING_HIDDEN, limit=50)}
         steps = {id_: related.neighbours(connection, namespace.id, id_, limit=50, now=datetime.now(UTC)) for id_ in ids}
     for depth in (1, 2, 3):
         best: dict[str, float] = {}

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import ClaimedBy, ClaimKind, TopicClaimKind
 from souvenir.store.graph import mentions
+from souvenir.store.privacy import NOTHING_HIDDEN, Hidden
 from souvenir.store.rows import CHOSEN, ids_parameter, readable, select
 from souvenir.store.sql import Connection, SqlValue
 
@@ -101,9 +102,13 @@ def insert(connection: Connection, namespace_id: int, draft: ClaimDraft, now: da
         mentions.queue_matching(connection, [draft.concept_id])
 
 
-def of_concepts(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
-    """Return the claims of any kind about these concepts, oldest first."""
-    return _claims(connection, f"c.concept_id {CHOSEN}", ids_parameter(concept_ids))
+def of_concepts(connection: Connection, concept_ids: Iterable[int], hidden: Hidden = NOTHING_HIDDEN) -> list[Claim]:
+    """Return the claims of any kind about these concepts, oldest first.
+
+    :param hidden: Texts whose claims, other than names, are left out.
+    """
+    shown, parameters = hidden.no_claim("c")
+    return _claims(connection, f"c.concept_id {CHOSEN}{shown}", ids_parameter(concept_ids), *parameters)
 
 
 def aliases_of(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
@@ -111,19 +116,27 @@ def aliases_of(connection: Connection, concept_ids: Iterable[int]) -> list[Claim
     return _claims(connection, f"c.other_id {CHOSEN} AND c.kind = 'alias'", ids_parameter(concept_ids))
 
 
-def relations(connection: Connection, concept_ids: Iterable[int]) -> list[Claim]:
-    """Return the relations from or to these concepts: of callers, then of entities, then of models, newest first."""
+def relations(connection: Connection, concept_ids: Iterable[int], hidden: Hidden) -> list[Claim]:
+    """Return the relations from or to these concepts: of callers, then of entities, then of models, newest first.
+
+    :param hidden: Texts whose relations are left out.
+    """
+    shown, parameters = hidden.no_claim("c")
     chosen = ids_parameter(concept_ids)
     of_relation = "SELECT id FROM claims WHERE kind = 'relation' AND"
-    where = f"c.id IN ({of_relation} concept_id {CHOSEN} UNION {of_relation} other_id {CHOSEN})"
-    found = _claims(connection, where, chosen, chosen)
+    where = f"c.id IN ({of_relation} concept_id {CHOSEN} UNION {of_relation} other_id {CHOSEN}){shown}"
+    found = _claims(connection, where, chosen, chosen, *parameters)
     found.sort(key=lambda one: (one.created_at, one.id), reverse=True)
     return sorted(found, key=lambda one: (one.made_by is ClaimedBy.MODEL, not one.is_direct))
 
 
-def of_job(connection: Connection, namespace_id: int, job_id: str) -> list[Claim]:
-    """Return a job's remaining claims, oldest first."""
-    return _claims(connection, "c.job_id = ? AND c.namespace_id = ?", job_id, namespace_id)
+def of_job(connection: Connection, namespace_id: int, job_id: str, hidden: Hidden) -> list[Claim]:
+    """Return a job's remaining claims, oldest first.
+
+    :param hidden: Texts whose claims, other than names, are left out.
+    """
+    shown, parameters = hidden.no_claim("c")
+    return _claims(connection, f"c.job_id = ? AND c.namespace_id = ?{shown}", job_id, namespace_id, *parameters)
 
 
 def of_memories(connection: Connection, memory_ids: Iterable[int]) -> list[Claim]:
@@ -204,6 +217,13 @@ def insert_for_topic(
     return connection.changes() > 0
 
 
+_OF_NO_HIDDEN = (
+    "NOT EXISTS (SELECT 1 FROM messages h WHERE h.session_id = c.session_id "
+    f"AND h.position BETWEEN c.first_position AND c.last_position AND h.id {CHOSEN})"
+)
+"""Whether a claim about a topic was written from no hidden message."""
+
+
 def current_of_topics(
     connection: Connection, topic_ids: Iterable[int], hidden: Iterable[int]
 ) -> dict[int, dict[TopicClaimKind, str]]:
@@ -215,8 +235,7 @@ def current_of_topics(
         "SELECT c.topic_id, c.kind, c.text FROM topic_claims c JOIN messages q ON q.id = c.message_id "
         f"WHERE c.topic_id {CHOSEN} AND EXISTS (SELECT 1 FROM topic_segments s WHERE s.topic_id = c.topic_id "
         "AND s.session_id = q.session_id AND q.position BETWEEN s.first_position AND s.last_position) "
-        "AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = c.session_id "
-        f"AND m.position BETWEEN c.first_position AND c.last_position AND m.id {CHOSEN}) ORDER BY c.id"
+        f"AND {_OF_NO_HIDDEN} ORDER BY c.id"
     )
     rows = select(connection, tuple[int, TopicClaimKind, str], query, (ids_parameter(topic_ids), ids_parameter(hidden)))
     found: defaultdict[int, dict[TopicClaimKind, str]] = defaultdict(dict)
@@ -225,13 +244,20 @@ def current_of_topics(
     return found
 
 
-def topic_claims_of_job(connection: Connection, namespace_id: int, job_id: str) -> list[TopicClaim]:
-    """Return a job's remaining claims, oldest first."""
+def topic_claims_of_job(
+    connection: Connection, namespace_id: int, job_id: str, hidden: Iterable[int]
+) -> list[TopicClaim]:
+    """Return a job's remaining claims, oldest first.
+
+    :param hidden: Messages; claims that were written from one of them are left out.
+    """
     query = (
         "SELECT c.id, c.topic_id, c.kind, c.text, m.uid, c.created_at FROM topic_claims c "
-        "JOIN messages m ON m.id = c.message_id WHERE c.namespace_id = ? AND c.job_id = ? ORDER BY c.id"
+        f"JOIN messages m ON m.id = c.message_id WHERE c.namespace_id = ? AND c.job_id = ? AND {_OF_NO_HIDDEN} "
+        "ORDER BY c.id"
     )
-    rows = readable(connection, TopicClaim, query, (namespace_id, job_id), table="topic_claims")
+    parameters = namespace_id, job_id, ids_parameter(hidden)
+    rows = readable(connection, TopicClaim, query, parameters, table="topic_claims")
     return list(rows)
 
 

@@ -18,6 +18,7 @@ from souvenir.core.timestamps import from_us
 from souvenir.core.types import ClaimKind, ConceptKind, RecordKind
 from souvenir.core.types.statements import DESCRIBING_QUALITY
 from souvenir.store.graph.statements import StoredDefinition, best_definitions
+from souvenir.store.privacy import Hidden
 from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 
@@ -106,13 +107,16 @@ def _members(connection: Connection, root_ids: Iterable[int]) -> dict[int, list[
 # --- concepts with all of their spellings --------------------------------------------------------------------------
 
 
-def by_ids(connection: Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Concept]:
-    """Return the namespace's concepts among these ids, each as its root, by the given ids; none that is unreadable."""
+def by_ids(connection: Connection, namespace_id: int, ids: Iterable[int], hidden: Hidden) -> dict[int, Concept]:
+    """Return the namespace's concepts among these ids, each as its root, by the given ids; none that is unreadable.
+
+    :param hidden: Texts that no description and no role is taken from.
+    """
     query = f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {CHOSEN} AND +namespace_id = ?"
     rows = select(connection, tuple[int, int], query, (ids_parameter(ids), namespace_id))
     root_of = dict(rows)
     of_root = _members(connection, set(root_of.values()))
-    known = _Known.of(connection, [one.id for of_one in of_root.values() for one in of_one])
+    known = _Known.of(connection, [one.id for of_one in of_root.values() for one in of_one], hidden)
     shown = {root: known.concept(of_one, _owners(connection, of_one)) for root, of_one in of_root.items()}
     return {id_: shown[root] for id_, root in root_of.items() if root in shown}
 
@@ -137,7 +141,7 @@ class _Known:
     defined: Mapping[int, StoredDefinition]
 
     @classmethod
-    def of(cls, connection: Connection, ids: Sequence[int]) -> _Known:
+    def of(cls, connection: Connection, ids: Sequence[int], hidden: Hidden) -> _Known:
         chosen = ids_parameter(ids)
         forms: defaultdict[int, Counter[str]] = defaultdict(Counter)
         kinds: defaultdict[int, Counter[ConceptKind]] = defaultdict(Counter)
@@ -159,7 +163,8 @@ class _Known:
         )
         spans = select(connection, tuple[int, int | None, int | None], query, (chosen,))
         times = {id_: (first, last) for id_, first, last in spans if first is not None and last is not None}
-        return cls(forms, kinds, _stated(connection, chosen), times, best_definitions(connection, ids))
+        stated = _stated(connection, chosen, hidden)
+        return cls(forms, kinds, stated, times, best_definitions(connection, ids, hidden))
 
     def concept(self, of_root: Sequence[_Member], owners: int) -> Concept:
         root = of_root[0]
@@ -196,16 +201,17 @@ class _Known:
         )
 
 
-def _stated(connection: Connection, chosen: str) -> dict[int, list[_Stated]]:
+def _stated(connection: Connection, chosen: str, hidden: Hidden) -> dict[int, list[_Stated]]:
     """Return the claims about each concept; an alias claim belongs to the concept that it is an alias of."""
+    shown, parameters = hidden.no_claim("claims")
     query = (
         "SELECT id, concept_id, made_by = 'model', memory_id IS NOT NULL, -id, kind, text FROM claims "
         f"WHERE concept_id {CHOSEN} "
-        "AND kind <> 'relation' AND NOT (kind = 'alias' AND other_id IS NOT NULL) "
+        f"AND kind <> 'relation' AND NOT (kind = 'alias' AND other_id IS NOT NULL){shown} "
         "UNION ALL SELECT id, other_id, made_by = 'model', memory_id IS NOT NULL, -id, kind, text FROM claims "
         f"WHERE other_id {CHOSEN} AND kind = 'alias'"
     )
-    rows = readable(connection, tuple[int, int, _Stated], query, (chosen, chosen), table="claims")
+    rows = readable(connection, tuple[int, int, _Stated], query, (chosen, *parameters, chosen), table="claims")
     return grouped((id_, claim) for _, id_, claim in rows)
 
 
@@ -277,15 +283,33 @@ def together(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[
 # --- mentions and claims -------------------------------------------------------------------------------------------
 
 
-def mentions_of(connection: Connection, ids: Iterable[int], *, limit: int) -> dict[RecordKind, list[int]]:
-    """Return the latest messages and memories that mention one of these, newest first, by kind."""
-    query = "SELECT concept_id, kind, owner_id, at FROM mentions WHERE concept_id = ? ORDER BY at DESC LIMIT ?"
+def mentions_of(
+    connection: Connection, ids: Iterable[int], hidden: Hidden, *, limit: int
+) -> dict[RecordKind, list[int]]:
+    """Return the latest messages and memories that mention one of these, newest first, by kind; no hidden ones."""
+    shown, parameters = hidden.no_owner("n")
+    query = (
+        f"SELECT concept_id, kind, owner_id, at FROM mentions n WHERE concept_id = ?{shown} ORDER BY at DESC LIMIT ?"
+    )
     times: dict[tuple[RecordKind, int], datetime] = {}
     for id_ in ids:
-        rows = readable(connection, tuple[int, RecordKind, int, datetime], query, (id_, limit), table="mentions")
+        rows = readable(
+            connection, tuple[int, RecordKind, int, datetime], query, (id_, *parameters, limit), table="mentions"
+        )
         times |= {(kind, owner_id): at for _, kind, owner_id, at in rows}
     latest = sorted(times, key=lambda one: (times[one], one[1]), reverse=True)[:limit]
     return {kind: [owner_id for of_kind, owner_id in latest if of_kind is kind] for kind in RecordKind}
+
+
+def only_in_hidden(connection: Connection, ids: Iterable[int], hidden: Hidden) -> set[int]:
+    """Return those of these concepts, each in its own spelling, that no other than hidden texts mention."""
+    shown, parameters = hidden.no_owner("n")
+    if not shown:
+        return set()
+    query = (
+        f"SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM mentions n WHERE n.concept_id = value{shown})"
+    )
+    return set(select(connection, int, query, (ids_parameter(ids), *parameters)))
 
 
 def uses_by_people(connection: Connection, root_ids: Iterable[int], *, limit: int) -> Counter[int]:

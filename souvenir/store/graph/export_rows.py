@@ -15,6 +15,7 @@ import numpy as np
 
 from souvenir.core.types import FloatVector, MessageRole, RecordKind
 from souvenir.store.graph.concepts import Concept, by_ids
+from souvenir.store.privacy import Hidden
 from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
@@ -49,12 +50,12 @@ def owner_counts(connection: Connection, namespace_id: int) -> dict[int, int]:
     return dict(select(connection, tuple[int, int], query, (namespace_id,)))
 
 
-def concepts(connection: Connection, namespace_id: int) -> Iterator[Concept]:
-    """Yield every root in id order."""
+def concepts(connection: Connection, namespace_id: int, hidden: Hidden) -> Iterator[Concept]:
+    """Yield every root in id order, with no description from a hidden text."""
     query = "SELECT id FROM concepts WHERE namespace_id = ? AND same_as IS NULL ORDER BY id"
     ids = list(select(connection, int, query, (namespace_id,)))
     for begin in range(0, len(ids), PAGE):
-        yield from by_ids(connection, namespace_id, ids[begin : begin + PAGE]).values()
+        yield from by_ids(connection, namespace_id, ids[begin : begin + PAGE], hidden).values()
 
 
 def mentions_in(connection: Connection, namespace_id: int, kind: RecordKind) -> Iterator[tuple[int, int, str]]:
@@ -86,14 +87,17 @@ def co_occurrences(connection: Connection, concept: int) -> Iterator[tuple[int, 
     return select(connection, tuple[int, int, int], query, (concept,))
 
 
-def claimed_relations(connection: Connection, namespace_id: int) -> Iterator[tuple[int, int, str, float]]:
+def claimed_relations(
+    connection: Connection, namespace_id: int, hidden: Hidden
+) -> Iterator[tuple[int, int, str, float]]:
     """Yield the stated relations between concepts without duplicates: both concepts, type, confidence."""
+    shown, parameters = hidden.no_claim("l")
     query = (
         "SELECT min(l.id), coalesce(c.same_as, c.id), coalesce(o.same_as, o.id), l.text, max(l.confidence) "
         "FROM claims l JOIN concepts c ON c.id = l.concept_id JOIN concepts o ON o.id = l.other_id "
-        "WHERE l.namespace_id = ? AND l.kind = 'relation' GROUP BY 2, 3, 4 ORDER BY 1"
+        f"WHERE l.namespace_id = ? AND l.kind = 'relation'{shown} GROUP BY 2, 3, 4 ORDER BY 1"
     )
-    rows = readable(connection, tuple[int, int, int, str, float], query, (namespace_id,), table="claims")
+    rows = readable(connection, tuple[int, int, int, str, float], query, (namespace_id, *parameters), table="claims")
     return (row[1:] for row in rows)
 
 

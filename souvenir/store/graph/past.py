@@ -30,7 +30,7 @@ _HASH_DIGITS = 13
 
 _MENTIONS = "concept_id, kind, owner_id, form, concept_kind, at"
 _DEFINITIONS = "id, kind, owner_id, concept_id, sentence, quality, role, at, namespace_id"
-_CLAIMS = "id, kind, concept_id, other_id, text, confidence, made_by, job_id, created_at, namespace_id"
+_CLAIMS = "id, kind, concept_id, other_id, text, confidence, made_by, job_id, created_at, namespace_id, message_id"
 _SIMILAR = "concept_id, other_id"
 
 _NEIGHBOURS = (
@@ -111,7 +111,7 @@ def fill(
         if key in ids
     )
     statements.write_definitions(graph, namespace_id, defined)
-    shape = tuple[int, str, int, int | None, str, float, str, str | None, int, int]
+    shape = tuple[int, str, int, int | None, str, float, str, str | None, int, int, int | None]
     source = "claims WHERE namespace_id = ? AND created_at <= ? AND memory_id IS NULL"
     _copy(store, graph, shape, "claims", _CLAIMS, source, (namespace_id, to_us(at)), lambda row: {*row[2:4]} <= known)
     source = "concepts c CROSS JOIN near_concepts n ON n.concept_id = c.id WHERE c.namespace_id = ?"

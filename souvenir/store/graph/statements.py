@@ -13,6 +13,7 @@ from typing import NamedTuple
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import ConceptKind, RecordKind
 from souvenir.core.types.statements import Definition, Statement, StatementKind
+from souvenir.store.privacy import Hidden
 from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable
 from souvenir.store.sql import Connection
 
@@ -105,18 +106,21 @@ def forget_definitions(connection: Connection, kind: RecordKind, owner_ids: Iter
     )
 
 
-def best_definitions(connection: Connection, concept_ids: Iterable[int]) -> dict[int, StoredDefinition]:
-    """Return the best definition of each concept that has one, the latest of several; spellings are not merged."""
+def best_definitions(connection: Connection, concept_ids: Iterable[int], hidden: Hidden) -> dict[int, StoredDefinition]:
+    """Return the best definition of each concept that has one, the latest of several; spellings are not merged.
+
+    :param hidden: Texts whose definitions are left out.
+    """
+    shown, parameters = hidden.no_owner("d")
     query = (
         "SELECT id, concept_id, kind, owner_id, sentence, quality, role, at, (SELECT concept_kind FROM mentions m "
         "WHERE m.kind = f.kind AND m.owner_id = f.owner_id AND m.concept_id = f.concept_id "
         "AND m.concept_kind NOT IN ('date', 'quantity')) FROM definitions f WHERE id IN (SELECT "
-        "(SELECT d.id FROM definitions d WHERE d.concept_id = value "
+        f"(SELECT d.id FROM definitions d WHERE d.concept_id = value{shown} "
         "ORDER BY d.quality DESC, d.at DESC, d.owner_id DESC, d.kind LIMIT 1) FROM json_each(?))"
     )
-    rows = readable(
-        connection, tuple[int, int, StoredDefinition], query, (ids_parameter(concept_ids),), table="definitions"
-    )
+    parameters = *parameters, ids_parameter(concept_ids)
+    rows = readable(connection, tuple[int, int, StoredDefinition], query, parameters, table="definitions")
     return {concept_id: found for _, concept_id, found in rows}
 
 

@@ -8,7 +8,7 @@ a topic never holds what was deleted or edited. Each function takes a connection
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -443,9 +443,12 @@ def of_sessions(connection: Connection, namespace_id: int) -> Iterator[tuple[int
     return select(connection, tuple[int, int, bool], query, (namespace_id,))
 
 
-def discussing(connection: Connection, topic_id: int, *, looked_at: int, limit: int) -> list[DiscussingMessage]:
+def discussing(
+    connection: Connection, topic_id: int, hidden: Set[int], *, looked_at: int, limit: int
+) -> list[DiscussingMessage]:
     """Return the messages of its segments that mention most of its characteristic concepts, ties newest first.
 
+    :param hidden: Messages that are left out.
     :param looked_at: The number of latest messages to consider for each concept.
     """
     of_topic = terms(connection, [topic_id]).get(topic_id, [])
@@ -462,7 +465,8 @@ def discussing(connection: Connection, topic_id: int, *, looked_at: int, limit: 
             (concept, looked_at, topic_id),
         )
         for message in rows:
-            said[message] += weight
+            if message not in hidden:
+                said[message] += weight
     best = sorted(said, key=lambda message: (-round(said[message], 6), -message))[:limit]
     return [DiscussingMessage(message, min(said[message] / total, 1.0)) for message in best]
 

@@ -21,6 +21,7 @@ from souvenir.store.admin import transfers
 from souvenir.store.memories import links, reads
 from souvenir.store.memories.memories import MEMORY_STATE
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
+from souvenir.store.privacy import is_flagged, topics_parameter
 from souvenir.store.rows import UNREADABLE, ids_parameter, readable, select
 from souvenir.store.sql import Connection, SqlValue
 from souvenir.store.unreadable import report
@@ -101,6 +102,13 @@ def ids_at(
     where, parameters = _where(namespace, at, listing)
     order = "DESC" if listing.newest_first else "ASC"
     return list(select(connection, int, f"{_STOOD} SELECT id FROM stood WHERE {where} ORDER BY id {order}", parameters))
+
+
+def flagged_at(connection: Connection, namespace: Namespace, at: datetime, topics: Iterable[str]) -> set[int]:
+    """Return the memories that were flagged with one of these sensitive topics then."""
+    query = f"{_STOOD} SELECT id FROM stood WHERE {is_flagged('metadata', ':topics')}"
+    parameters: dict[str, SqlValue] = {"at": to_us(at), "namespace": namespace.id, "topics": topics_parameter(topics)}
+    return set(select(connection, int, query, parameters))
 
 
 def memories_at(connection: Connection, namespace: Namespace, at: datetime, ids: Iterable[int]) -> dict[int, Memory]:
