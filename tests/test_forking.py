@@ -18,6 +18,19 @@ def test_a_fork_imports_nothing_before_its_program_begins(tmp_path: Path):
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, [], "")
 
 
+MADE_ONCE = """\
+from souvenir.api import page
+from souvenir.store.sqlite import schema
+print(schema._new_database.cache_info().currsize, page.digest.cache_info().currsize)
+"""
+
+
+def test_a_fork_has_a_migrated_database_and_the_compressed_page_when_it_begins(tmp_path: Path):
+    program = tmp_path / "program.py"
+    program.write_text(MADE_ONCE, encoding="utf-8")
+    assert completed([str(program)], os.environ).stdout.split() == ["1", "1"]
+
+
 def test_a_fork_with_pipes_reads_writes_and_ends_as_a_process_does(tmp_path: Path):
     program = tmp_path / "program.py"
     program.write_text("import os, sys\nprint(open(0).read(), os.getcwd())\nsys.exit('a reason')\n", encoding="utf-8")
