@@ -79,6 +79,8 @@ def test_one_of_two_concurrent_starts_creates_a_key_and_the_other_exits(tmp_path
                 if "running on" in line:
                     break
             written.append(lines)
+        # Not before both have been read: the other may start so late that the folder is free again.
+        for process in both:
             process.terminate()
             process.wait(START_TIMEOUT_S)
     finally:
