@@ -6,6 +6,7 @@ and read a bounded number of rows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
@@ -15,7 +16,7 @@ from math import exp, log
 from souvenir.core.concept_kinds import NAMED_KINDS
 from souvenir.core.types import ConceptKind
 from souvenir.knowledge.recognition.definition_forms import INTRODUCTION
-from souvenir.knowledge.recognition.definitions import SELF, is_relation
+from souvenir.knowledge.recognition.definitions import SELF, is_relation, says_end
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
@@ -56,6 +57,10 @@ LONG_SENTENCE = 100
 """A sentence with more characters is replaced by its role."""
 
 _LIVING = (ConceptKind.PERSON, ConceptKind.ANIMAL)
+
+_OFFER = re.compile(
+    r"[£$€]|\b(?:euros?|pounds|dollars|offer(?:s|ed)?|quotes?|angebot|oferta|presupuesto|offerte)\b", re.IGNORECASE
+)
 
 MAX_COMPARED = 64
 """Maximum number of chosen concepts whose names are compared."""
@@ -165,17 +170,19 @@ def _tells(one: rows.Concept, uses: int) -> bool:
 
 
 def _in_brief(one: rows.Concept) -> rows.Concept:
-    """Leave out a sentence if the role says enough ("your boss"), or if it introduces the user rather than a place.
+    """Leave out a sentence that introduces a concept badly, or if the role says enough ("your boss").
 
-    "I'm Ann, from Leeds" says nothing of Leeds.
+    A sentence of a person is about what happened, unless it says that they are gone; "I'm Ann, from Leeds" says nothing
+    of Leeds, and a price or an offer is soon out of date.
     """
-    if one.description is None or "description" in one.stated:
+    if one.description is None or "description" in one.stated or says_end(one.description, (one.name, *one.aliases)):
         return one
-    is_enough = one.role is not None and (
-        one.kind in _LIVING or is_relation(one.role) or len(one.description) > LONG_SENTENCE
+    is_enough = one.kind in _LIVING or (
+        one.role is not None and (is_relation(one.role) or len(one.description) > LONG_SENTENCE)
     )
     is_of_user = one.kind is ConceptKind.PLACE and INTRODUCTION.match(one.description) is not None
-    return replace(one, description=None) if is_enough or is_of_user else one
+    is_offer = _OFFER.search(one.description) is not None
+    return replace(one, description=None) if is_enough or is_of_user or is_offer else one
 
 
 def _is_common_noun(one: rows.Concept) -> bool:

@@ -43,7 +43,10 @@ LEAST_VALUE = 0.55
 
 LEAST_CLOSENESS, LEAST_CLOSENESS_OF_RARE = 0.08, 0.12
 """... and its least closeness to the topic: more for a phrase whose last word users do not say in two segments and in
-half of them, or in so many messages of the only one: it is often a detail."""
+half of them, or in so many messages of the only one: it is often a detail. A phrase that they say in one message only
+names nothing."""
+
+LEAST_SAYERS = 2
 
 CANDIDATES = 16
 """Phrases of a topic whose vectors are compared with it."""
@@ -61,6 +64,11 @@ _MIN_CHARS = 3
 _VOWELS = frozenset("aeiouyäöü")
 _NO_NOUNS = frozenset(word.replace("'", "") for word in AUXILIARIES | MODALS) | FOREIGN
 """Words of other classes, with slips: dont, shes."""
+_DAYS_AND_NUMBERS = frozenset(
+    "easter ostern pascua pasen xmas pfingsten pinksteren eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand".split()
+)
+"""They date or count something more often than they are a subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +158,16 @@ def _goes_with(one: Phrase, chosen: Sequence[Phrase], vectors: Mapping[str, Floa
 def _least_closeness(stem: str, of_users: Sequence[_Heard]) -> float:
     """Return the closeness from which a phrase that ends with this stem may name its topic.
 
-    It is 1 if the phrase is rare and users say only one message in each segment.
+    It is 1 if they say it in one message only.
     """
+    if sum(stem in one.stems for one in of_users) < LEAST_SAYERS:
+        return 1.0
     segments = {one.segment for one in of_users}
     places = [one.segment if len(segments) > 1 else one.message.id for one in of_users]
     said_in = {place for one, place in zip(of_users, places, strict=True) if stem in one.stems}
     if len(said_in) >= max(2, len({*places}) / 2):
         return LEAST_CLOSENESS
-    return LEAST_CLOSENESS_OF_RARE if len(of_users) > len(segments) else 1.0
+    return LEAST_CLOSENESS_OF_RARE
 
 
 def shown_name(parts: Sequence[str]) -> str:
@@ -224,7 +234,7 @@ def _places(stems: tuple[str, ...], sayers: Iterable[_Heard]) -> list[tuple[Exce
 def _factor(words: Sequence[str]) -> float:
     """Return how well these words, in small letters, say a subject: 0 if not at all."""
     forms = {words[-1], singular(words[-1])}
-    if forms & (EMPTY if len(words) > 1 else EMPTY | GENERIC):
+    if forms & (EMPTY if len(words) > 1 else EMPTY | GENERIC | _DAYS_AND_NUMBERS):
         return 0.0
     factor = OF_SEVERAL_WORDS if len(words) > 1 else OF_VAGUE if forms & WEAK else 1.0
     return factor * (OF_VAGUE if forms & RELATIVES else 1.0)

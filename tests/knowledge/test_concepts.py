@@ -260,7 +260,9 @@ HEBDEN = ("Hebden Bridge is near Leeds.", "We drove from Hebden Bridge to Hebden
             {"bishop", "wilf"},
         ),
         # The place of one who introduces themself, without its role, and with it.
-        (("Hallo, ich bin Thea, Hebamme in Freiburg.", "I'm Thea, from Leeds."), None, {"freiburg"}, {"leeds"}),
+        (("Guten Abend, ich bin Thea, Hebamme in Freiburg.", "I'm Thea, from Leeds."), None, {"freiburg"}, {"leeds"}),
+        # A person of whom a sentence tells something once, and an offer.
+        (("I married Clara in a tent.", "Got an offer from Acme Tiles."), None, {"clara", "acme tiles"}, set()),
     ],
 )
 def test_an_agent_is_introduced_by_the_concepts_of_which_something_is_said(
@@ -279,6 +281,7 @@ def test_an_agent_is_introduced_by_the_role_instead_of_the_sentence_unless_one_i
         "My sister Ines is a dentist.", "My boss Priya is a painter.", "I work at Brightlane.", "I'm Alice, hello."
     )
     ann.tell("Shona is a farmer, she talks a lot.", "Haar huisgenoot is een papegaai, Ricardo.")
+    ann.tell("My flatmate Inga is nice.", "I use Kahoot.", "My flatmate Inga is moving out.", "I've dropped Kahoot.")
     state(ann, "priya", "description", "She pays.")
     assert {key: (one.role, one.description) for key, one in ann.leading().items()} == {
         "ines": ("your sister", None),
@@ -286,6 +289,8 @@ def test_an_agent_is_introduced_by_the_role_instead_of_the_sentence_unless_one_i
         "brightlane": ("where you work", "I work at Brightlane."),
         "shona": ("a farmer", None),
         "ricardo": ("een papegaai", None),
+        "inga": ("your flatmate", "My flatmate Inga is moving out."),
+        "kahoot": (None, "I've dropped Kahoot."),
     }
     assert ann.concept("ricardo").kind is ConceptKind.ANIMAL, "although people have this name"
     assert ann.concept("ines").description == "My sister Ines is a dentist."

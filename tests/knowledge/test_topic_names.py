@@ -137,11 +137,12 @@ def test_the_first_part_of_a_name_is_close_enough_for_how_often_it_is_said() -> 
     [
         ([["a boiler"], ["the boilers"]], LEAST_CLOSENESS),
         ([["a boiler"], ["the gas boiler"], ["rent"], ["rent"]], LEAST_CLOSENESS),
-        ([["a boiler"], ["the boiler"], ["rent"], ["rent"], ["rent"]], 1.0),
-        ([["a boiler"], ["rent", "rent"]], LEAST_CLOSENESS_OF_RARE),
+        ([["a boiler"], ["the boiler"], ["rent"], ["rent"], ["rent"]], LEAST_CLOSENESS_OF_RARE),
+        ([["a boiler"], ["rent", "rent"]], 1.0),
         ([["a boiler"], ["rent"]], 1.0),
         ([["a boiler", "the boiler", "rent"]], LEAST_CLOSENESS),
-        ([["a boiler", "rent"]], LEAST_CLOSENESS_OF_RARE),
+        ([["a boiler", "rent", "a boiler", "rent", "rent"]], LEAST_CLOSENESS_OF_RARE),
+        ([["a boiler", "rent"]], 1.0),
         ([["a boiler"]], 1.0),
     ],
 )

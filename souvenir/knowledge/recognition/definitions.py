@@ -17,14 +17,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from souvenir.core.text import sentences
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.core.types.statements import Definition
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.definition_forms import (
+    ENDED,
     FROM,
     INTRODUCTION,
+    OF_END,
     OF_RELATION,
     OWNERS,
     PERSON,
@@ -122,13 +125,18 @@ _INFLECTED = re.compile(r"^(mein|unser|sein|ihr)(em|en|er)( \w+)$", re.IGNORECAS
 """A German role in the dative or the accusative, whose noun has the same form in the nominative: "meinem Chef"."""
 
 _VAGUE_ROLE = re.compile(
-    r"an? (?:new |old )?(?:guy|man|woman|girl|boy|lady|lad|bloke|person)|the \w+est|your (?:first|last|one)",
+    r"an? (?:new |old )?(?:guy|man|woman|girl|boy|lady|lad|bloke|person|kid|beast)|the \w+est|your (?:first|last|one)",
     re.IGNORECASE,
 )
 """A role that says nothing."""
 
-_OF_ANOTHER = re.compile(r"(?:his|her|their|sus?|zijn|haar) ", re.IGNORECASE)
-"""A role that says nothing without the sentence before: "his brother"."""
+_OF_ANOTHER = re.compile(
+    r"(?:his|her|their|sus?|zijn|haar) |ex$|(?:an?|eine?n?|una?|een) (?:sister|brother|cousin|aunt|uncle|son|daughter"
+    r"|friend|colleague|schwester|bruder|freund|freundin|kollege|kollegin|hermana|hermano|amiga|amigo|vriend|vriendin"
+    r"|collega)$",
+    re.IGNORECASE,
+)
+"""A role that says nothing without the sentence before: "his brother", "a friend"."""
 
 _DETERMINED = re.compile(rf"(?:{OWNERS}|the|new|an?|der|die|das|eine?|el|la|una?|de|het|een) ", re.IGNORECASE)
 """Roles whose first word has a capital at the start of a sentence only, unless it is a name."""
@@ -200,6 +208,11 @@ def _may_define(sentence: str) -> bool:
     return is_plain or INTRODUCTION.match(sentence) is not None
 
 
+def says_end(sentence: str, names: Iterable[str]) -> bool:
+    """Return whether a sentence says that someone or something of these names is over: "I quit Hollis"."""
+    return any(ENDED.search(marked) for name in names if (marked := with_mark(sentence, name)) is not None)
+
+
 def with_mark(sentence: str, form: str) -> str | None:
     """Return the sentence with `N` for each occurrence of a name, with its title; None if it has none."""
     lower, name = sentence.lower(), form.lower()
@@ -228,24 +241,33 @@ def _definition(
     marked = with_mark(sentence, mention.form)
     if marked is None:
         return None
+    ended: Definition | None = None
     for form in forms:
         match = form.pattern.search(marked)
-        if match is None or not _holds(form, match, mention):
+        if match is None or not _holds(form, match, mention, author):
             continue
         # A person defines what is theirs better than the assistant does.
         weighed = form.weight if _describes(form, marked) else _IN_PASSING
         quality = 2 * weighed - (author is MessageRole.ASSISTANT)
-        return Definition(sentence, quality, _role(match, mention, author), _kind_by(match))
-    return None
+        found = Definition(sentence, quality, _role(match, mention, author), _kind_by(match))
+        if form.weight == OF_END:
+            # Another form may say who left: "My flatmate Inga is moving out".
+            ended = found
+        else:
+            return found if ended is None else replace(ended, role=found.role, kind=found.kind)
+    return ended
 
 
-def _holds(form: Form, match: re.Match[str], mention: Mentioned) -> bool:
+def _holds(form: Form, match: re.Match[str], mention: Mentioned, author: MessageRole | None) -> bool:
     """Return whether words in a form are a definition of this concept."""
     groups, is_name = _groups(match), mention.form[:1].isupper()
     role = groups.get("role")
     if role is not None and _judges(role):
         return False
     if form.is_apposition and role is not None and not _may_follow(role, mention):
+        return False
+    if author is MessageRole.ASSISTANT and (mention.kind in _LIVING or not is_name):
+        # Whom and what the user has, the user says.
         return False
     if form.weight in (4, 6) and _ONE_DAY.search(_clause(match)):
         return False
@@ -319,6 +341,7 @@ _FITS: Mapping[str, Callable[[str, Mentioned], bool]] = {
     "where": lambda _, one: one.kind is not ConceptKind.PERSON,
     "origin": lambda _, one: one.kind is not ConceptKind.PERSON,
     "home": lambda _, one: one.kind is not ConceptKind.PERSON,
+    "left": lambda _, one: one.kind not in _LIVING,
 }
 """Conditions under which the words of a group define a concept."""
 

@@ -61,8 +61,8 @@ _UNSPECIFIED_PEOPLE = frozenset("guy man woman lady girl boy bloke chap fellow k
 _BREEDS = ("hund", "hound", "terrier", "mischling", "spaniel", "doodle", "dackel", "pudel", "katze", "kater", "hond")
 """Ends of words for dogs and cats: elkhound, Dackelmischling."""
 _ACTS = frozenset(
-    "says said told asks asked wants wanted thinks thought lives lived works worked called texted phoned "
-    "emailed wrote writes loves loved likes liked hates knows knew moved came comes went goes got gets bought "
+    "says said told asks asked wants wanted thinks thought reckons reckoned lives lived works worked called texted "
+    "phoned emailed wrote writes loves loved likes liked hates knows knew moved came comes went goes got gets bought "
     "brought brings cooks cooked met meets promised suggested recommended mentioned agreed offered invited "
     "helps helped teaches taught plays played turned turns started quit retired married died grew studies "
     "studied visited visits stays stayed sagt sagte meint meinte wohnt arbeitet "
@@ -106,8 +106,8 @@ ALSO = _AND | frozenset(("or", "oder", "o", "of", ""))
 LISTED_KINDS = (ConceptKind.ORGANISATION, ConceptKind.PRODUCT, ConceptKind.PLACE)
 """Kinds of which all names of a list are if one is: "Oslo, Bodin and Narvik"."""
 SAYS = frozenset(
-    "said says told asks asked wants wanted offers offered agreed promised phoned invited thinks accepted replied "
-    "wrote sagt sagte meint dice dijo quiere zegt zei wil vindt vraagt".split()
+    "said says told asks asked wants wanted offers offered agreed promised phoned invited thinks reckons accepted "
+    "replied wrote sagt sagte meint dice dijo quiere zegt zei wil vindt vraagt".split()
 )
 """Verbs whose subject is a person or an organisation."""
 _NO_PERSON = frozenset("of and for the".split())
@@ -164,7 +164,7 @@ def defined_kind(around: Surroundings) -> ConceptKind | None:
         return CLASSES[before[0]]
     if before[:1] and before[0] in _CALLED and not _UNSPECIFIED_PEOPLE.isdisjoint(before[1:2]):
         return ConceptKind.PERSON
-    if before[:2] and before[0] in _CALLED and before[1] in _COPULAS:
+    if len(before) > 1 and before[0] in _CALLED and before[1] in _COPULAS:
         # "My cat is called Pixel."
         return _person_or_animal(before[2]) if len(before) > 2 else None
     is_apposition = bool(after) and after[0] == ""

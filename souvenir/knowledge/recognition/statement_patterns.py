@@ -100,7 +100,7 @@ COMMITMENT = any_of(
     r"^(?=.*\b(?:ik|wij|we)\b).*\b(?:moet(?:en)?|beloofd|zal|zullen|stuur|breng|geef|bel|lever|regel)\b",
 )
 ONLY_PRONOUN = re.compile(
-    r"\b(?:will|shall|(?:have|need|got|am|are) to|must|gotta|gonna|\w+['’](?:ll|d)) \w+ (?:him|her|them|it)\b"
+    r"\b(?:will|shall|(?:have|need|got|am|are) to|must|gotta|gonna|\w+['’](?:ll|d)) \w+ (?:him|her|them|it|both)\b"
     r"(?= (?:this|next|on|by|before|until|till|tomorrow|today|tonight|at|in|when|as|so|and|but)\b|[,.;!]|$)",
     re.IGNORECASE,
 )

@@ -86,7 +86,11 @@ def definitions_and_statements(
     """
     try:
         read = said(text, role)
-        people = [one for one in mentions if one.kind in (ConceptKind.PERSON, ConceptKind.NAME)]
+        people = [
+            one
+            for one in mentions
+            if one.kind in (ConceptKind.PERSON, ConceptKind.NAME) and one.key not in ROLES and one.key not in RELATIVES
+        ]
         defined = definitions_in(read, role, mentions)
         if role is not MessageRole.USER:
             return defined, ()
@@ -178,6 +182,9 @@ def _unit(read: str) -> str | None:
 def _introductions(found: Sequence[_Sentence], place: int, people: Sequence[str]) -> Iterator[Statement]:
     sentence = found[place]
     if any(one.search(sentence.read) for one in (patterns.HYPOTHETICAL, patterns.NEGATED, patterns.LONG_AGO)):
+        return
+    if len(sentence.shown.split()) < FEW_TERMS:
+        # "A Gordon."
         return
     for person in people:
         marked = with_mark(sentence.read, person)

@@ -7,7 +7,7 @@ from typing import Any
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.core.types.statements import DESCRIBING_QUALITY, Definition
 from souvenir.knowledge.recognition.definition_forms import FORMS, forms_of
-from souvenir.knowledge.recognition.definitions import definitions_in, is_relation, with_mark
+from souvenir.knowledge.recognition.definitions import definitions_in, is_relation, says_end, with_mark
 from tests.cases import for_all
 
 
@@ -34,6 +34,12 @@ DEFINING = [
     ("The seamstress is called Ottilie Brandt.", "Ottilie Brandt", "the seamstress"),
     ("My dog is named Bruno.", "Bruno", "your dog"),
     ("Dale is his brother.", "Dale", None),
+    ("Ada is a sister.", "Ada", None),
+    ("Petra ist eine Kollegin.", "Petra", None),
+    ("Bigger: I quit Vestland.", "Vestland", None),
+    ("We switched from Lightspeed to Shopify.", "Lightspeed", None),
+    ("So Bryony dropped out (a dog show).", "Bryony", None),
+    ("Chema se va.", "Chema", None),
     ("We have a new head of science, Ms Lindqvist.", "Lindqvist", "a new head of science"),
     ("The ship was the Hercules, imagine.", "Hercules", "the ship"),
     ("I work three nights at Bubble Cup.", "Bubble Cup", "where you work"),
@@ -204,7 +210,8 @@ def test_words_that_say_nothing_of_a_concept_or_do_not_fit_its_kind_define_nothi
     [
         ("My charge nurse Yolanda cried.", "Yolanda", "your charge nurse", False),
         ("My sister Ines called yesterday.", "Ines", "your sister", False),
-        ("My flatmate Inga is moving out in October.", "Inga", "your flatmate", False),
+        ("My flatmate Inga is packing in October.", "Inga", "your flatmate", False),
+        ("My flatmate Inga is moving out in October.", "Inga", "your flatmate", True),
         (
             "I work in marketing (they make kettles) but I'm doing a pop-up with my friend Dom.",
             "Dom",
@@ -226,6 +233,26 @@ def test_a_role_in_passing_is_kept_and_describes_nothing(text: str, form: str, r
 
 def test_only_the_user_says_that_a_name_is_the_own_one() -> None:
     assert definition("My name is Alice.", "Alice", role=MessageRole.ASSISTANT).role is None
+
+
+def test_the_assistant_says_what_named_things_are_but_not_who_people_are() -> None:
+    for text, form, kind in (
+        ("Ines is your sister.", "Ines", ConceptKind.PERSON),
+        ("The boots are a deadline.", "boots", ConceptKind.ORGANISATION),
+    ):
+        assert defined(text, form, MessageRole.USER, kind=kind) is not None
+        assert defined(text, form, MessageRole.ASSISTANT, kind=kind) is None
+    assert definition("Valkey is a fork of Redis.", "Valkey", role=MessageRole.ASSISTANT).role == "a fork of Redis"
+
+
+def test_an_end_defines_better_than_what_was_said_before() -> None:
+    before, end = "Vestland is my employer.", "I quit Vestland."
+    assert definition(end, "Vestland").quality > definition(before, "Vestland").quality
+    assert says_end("Bigger: I quit Vestland.", ["Vestland Elektro", "Vestland"])
+    for text in (before, "If Vestland is gone, I stay.", "I would quit Vestland.", "I left Vestland at five."):
+        assert not says_end(text, ["Vestland"])
+    assert definition("I dropped Anna.", "Anna", kind=ConceptKind.ORGANISATION) is not None
+    assert defined("I dropped Anna.", "Anna", kind=ConceptKind.PERSON) is None
 
 
 @for_all(

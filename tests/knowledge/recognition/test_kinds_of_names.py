@@ -58,6 +58,8 @@ KINDS: list[tuple[str, dict[str, str]]] = [
     ("Biscuit, a terrier, from the shelter.", {"biscuit": "animal"}),
     ("I buy the tickets for August, she said.", {"august": "name"}),
     ("My friend August called.", {"august": "person"}),
+    ("Georgia reckons that we should go.", {"georgia": "person"}),
+    ("He left. Called Zorblax also.", {"zorblax": "name"}),
     ("im in Wet Cement, its a punk band w my cousin", {"wet cement": "organisation"}),
     ("I run Mavi, the little café on Mill Road.", {"mavi": "organisation"}),
     ("A lady named Constance Heath claims to be my cousin.", {"constance heath": "person"}),

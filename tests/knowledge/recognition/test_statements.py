@@ -430,6 +430,7 @@ def test_a_person_is_introduced_as_new(text: str, person: str) -> None:
         "If the new boss is Anna, I quit.",
         "The new boss is not Anna.",
         "My new bike and Anna are fine.",
+        "An Anna.",
         "I read a Anna Karenina edition.",
         "Anna, who is never late, came.",
         "A letter for Anna is here.",
