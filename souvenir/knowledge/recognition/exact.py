@@ -152,7 +152,15 @@ _ALTERNATIVES: tuple[tuple[str, str], ...] = (
     ("mark", r"[^\w\s]"),
     ("other", r"\w"),
 )
-_TOKENS = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNATIVES))
+_FOLLOWED_BY_BLANK = ("plain", "word")
+"""The most frequent tokens take the blank after them, which else would be a match of its own."""
+
+_TOKENS = re.compile(
+    "|".join(
+        f"(?P<{name}>{pattern})" + (r"(?:\s(?=\w))?" if name in _FOLLOWED_BY_BLANK else "")
+        for name, pattern in _ALTERNATIVES
+    )
+)
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -161,7 +169,7 @@ def tokens(text: str) -> Iterator[Token]:
         name = match.lastgroup or "other"
         if name == "blank":
             continue
-        text, start = match[0], match.start()
+        text, start = match[name], match.start()
         if name == "plain":
             yield Token(text, text, Sort.WORD, start, None)
             continue

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from souvenir.knowledge.recognition.definition_forms import N
-from souvenir.knowledge.recognition.statement_patterns import MONTH, any_of
+from souvenir.knowledge.recognition.statement_patterns import MONTH
+from souvenir.knowledge.recognition.word_patterns import any_of
 
 _NEW = r"(?:new|neue[nmrs]?|nuev[oa]|nieuwe?)"
 _A = r"\b(?:an?|ein(?:e[nrm]?)?|una?|een)"

@@ -197,6 +197,8 @@ _STILL_MENTIONING = "SELECT DISTINCT owner_id FROM mentions WHERE kind = '{}' AN
 
 def remove_concepts(connection: Connection, ids: Sequence[int]) -> None:
     """Delete concepts without mentions; concepts similar to one are matched again."""
+    if not ids:
+        return
     near = _ids(connection, "SELECT DISTINCT other_id FROM near_concepts WHERE concept_id", ids)
     same = _ids(connection, "SELECT id FROM concepts WHERE same_as", ids)
     queue_matching(connection, {*near, *same} - {*ids})
