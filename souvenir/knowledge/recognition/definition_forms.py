@@ -341,7 +341,7 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         rf"{_CLAUSE}(?:(?:my|our) )?(?:couple|kids|children|parents|neighbou?rs|colleagues|friends|employees|flatmates"
         rf"|housemates) (?:is|are) (?:[^\W\d_]+(?:, | and |, and ))*(?P<one>{_NAME})",
     ),
-    (2, "moved moving emigrated", rf"\b(?:{_I}|^)(?: just)? ?(?:moved|moving|emigrated) to {_NAME}", "to"),
+    (2, "moved moving emigrated", rf"(?:\b{_I}(?: just)? |^)(?:moved|moving|emigrated) to {_NAME}", "to"),
     (
         2,
         "bought own drive ride adopted",
@@ -379,10 +379,9 @@ def words_before(marked: str) -> list[str]:
 
 def forms_of(sentence: str) -> list[Form]:
     """Return the forms that a sentence can have by its words, best first; those of relations if it is a question."""
-    words = words_of(sentence)
+    words, is_question = words_of(sentence), sentence.endswith("?")
     return [
         form
         for form in FORMS
-        if not (form.words and form.words.isdisjoint(words))
-        and (form.weight == OF_RELATION or not sentence.endswith("?"))
+        if not (form.words and form.words.isdisjoint(words)) and (form.weight == OF_RELATION or not is_question)
     ]

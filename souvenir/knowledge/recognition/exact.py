@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from souvenir.core.dates import FOREIGN_MONTHS, MONTH_NAMES
+from souvenir.core.dates import FOREIGN_MONTHS, MONTH_ABBREVIATIONS, MONTH_NAMES
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, KNOWN
 from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS, key_of
@@ -84,12 +84,21 @@ _START = r"(?<![A-Za-z0-9_])"
 _MONTH_AGAIN = r"(?!\w)(?!\.? (?:the )?\d)"
 _TITLED_MONTH = "(?:" + "|".join(name.title() for name in MONTH_NAMES) + ")"
 
+_NO_CAPITALISED = "|".join(
+    (
+        *(f"{name.title()} " for name in _BEFORE_TIME.strip("(?:)").split("|")),
+        *(name.title() for name in (*MONTH_NAMES, *MONTH_ABBREVIATIONS)),
+    )
+)
+"""Beginnings of capitalised words that may begin a date."""
+
 _SMALL_WORDS = "(?:of|the|and|a|an|in|to|for|on|with|at|by|is|from|or)"
 
 _ALTERNATIVES: tuple[tuple[str, str], ...] = (
-    # The most frequent tokens come first, for speed: whitespace, and lower-case words that begin no date.
+    # The most frequent tokens come first, for speed: whitespace, and words without signs that begin no date.
     ("blank", r"\s(?=\w)"),
     ("plain", rf"(?!(?:{_BEFORE_TIME}|{_NAMED_MONTH})[ .])[a-z]{{1,40}}(?=[ ,;!?\n]|$)"),
+    ("capitalised", rf"(?!{_NO_CAPITALISED})[A-Z][a-z]{{1,40}}(?=[ ,;!?\n]|$)"),
     ("url", r"https?://(?P<host>[A-Za-z0-9.-]{1,253})[^\s<>\"')\]]{0,2000}"),
     ("email", _START + r"[A-Za-z0-9.+_-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}"),
     ("placeholder", r"\[[A-Z][A-Z_ ]{1,40}\d{0,4}\]|<[A-Z][A-Z_ ]{1,40}\d{0,4}>|</?[A-Za-z][^<>\n]{0,80}>"),
@@ -152,7 +161,7 @@ _ALTERNATIVES: tuple[tuple[str, str], ...] = (
     ("mark", r"[^\w\s]"),
     ("other", r"\w"),
 )
-_FOLLOWED_BY_BLANK = ("plain", "word")
+_FOLLOWED_BY_BLANK = ("plain", "capitalised", "word")
 """The most frequent tokens take the blank after them, which else would be a match of its own."""
 
 _TOKENS = re.compile(
@@ -172,6 +181,9 @@ def tokens(text: str) -> Iterator[Token]:
         text, start = match[name], match.start()
         if name == "plain":
             yield Token(text, text, Sort.WORD, start, None)
+            continue
+        if name == "capitalised":
+            yield Token(text, text.lower(), Sort.WORD, start, None)
             continue
         read = _READ.get(name)
         found = read(match) if read else None

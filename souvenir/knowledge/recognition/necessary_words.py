@@ -61,3 +61,11 @@ STEP = (
 )
 PART_OF_STEP = "ge"
 STILL_OPEN = "still yet haven havent never did didn didnt noch todavía aún nog"
+INTRODUCED = (
+    "new neue neuen neuem neuer neues nuevo nueva nieuw nieuwe hired recruited contratado eingestellt aangenomen "
+    "started starts starting fängt"
+)
+PARTS_OF_INTRODUCED = ("joined", "empieza", "empezó", "begint", "begonnen", "call", "nam", "llamad")
+EXPLAINED = (
+    "he she hes shes they man woman guy lad girl boy bloke lady person colleague mann frau hombre mujer vrouw contact"
+)

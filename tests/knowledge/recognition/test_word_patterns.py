@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -12,16 +13,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from souvenir.core.text import sentences
-from souvenir.knowledge.recognition import due_dates
+from souvenir.knowledge.recognition import due_dates, exact
+from souvenir.knowledge.recognition import introduction_patterns as introductions
 from souvenir.knowledge.recognition import statement_patterns as patterns
+from souvenir.knowledge.recognition.definition_forms import FORMS, Form, N, words_before
 from souvenir.knowledge.recognition.word_patterns import WordPattern, with_one_of, words_of
 
 LABELS = Path(__file__).parents[3] / "benchmarks" / "labels"
 
 WORD_PATTERNS = [
-    *((name, one) for name, one in vars(patterns).items() if isinstance(one, WordPattern)),
+    *(
+        (name, one)
+        for of in (patterns, introductions)
+        for name, one in vars(of).items()
+        if isinstance(one, WordPattern)
+    ),
     *((f"{attribute} {number}", one) for number, (attribute, one) in enumerate(patterns.FACTS)),
 ]
+
+ALPHABET = N + "".join(map(chr, (*range(32, 127), *range(160, 256))))
 
 
 @cache
@@ -40,13 +50,36 @@ def test_a_pattern_with_words_finds_in_every_labelled_sentence_what_the_plain_pa
     assert missed == [], name
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(st.data())
 @pytest.mark.parametrize(("name", "pattern"), WORD_PATTERNS, ids=[name for name, _ in WORD_PATTERNS])
 def test_every_generated_match_of_a_pattern_has_its_words(name: str, pattern: WordPattern, data: st.DataObject) -> None:
-    alphabet = st.characters(codec="latin-1", exclude_categories=("Cc",))
-    text = data.draw(st.from_regex(pattern.plain, alphabet=alphabet))
+    text = data.draw(st.from_regex(pattern.plain, alphabet=ALPHABET))
     assert (pattern.search(text) is None) == (pattern.plain.search(text) is None), name
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(st.data())
+@pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
+def test_every_generated_match_of_a_form_has_its_words_and_one_of_those_before_the_concept(
+    form: Form, data: st.DataObject
+) -> None:
+    text = data.draw(st.from_regex(form.pattern, alphabet=ALPHABET))
+    assert not form.words or not form.words.isdisjoint(words_of(text))
+    assert not form.before or not form.before.isdisjoint(words_before(text))
+
+
+def test_words_before_a_concept_end_at_a_hyphen_and_are_none_after_a_comma() -> None:
+    assert words_before(f"{N} met (My {N}, step-our {N} and so, {N}") == ["my", "our", ""]
+
+
+def test_quick_tokens_are_those_of_the_other_alternatives() -> None:
+    slow = re.compile(
+        "|".join(f"(?P<{name}>{one})" for name, one in exact._ALTERNATIVES if name not in ("plain", "capitalised"))
+    )
+    for sentence in (*_labelled_sentences(), "May, 2024", "In March, Mayor", "Since 2019 Marc-", "On Friday"):
+        found = [(match[0], match.start()) for match in slow.finditer(sentence) if match.lastgroup != "blank"]
+        assert [(token.text, token.start) for token in exact.tokens(sentence)] == found
 
 
 def test_words_are_in_lower_case_and_end_at_an_apostrophe() -> None:
