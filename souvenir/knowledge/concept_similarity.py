@@ -112,7 +112,7 @@ def store_matches(connection: Connection, namespace_id: int, found: Mapping[int,
     touched = {*possible, *concept_similarity.replace(connection, possible)}
     around = {other for others in concept_similarity.near(connection, touched).values() for other in others}
     concept_similarity.matched(connection, found)
-    changed = [one for one in sorted(touched | around) if _assign(connection, one)]
+    changed = [one for one in sorted(_with_root(connection, touched | around)) if _assign(connection, one)]
     mentions.queue_matching(connection, concept_similarity.spellings(connection, changed))
 
 
@@ -121,6 +121,12 @@ def assign_roots(connection: Connection, namespace_id: int, new: Iterable[int]) 
     store_matches(connection, namespace_id, matching(connection, namespace_id, new))
     for one in concept_similarity.with_other_names(connection):
         _assign(connection, one)
+
+
+def _with_root(connection: Connection, ids: Collection[int]) -> set[int]:
+    """Return those of these concepts that have or may have another concept as their root: most have none."""
+    spelled = {one for one, same in concept_similarity.same_as(connection, ids).items() if same is not None}
+    return spelled | concept_similarity.near(connection, ids).keys() | concept_similarity.stated(connection, ids).keys()
 
 
 def _assign(connection: Connection, concept_id: int) -> bool:

@@ -45,7 +45,9 @@ def reading_of(item: Unread, entities: Mapping[int, NamedMemory]) -> Reading:
     # A pet may have the name of a person, and a person that of a place.
     living = {key for key, kind in defined.items() if kind in (ConceptKind.ANIMAL, ConceptKind.PERSON)}
     typed = [
-        replace(one, kind=defined.get(one.key, one.kind)) if one.kind in UNTYPED or one.key in living else one
+        replace(one, kind=defined[one.key])
+        if one.key in defined and (one.kind in UNTYPED or one.key in living)
+        else one
         for one in found
     ]
     return Reading(item.id, item.kind, item.owner_id, item.at, typed, definitions, statements)

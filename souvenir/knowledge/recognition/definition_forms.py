@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from souvenir.knowledge.recognition.word_patterns import words_of
+
 N = "\x00"
 """Stands for the concept in a sentence."""
 
@@ -117,11 +119,13 @@ class Form(NamedTuple):
     :param weight: The higher, the better it defines.
     :param words: Only a sentence with one of these words can have the form; empty if any can. Words are quicker to look
         up than a pattern is to search.
+    :param before: Only a concept right after one of these words can have the form; empty if any can.
     """
 
     weight: int
     words: frozenset[str]
     pattern: re.Pattern[str]
+    before: frozenset[str] = frozenset()
 
     @property
     def is_apposition(self) -> bool:
@@ -161,7 +165,7 @@ OF_END = 8
 OF_RELATION = 5
 """The weight of forms that define in a question too: "May my sister Ines come?"."""
 
-_FORMS = (
+_FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     (
         OF_END,
         "quit left dropped ditched sold cancelled uninstalled from dejé dejado gone retired resigned out closed leaving"
@@ -201,7 +205,7 @@ _FORMS = (
         rf"(?:[^\W\d_]+(?: \(\d+\)|, \d+)?(?:, | and |, and ))*{_NAME}",
     ),
     (5, _POSSESSIVE_WORDS, rf"\b(?P<role>{_RELATION}),? {_NAME}"),
-    (5, _OWNER_WORDS, rf"\b(?P<titled>{OWNERS}) {_NAME}"),
+    (5, _OWNER_WORDS, rf"\b(?P<titled>{OWNERS}) {_NAME}", _OWNER_WORDS),
     (
         5,
         "is s",
@@ -234,12 +238,14 @@ _FORMS = (
         "called named namens llamado llamada genaamd llama",
         rf"\b(?P<role>(?:an?|the|eine?n?|una?|een|{POSSESSIVE}) (?:{_NO_BE}[\w-]+ ){{0,2}}{_NO_BE}[\w-]+),?"
         rf" (?:called|named|namens|llamad[oa]|genaamd|(?:que )?se llama|it['’]?s called) {_NAME}",
+        "called named namens llamado llamada genaamd llama",
     ),
     (
         4,
         "the der die das el la de het",
         rf"\b(?P<role>(?:an?|eine?n?|una?|een|{OWNERS}) (?:[\w-]+ )?[\w-]+), (?P<named>the|der|die|das|el|la|de|het) "
         rf"{_NAME}(?=[.,;!]|$)",
+        "the der die das el la de het",
     ),
     (
         4,
@@ -247,6 +253,7 @@ _FORMS = (
         rf"{_CLAUSE}(?P<role>(?:(?:the|{POSSESSIVE}|der|die|das|el|la|de|het) (?:new )?|new )(?!name\b)(?:[\w-]+ )"
         rf"{{0,2}}[\w-]+) (?:(?P<equal>is|was|are|ist|war|es)(?: the)?|(?:is|are) (?:called|named)"
         rf"|heißt|heet|se llama) {_NAME}",
+        "is was are ist war es the called named heißt heet llama",
     ),
     (
         4,
@@ -258,13 +265,15 @@ _FORMS = (
         4,
         "own run manage lead founded opened started chair edit",
         rf"\b(?P<owned>{_I}) (?:own|run|manage|lead|founded|opened|started|chair|edit) (?:(?:the|our|my) )?{_NAME}",
+        "own run manage lead founded opened started chair edit the our my",
     ),
-    (3, "bank insured", rf"\b{_I} (?:bank|insured)(?: [\w-]+){{0,3}} with {_NAME}"),
+    (3, "bank insured", rf"\b{_I} (?:bank|insured)(?: [\w-]+){{0,3}} with {_NAME}", "with"),
     (3, "", rf"{_NAME} (?P<works>works|worked) (?:as|at|for|in)\b"),
     (
         3,
         "start started starting joined",
         rf"(?:\b{_I} |^)(?:start|started|starting) (?:work |a job |my job )?at {_NAME}|\b{_I} joined {_NAME}",
+        "at joined",
     ),
     (
         3,
@@ -272,24 +281,32 @@ _FORMS = (
         rf"{_NAME},? who (?:is|was|runs|owns|works|teaches|plays|lives|makes|manages|leads|keeps|coaches|rents"
         rf"|sells)\b|{_NAME}, que (?!es como\b)\w",
     ),
-    (3, "i im", rf"\b(?:i['’]?m|i am) (?:an?|the) (?:[\w-]+ ){{0,3}}[\w-]+ (?:at|in|of|for) (?:the )?{_NAME}"),
+    (
+        3,
+        "i im",
+        rf"\b(?:i['’]?m|i am) (?:an?|the) (?:[\w-]+ ){{0,3}}[\w-]+ (?:at|in|of|for) (?:the )?{_NAME}",
+        "at in of for the",
+    ),
     (
         3,
         _WHERE_ENGLISH.replace("|", " "),
         rf"\b(?<!if )(?:i|we)(?: also| still| now| mostly)? (?P<where>{_WHERE_ENGLISH}){_WORDS} (?P<prep>at|in|for) "
         rf"(?:the )?{_NAME}",
+        "at in for the",
     ),
     (
         3,
         " ".join(FROM),
         rf"\b(?:i['’]?m|i am|i come|ich komme|ik kom|soy) (?:originally |[^.;]{{1,60}}, )?"
         rf"(?P<origin>{'|'.join(FROM)}) {_NAME}",
+        " ".join(FROM),
     ),
     (
         3,
         _WHERE_OTHER.replace("|", " "),
         rf"\b(?P<where>{_WHERE_OTHER}){_WORDS} (?P<prep>in|im|bei|beim|an|en|para|bij|op|voor) "
         rf"(?:(?:der|dem|den|la|el|het|de) )?{_NAME}",
+        "in im bei beim an en para bij op voor der dem den la el het de",
     ),
     (
         3,
@@ -297,19 +314,27 @@ _FORMS = (
         rf"\b(?<!if )(?:i|we) (?:work|live|worked|taught|studied|nursed)(?: [\w-]+){{0,3}} "
         rf"(?:(?P<workplace>at)|in|for|with) "
         rf"(?:the )?{_NAME}",
+        "at in for with the",
     ),
     (
         3,
         "developer dev engineer nurse teacher student manager",
         rf"\b(?:developer|dev|engineer|nurse|teacher|student|manager) (?:at|in|for) (?:the )?{_NAME}",
+        "at in for the",
     ),
     (
         3,
         _HOLDING_WORDS,
         rf"(?:{_HOLDS}|\b{OWNERS}){_WORDS} (?P<held>{_THINGS_HELD}){_WORDS} "
         rf"(?:at|from|with|for|bei|von|con|en|de|bij|van) (?:the )?{_NAME}",
+        "at from with for bei von con en de bij van the",
     ),
-    (3, _HOLDING_WORDS, rf"(?:{_HOLDS}{_WORDS}|\b{OWNERS}(?: [\w-]+)?) {_HOMES}(?: \w+)? (?P<home>in|en) {_NAME}"),
+    (
+        3,
+        _HOLDING_WORDS,
+        rf"(?:{_HOLDS}{_WORDS}|\b{OWNERS}(?: [\w-]+)?) {_HOMES}(?: \w+)? (?P<home>in|en) {_NAME}",
+        "in en",
+    ),
     (
         3,
         "i im ich soy ik",
@@ -321,12 +346,13 @@ _FORMS = (
         "offered hired employs pays insures accepted",
         rf"{_NAME} (?:has |have )?(?:offered|hired|employs|pays|insures|accepted) (?:me|us)\b|\b(?:i|we) hired {_NAME}",
     ),
-    (3, "married engaged marrying", rf"\b(?:married|engaged|marrying) (?:to )?{_NAME}"),
+    (3, "married engaged marrying", rf"\b(?:married|engaged|marrying) (?:to )?{_NAME}", "married engaged marrying to"),
     (3, "", rf"{_NAME} (?P<note>\((?!(?:i|we|you|they|he|she|it|don['’]t)\b)[^)\d!?]{{4,60}}\))"),
     (
         2,
         "offer quote invoice offerte factuur angebot rechnung presupuesto factura",
         rf"\b(?:offer|quote|invoice|offerte|factuur|angebot|rechnung|presupuesto|factura) (?:from|van|von|de) {_NAME}",
+        "from van von de",
     ),
     (
         2,
@@ -334,6 +360,7 @@ _FORMS = (
         rf"(?:\b{_I} (?:use|take|on)|(?:\b{_I} |^|[,;] )(?:(?-i:using)|(?:switched|switching|migrated)"
         rf"(?: from {_THING})? to)|\bich (?:nehme|nutze|benutze|fahre)"
         rf"|\b(?:uso|usamos|tomo|ik gebruik|ik neem|ik slik)) (?P<used>{_NAME})",
+        "use take on using to nehme nutze benutze fahre uso usamos tomo gebruik neem slik",
     ),
     (
         2,
@@ -341,11 +368,12 @@ _FORMS = (
         rf"{_CLAUSE}(?:(?:my|our) )?(?:couple|kids|children|parents|neighbou?rs|colleagues|friends|employees|flatmates"
         rf"|housemates) (?:is|are) (?:[^\W\d_]+(?:, | and |, and ))*(?P<one>{_NAME})",
     ),
-    (2, "moved moving emigrated", rf"\b(?:{_I}|^)(?: just)? ?(?:moved|moving|emigrated) to {_NAME}"),
+    (2, "moved moving emigrated", rf"(?:\b{_I}(?: just)? |^)(?:moved|moving|emigrated) to {_NAME}", "to"),
     (
         2,
         "bought own drive ride adopted",
         rf"(?:\b{_I} (?:just )?|^)(?:bought|own|drive|ride|adopted) (?:an?|our|my|the) {_NAME}",
+        "a an our my the",
     ),
     (
         1,
@@ -360,18 +388,27 @@ _FORMS = (
         rf"|refers to)\b",
     ),
 )
-FORMS = tuple(
-    Form(weight, frozenset(words.split()), re.compile(pattern, re.IGNORECASE)) for weight, words, pattern in _FORMS
-)
-_WORD = re.compile(r"\w+")
+
+
+def _form(weight: int, words: str, pattern: str, before: str = "") -> Form:
+    return Form(weight, frozenset(words.split()), re.compile(pattern, re.IGNORECASE), frozenset(before.split()))
+
+
+FORMS = tuple(_form(*form) for form in _FORMS)
+_NO_WORD = re.compile(r"\W")
+
+
+def words_before(marked: str) -> list[str]:
+    """Return the words right before the concept in a sentence, in lower case."""
+    before = (part[:-1].rpartition(" ")[2] for part in marked.lower().split(N)[:-1] if part.endswith(" "))
+    return [_NO_WORD.split(one)[-1] for one in before]
 
 
 def forms_of(sentence: str) -> list[Form]:
     """Return the forms that a sentence can have by its words, best first; those of relations if it is a question."""
-    words = frozenset(_WORD.findall(sentence.lower()))
+    words, is_question = words_of(sentence), sentence.endswith("?")
     return [
         form
         for form in FORMS
-        if not (form.words and form.words.isdisjoint(words))
-        and (form.weight == OF_RELATION or not sentence.endswith("?"))
+        if not (form.words and form.words.isdisjoint(words)) and (form.weight == OF_RELATION or not is_question)
     ]

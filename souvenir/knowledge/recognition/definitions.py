@@ -35,6 +35,7 @@ from souvenir.knowledge.recognition.definition_forms import (
     Form,
     N,
     forms_of,
+    words_before,
 )
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import CLASSES, HEADS, PHRASE_HEADS, RELATIVES, ROLES, SMALL_WORDS
@@ -242,7 +243,10 @@ def _definition(
     if marked is None:
         return None
     ended: Definition | None = None
+    before = words_before(marked)
     for form in forms:
+        if form.before and form.before.isdisjoint(before):
+            continue
         match = form.pattern.search(marked)
         if match is None or not _holds(form, match, mention, author):
             continue

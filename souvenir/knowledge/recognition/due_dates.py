@@ -12,6 +12,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from souvenir.core.dates import FOREIGN_MONTHS, MONTHS
+from souvenir.knowledge.recognition.word_patterns import words_of
 
 PAST = timedelta(days=60)
 """A day without a year that is at most so long ago is the past one."""
@@ -80,6 +81,12 @@ _FROM_TO = re.compile(
 )
 _DATES = tuple(re.compile(rf"(?<![\w.,/-]){pattern}", re.IGNORECASE) for pattern in _PATTERNS)
 
+_FIRST_WORDS = (re.split(r"\W", name)[0] for name in _LATE_ORDINAL.split("|"))
+_LAST_WORDS = (name.split()[-1] for name in (*_MONTH_OF, *_WEEKDAY_OF, *_RELATIVE))
+_NECESSARY = frozenset((*_FIRST_WORDS, *_LAST_WORDS, *"month monats monatsende mes maand".split()))
+"""A sentence without any of these words and without a digit names no day."""
+_DIGIT = re.compile("[0-9]")
+
 
 class NamedDay(NamedTuple):
     """A day, with its place in the sentence.
@@ -96,6 +103,8 @@ class NamedDay(NamedTuple):
 
 def named_days(sentence: str, said_on: date) -> list[NamedDay]:
     """Return the days that a sentence names, in order of appearance."""
+    if _NECESSARY.isdisjoint(words_of(sentence)) and not _DIGIT.search(sentence):
+        return []
     found: list[NamedDay] = []
     for one in _all_days(sentence, said_on):
         if not any(one.start < other.end and other.start < one.end for other in found):

@@ -45,6 +45,7 @@ _FRAMES = frozenset(
     ("set up", "setting up", "switch to", "switched to", "migrate to", "migrated to", "moved to", "work at", "works at")
 ) | {"worked at", "working at", "job at", "works for", "worked for", "shift at", *_OTHER_FRAMES}
 """Two words before the name of a tool or of a workplace."""
+_ENDS_OF_FRAMES = frozenset(frame.split()[1] for frame in _FRAMES)
 
 _UNUSUAL = (WordClass.NOUN, WordClass.GERUND)
 """Classes of words in no list: aibling."""
@@ -146,8 +147,10 @@ def is_in_frame(words: Sequence[Token | None], folded: Sequence[str], place: int
     """Return True for an unknown word in small letters where a tool or a workplace is named: "install zorblax"."""
     if place == 0:
         return False
-    is_example = place > 1 and folded[place - 1] in _CLASS_FRAMES and CLASSES.get(folded[place - 2]) in _TOOL_KINDS
-    if not (is_example or folded[place - 1] in USES or " ".join(folded[max(0, place - 2) : place]) in _FRAMES):
+    before = folded[place - 1]
+    is_example = before in _CLASS_FRAMES and place > 1 and CLASSES.get(folded[place - 2]) in _TOOL_KINDS
+    is_framed = before in _ENDS_OF_FRAMES and " ".join(folded[max(0, place - 2) : place]) in _FRAMES
+    if not (is_example or is_framed or before in USES):
         return False
     word = folded[place]
     if len(word) < MIN_UNKNOWN_CHARS or not word.isalpha() or (singular(word) != word and not is_example):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from souvenir.core.dates import FOREIGN_MONTHS, MONTH_NAMES
+from souvenir.core.dates import FOREIGN_MONTHS, MONTH_ABBREVIATIONS, MONTH_NAMES
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, KNOWN
 from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS, key_of
@@ -84,12 +84,21 @@ _START = r"(?<![A-Za-z0-9_])"
 _MONTH_AGAIN = r"(?!\w)(?!\.? (?:the )?\d)"
 _TITLED_MONTH = "(?:" + "|".join(name.title() for name in MONTH_NAMES) + ")"
 
+_NO_CAPITALISED = "|".join(
+    (
+        *(f"{name.title()} " for name in _BEFORE_TIME.strip("(?:)").split("|")),
+        *(name.title() for name in (*MONTH_NAMES, *MONTH_ABBREVIATIONS)),
+    )
+)
+"""Beginnings of capitalised words that may begin a date."""
+
 _SMALL_WORDS = "(?:of|the|and|a|an|in|to|for|on|with|at|by|is|from|or)"
 
 _ALTERNATIVES: tuple[tuple[str, str], ...] = (
-    # The most frequent tokens come first, for speed: whitespace, and lower-case words that begin no date.
+    # The most frequent tokens come first, for speed: whitespace, and words without signs that begin no date.
     ("blank", r"\s(?=\w)"),
     ("plain", rf"(?!(?:{_BEFORE_TIME}|{_NAMED_MONTH})[ .])[a-z]{{1,40}}(?=[ ,;!?\n]|$)"),
+    ("capitalised", rf"(?!{_NO_CAPITALISED})[A-Z][a-z]{{1,40}}(?=[ ,;!?\n]|$)"),
     ("url", r"https?://(?P<host>[A-Za-z0-9.-]{1,253})[^\s<>\"')\]]{0,2000}"),
     ("email", _START + r"[A-Za-z0-9.+_-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}"),
     ("placeholder", r"\[[A-Z][A-Z_ ]{1,40}\d{0,4}\]|<[A-Z][A-Z_ ]{1,40}\d{0,4}>|</?[A-Za-z][^<>\n]{0,80}>"),
@@ -152,7 +161,15 @@ _ALTERNATIVES: tuple[tuple[str, str], ...] = (
     ("mark", r"[^\w\s]"),
     ("other", r"\w"),
 )
-_TOKENS = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALTERNATIVES))
+_FOLLOWED_BY_BLANK = ("plain", "capitalised", "word")
+"""The most frequent tokens take the blank after them, which else would be a match of its own."""
+
+_TOKENS = re.compile(
+    "|".join(
+        f"(?P<{name}>{pattern})" + (r"(?:\s(?=\w))?" if name in _FOLLOWED_BY_BLANK else "")
+        for name, pattern in _ALTERNATIVES
+    )
+)
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -161,9 +178,12 @@ def tokens(text: str) -> Iterator[Token]:
         name = match.lastgroup or "other"
         if name == "blank":
             continue
-        text, start = match[0], match.start()
+        text, start = match[name], match.start()
         if name == "plain":
             yield Token(text, text, Sort.WORD, start, None)
+            continue
+        if name == "capitalised":
+            yield Token(text, text.lower(), Sort.WORD, start, None)
             continue
         read = _READ.get(name)
         found = read(match) if read else None

@@ -180,7 +180,7 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
             last = words[name.end - 1]
             if kind is ConceptKind.NAME and last is not None and _VERSION.fullmatch(versions.get(last.start, "")):
                 kind = ConceptKind.PRODUCT
-            yield name.start, replace(name.mention, kind=kind)
+            yield name.start, name.mention if kind is name.mention.kind else replace(name.mention, kind=kind)
             words[name.first : name.end] = [None] * (name.end - name.first)
         for place, word in enumerate(words) if versions else ():
             if (

@@ -5,10 +5,10 @@ Each pattern is searched in one sentence with a mark before the person, in any c
 
 from __future__ import annotations
 
-import re
-
+from souvenir.knowledge.recognition import necessary_words as necessary
 from souvenir.knowledge.recognition.definition_forms import N
-from souvenir.knowledge.recognition.statement_patterns import MONTH, any_of
+from souvenir.knowledge.recognition.statement_patterns import MONTH
+from souvenir.knowledge.recognition.word_patterns import with_one_of
 
 _NEW = r"(?:new|neue[nmrs]?|nuev[oa]|nieuwe?)"
 _A = r"\b(?:an?|ein(?:e[nrm]?)?|una?|een)"
@@ -19,7 +19,8 @@ _JOINED = (
     rf"| (?:\d{{1,2}}(?:st|nd|rd|th)? {MONTH}|{MONTH} \d))"
     r"|is starting)|fängt\b.*\ban\b|empieza|empezó|begint|is begonnen)"
 )
-INTRODUCED = any_of(
+INTRODUCED = with_one_of(
+    necessary.INTRODUCED,
     rf"\b{_NEW}(?: (?!for\b|from\b|with\b|by\b|and\b|für\b|von\b|und\b|para\b|y\b|voor\b|en\b)[\w’'-]+){{1,5}}?,?"
     rf"(?: (?:is|ist|es|called|named|heißt|heet|namens|se llama|llamad[oa]))* {N}",
     rf"{N}, (?:an?|the|my|our|die|der|unsere?|meine?|la|el|mi|nuestr[oa]|de|onze?|mijn) (?:\w+ )?{_NEW} [\w’' -]+"
@@ -29,15 +30,18 @@ INTRODUCED = any_of(
     rf"{N}(?: [\w’']+){{0,5}},? {_JOINED}",
     rf"\b(?:un|el|mi|nuestro|una|la|nuestra) \w+ nuev[oa],? (?:(?:que )?se llama |es )?{N}",
     rf"(?:\bsomeone|\bjemand|\balguien|\biemand|{_A} (?:\w+ )?{_MAN})(?: \w+){{0,4}} (?:call|nam|llamad)\w+ {N}",
+    parts=necessary.PARTS_OF_INTRODUCED,
 )
 """A sentence that says of the marked person that they are new in the life of the author: "a man called Bo"."""
 
-BY_ARTICLE = re.compile(
-    rf"{_A} {N}(?= (?:who|from|at|in|is|comes|für|von|aus|ist|de|del|que|voor|van|uit)\b|[,.;!]|$)", re.IGNORECASE
+BY_ARTICLE = with_one_of(
+    "a an ein eine einen einer einem un una een",
+    rf"{_A} {N}(?= (?:who|from|at|in|is|comes|für|von|aus|ist|de|del|que|voor|van|uit)\b|[,.;!]|$)",
 )
 """An indefinite article before a person whom the reader does not know yet: "a Mrs Lindqvist"."""
 
-EXPLAINED = any_of(
+EXPLAINED = with_one_of(
+    necessary.EXPLAINED,
     rf"{N},? (?:s?he['’]?s|s?he is|they['’]re) (?:the|my|our)\b",
     rf"\b(?:this|that|the|an?) (?:\w+ )?{_MAN}(?: (?:at|from|in) (?:[\w’']+ ){{0,2}}[\w’']+)?,? {N}",
     rf"\bcontact\b[^,.;]{{0,30}} (?:is|ist|es) {N}",

@@ -125,7 +125,6 @@ _TURKISH_CASE = re.compile("(?<=[a-zçğıöşü])'(?:[dt][ae]n?|y?[aeıiuü]|n?
 _LISTED_BY_COMMAS = (ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
 """Without places, of which a comma names the next: Fisk & Daughter, Oslo."""
 _ADJECTIVE_ENDINGS = (*_ORIGINS, "ful", "less")
-
 _VERBS_OF_PEOPLE = frozenset("is was has will says said wants lives works".split())
 _BARE_TITLES = frozenset("mr mrs ms miss mister dr prof sr sra".split())
 """Titles that are no names alone."""
@@ -160,6 +159,7 @@ class NameReader:
         self._seen = seen
         self._language = language
         self._no_names = SMALL_WORDS.get(language, frozenset()) | (TIME_WORDS if language != ENGLISH else frozenset())
+        self._has_saint = _SAINT in self._folded
         self._firms = ends_of_firms(words, self._folded, self._no_names)
         self._compounds = self._firms | ends_of_compounds(words, self._folded, lower=lower)
         self._in_compounds = {place for first, end in self._compounds.items() for place in range(first, end)}
@@ -300,9 +300,9 @@ class NameReader:
         token, folded = self._words[place], self._folded[place]
         if token is None:
             return False
-        if has_capital(token) or place in self._in_compounds or self._is_saint(place) or self._is_saint(place - 1):
+        if has_capital(token) or place in self._in_compounds or is_street_here(self._folded, place, self._language):
             return True
-        if is_street_here(self._folded, place, self._language):
+        if self._has_saint and (self._is_saint(place) or self._is_saint(place - 1)):
             return True
         is_company = KNOWN.get(folded) is ConceptKind.ORGANISATION
         if folded in COMMON_WORDS or (not is_company and singular(folded) in COMMON_WORDS):

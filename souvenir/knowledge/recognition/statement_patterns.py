@@ -8,11 +8,8 @@ from __future__ import annotations
 import re
 
 from souvenir.core.dates import MONTH_NAMES
-
-
-def any_of(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(rf"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
-
+from souvenir.knowledge.recognition import necessary_words as necessary
+from souvenir.knowledge.recognition.word_patterns import any_of, with_one_of
 
 I = r"\b(?:i|we)"  # noqa: E741 - the pronoun
 _ADVERBS = r"(?:\s+(?:also|still|just|really|now|finally|already|have|had|recently))*"
@@ -39,7 +36,8 @@ QUESTION_AT_END = re.compile(
 )
 """A question after the statement in a sentence."""
 
-HYPOTHETICAL = any_of(
+HYPOTHETICAL = with_one_of(
+    necessary.HYPOTHETICAL,
     r"^(?:please |bitte |por favor,? )?(?:(?:re)?write|translate|draft|proofread|rephrase|schreibe?|übersetze?|escribe"
     r"|redacta|traduce|schrijf|vertaal)\b",
     r"^(?:(?:so|and|but|or) )?(?:if|when|should|could|would|can|may(?! \d)|shall|what|how|which|who|where"
@@ -53,8 +51,8 @@ HYPOTHETICAL = any_of(
 )
 """A condition, a wish, a question without its sign or a joke."""
 
-INDIRECT_QUESTION = re.compile(
-    r"\b(?:answer|know|decide|say|tell|check|find out)\b[^,.;]{0,40}\bif\b.*$", re.IGNORECASE
+INDIRECT_QUESTION = with_one_of(
+    necessary.INDIRECT_QUESTION, r"\b(?:answer|know|decide|say|tell|check|find out)\b[^,.;]{0,40}\bif\b.*$"
 )
 """An "if" that is no condition: "I'd give her an answer if I want to go"."""
 
@@ -210,7 +208,8 @@ _GOES = (
 )
 """Verbs after the name of someone who leaves or dies."""
 
-CHANGES = any_of(
+CHANGES = with_one_of(
+    necessary.CHANGES,
     r"\b(?:moved?|moving|postponed|changed?|switched|switching|switch|swapped|extended|shifted|migrated|migrating"
     r"|(?:went|gone)(?!.*\bfrom (?:the|an?|my|our|behind|one)\b))\b.*\bfrom\b.+\bto\b(?! the (?:left|right)\b)",
     rf"\binstead of\b(?=.*\b(?:{_NUMBER}|\w+days?)\b)",
@@ -266,11 +265,13 @@ CHANGES = any_of(
     rf"(?:^|[.,;] )ya no (?:(?:me|lo|la|se) )?+(?!{_MENTAL})",
     rf"\b(?:ik|we|wij)\b(?!.*\b{_MENTAL}.*\bmeer\b)[^,;.]*"
     r"\b(?:niet meer|geen (?:\w+ )?meer|opgezegd|verhuisd|gestopt)\b",
+    parts=necessary.PARTS_OF_CHANGES,
 )
 """Something replaced by something else, and ends and beginnings in the life of the author."""
 
 _NOT_OF_PRONOUN = r"^(?!(?:(?:and|but|so) )?(?:s?he|it|they|sie|er|es|hij|ze)(?:['’]?s|['’]re)?\b)"
-QUANTITY_NOW = any_of(
+QUANTITY_NOW = with_one_of(
+    necessary.QUANTITY_NOW,
     rf"{_NOT_OF_PRONOUN}.*\d ?(?P<before>{_UNIT}) now\b",
     rf"{_NOT_OF_PRONOUN}.*\b(?:now|jetzt|nun|ahora|nu)\b[^.;:]{{0,30}}?\b\d[\d.,]* ?(?P<after>{_UNIT})\b",
     r"\b[^\W\d_]{3,} (?:is |are |at |costs? )?[£$€]?\d+[.,]\d+ now\b",
@@ -329,11 +330,13 @@ CALLED_OFF = any_of(
 )
 """Words of a change that ends a plan."""
 
-WITHDRAWS = any_of(
+WITHDRAWS = with_one_of(
+    necessary.WITHDRAWS,
     CALLED_OFF.pattern,
     r"\b(?:there is|there['’]s|have) no\b|\bno longer\b|\bany ?more\b|\b(?:won|don|doesn|isn|aren|needn)['’]?t\b",
     r"(?:\b(?:am|is|are|will|do|does|need)|['’][mrs]e?) not\b|\bnicht\b|\bkeine?n?\b|\bya no\b"
     r"|\bno (?:hay|voy|vamos|tengo)\b|\bgeen\b|\bniet\b",
+    parts=(necessary.PART_OF_WITHDRAWS,),
 )
 """A sentence that negates or cancels a plan; what is not done yet is still planned."""
 
@@ -343,50 +346,52 @@ _CAPITAL_PLACE = _PLACE.replace(r"[^\W\d_]", r"(?-i:[A-ZÀ-Ý])", 1)
 FACTS = (
     (
         "home",
-        re.compile(
-            rf"(?:{I}(?:['’]\w+)?(?: \w+)? |, |^)(?:live|living|based) (?:in|at) {_CAPITAL_PLACE}", re.IGNORECASE
+        with_one_of(
+            "live living based", rf"(?:{I}(?:['’]\w+)?(?: \w+)? |, |^)(?:live|living|based) (?:in|at) {_CAPITAL_PLACE}"
         ),
     ),
     (
         "home",
-        re.compile(
+        with_one_of(
+            "moved moving",
             rf"^(?=.*\b(?:flat|house|apartment|lease|home|sharehouse)\b).*\bmov(?:ed|ing) to (?!the\b|an?\b){_PLACE}",
-            re.IGNORECASE,
         ),
     ),
     (
         "home",
-        re.compile(
-            rf"\b(?:my|our|the) (?:new )?(?:flat|house|apartment|place) (?:is )?in {_CAPITAL_PLACE}", re.IGNORECASE
+        with_one_of(
+            "flat house apartment place",
+            rf"\b(?:my|our|the) (?:new )?(?:flat|house|apartment|place) (?:is )?in {_CAPITAL_PLACE}",
         ),
     ),
     (
         "work",
-        re.compile(
-            r"\bsigned with (?!the|my|our|an?\b)(?P<value>[\w'’&-]+(?: (?-i:[A-ZÀ-Ý])[\w'’&-]+)*)", re.IGNORECASE
+        with_one_of(
+            "signed",
+            r"\bsigned with (?!the|my|our|an?\b)(?P<value>[\w'’&-]+(?: (?-i:[A-ZÀ-Ý])[\w'’&-]+)*)",
         ),
     ),
     (
         "work",
-        re.compile(
+        with_one_of(
+            "work job",
             r"\b(?:i work (?:at|for)|got a job at) (?:the )?(?P<value>[\w'’&-]{3,}(?: (?-i:[A-ZÀ-Ý])[\w'’&-]+)*)",
-            re.IGNORECASE,
         ),
     ),
     (
         "work",
-        re.compile(
+        with_one_of(
+            "at for",
             r"\b(?:i teach(?: \w+)?|(?:i['’]?m|i am) an? (?!bit|little|lot|big"
             r"|huge)[\w-]+(?: [\w-]+){0,2}(?= at)|dev|developer|engineer"
             rf"|(?:a|my|the|staff) job) (?:at|for) (?:the )?{_COMPANY}",
-            re.IGNORECASE,
         ),
     ),
 )
 """Attributes of the person, of which only the latest value holds."""
 
-MOVED_TO = re.compile(
-    rf"{I}(?:['’]ve|['’]re| are|['’]m| am)?{_ADVERBS} mov(?:ed|ing) to {_CAPITAL_PLACE}", re.IGNORECASE
+MOVED_TO = with_one_of(
+    "moved moving", rf"{I}(?:['’]ve|['’]re| are|['’]m| am)?{_ADVERBS} mov(?:ed|ing) to {_CAPITAL_PLACE}"
 )
 """A new home, if the value is a place."""
 
@@ -396,7 +401,8 @@ LEAVES = any_of(r"\b(?:quit|left|leaving|leave|resigned|moved|moving|gekündigt|
 NOT_A_FACT = re.compile(r"\b(?:lost|may|used to|back then|from)\b", re.IGNORECASE)
 NEGATED = any_of(r"\b(?:not|never|no longer|nothing|nobody|cannot|\w+n['’]t|dont|wont|cant|nicht|kein\w*|niet|geen)\b")
 
-NEVER = any_of(
+NEVER = with_one_of(
+    necessary.NEVER,
     rf"{I}(?:['’]m|['’]ve| have| am)? never\b|{I}\b.{{0,20}}\b(?:don['’]?t|do not|can['’]?t"
     rf"|cannot)\b.*\b(?:any ?more|at all|ever)\b",
     rf"{I}(?:['’]ve| have)?(?: just)? (?:quit|stopped|given up|gave up|swore off|sworn off)\b",
@@ -410,13 +416,15 @@ NEVER = any_of(
     r"\b(?:nie|niemals|kein\w*|nicht mehr)\b|\bnunca\b",
     r"\bik (?:eet|drink|rook|rijd|vlieg)\b.*\b(?:nooit|geen|niet)\b",
 )
-HABIT_FREQUENCY = any_of(
+HABIT_FREQUENCY = with_one_of(
+    necessary.HABIT_FREQUENCY,
     r"\b(?:every|each)\b|\balways\b|\b(?:a|per) (?:day|week)\b|\b(?:daily|weekly|usually|nowadays|these days"
     r"|tradition|best thing ever)\b",
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days\b|\bnew normal\b|\bjede[nrs]?\b|\bcada\b|\bimmer\b",
 )
 _ATE_ES = r"\b(?:comí|comimos|bebí|bebimos|fumé|probé|pedí|(?:he|hemos) (?:comido|bebido|fumado|probado|pedido))\b"
-EVENT_PAST = any_of(
+EVENT_PAST = with_one_of(
+    necessary.EVENT_PAST,
     rf"{I}\s+(?:had|ate|drank|drove|flew|smoked|bought|ordered|watched|worked|ran|tried|enjoyed|shared|tasted)\b",
     r"\b(?:ich|wir)\b.*\b(?:gegessen|getrunken|geraucht|gekauft|bestellt|probiert|aß|trank)\b",
     r"\b(?:ik|we|wij)\b.*\b(?:gegeten|gedronken|gerookt|gekocht|besteld|geproefd|at|dronk)\b",
@@ -438,7 +446,8 @@ PEOPLE_ONLY = any_of(
     _ATE_ES,
 )
 
-STEP = any_of(
+STEP = with_one_of(
+    necessary.STEP,
     r"\b(?:turn(?:ed|s) (?:me|us|it|him|her|them) down|refused|rejected|approved|reckons?|wrote back|spoke|talked to)\b"
     r"|\b(?:hab|habe|haben|hat|wurden?|bin|ist|sind|heb|(?<!te )hebben|heeft|werd) .*"
     r"\b(?!verge)[^\W\d_]*ge\w{3,}(?:t|d|en)\b"
@@ -456,6 +465,7 @@ STEP = any_of(
     r"\b(?:instead|no longer|any ?more|(?:took|takes|taking|taken) (?:it |this )?over"
     r"|(?:do|does|did)n['’]t (?:have|need) to|needn['’]t|übernimmt|übernommen|nicht mehr|niet meer|neemt"
     r"|ya no|se encarga|he['’]ll|she['’]ll|they['’]ll)\b",
+    parts=(necessary.PART_OF_STEP,),
 )
 """Words of a sentence that reports something as done, under way, dropped or taken over by another person."""
 
@@ -469,7 +479,8 @@ BARE_REPORT = re.compile(
 )
 """A report that begins a message, without an object: "Signed on Monday!", "We have signed!"."""
 
-STILL_OPEN = any_of(
+STILL_OPEN = with_one_of(
+    necessary.STILL_OPEN,
     r"\bstill (?:not|no|have to|has to|needs?|must|owe|to do|open|waiting|sitting|\w+n['’]?t)\b"
     r"|\bnot\b.* yet\b|n['’]t\b.* yet\b|\bhaven['’]?t\b|\bnever (?:got|had|received|arrived|came)\b"
     r"|\b(?:did not|didn['’]?t) (?:get|receive|arrive|come)\b",

@@ -181,13 +181,14 @@ def _unit(read: str) -> str | None:
 
 def _introductions(found: Sequence[_Sentence], place: int, people: Sequence[str]) -> Iterator[Statement]:
     sentence = found[place]
-    if any(one.search(sentence.read) for one in (patterns.HYPOTHETICAL, patterns.NEGATED, patterns.LONG_AGO)):
+    marks = [(person, with_mark(sentence.read, person)) for person in people]
+    none_new = (patterns.HYPOTHETICAL, patterns.NEGATED, patterns.LONG_AGO)
+    if not any(marked for _, marked in marks) or any(one.search(sentence.read) for one in none_new):
         return
     if len(sentence.shown.split()) < FEW_TERMS:
         # "A Gordon."
         return
-    for person in people:
-        marked = with_mark(sentence.read, person)
+    for person, marked in marks:
         is_name = person.casefold().split()[0].rstrip(".") in GIVEN_NAMES | TITLES
         if marked and (
             introductions.INTRODUCED.search(marked) or (is_name and introductions.BY_ARTICLE.search(marked))
@@ -249,8 +250,10 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
     found = patterns.CHANGES.search(read) or patterns.QUANTITY_NOW.search(read)
     if found is None and patterns.NUMBER_OR_NOW.search(read):
         found = patterns.NEW_VALUES.search(read)
+    if found is None or not _is_decided(read, found.start()):
+        return None
     is_no_news = any(one.search(read) for one in (patterns.REPORTED, patterns.LONG_AGO, patterns.OF_A_DEVICE))
-    return (None, None) if found and _is_decided(read, found.start()) and not is_no_news else None
+    return None if is_no_news else (None, None)
 
 
 def _is_decided(read: str, place: int) -> bool:

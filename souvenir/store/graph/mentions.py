@@ -99,8 +99,7 @@ def write(connection: Connection, namespace_id: int, readings: Sequence[Reading]
     keys = {mention.key for one in taken for mention in one.mentions}
     ids = known_keys(connection, namespace_id, keys)
     hidden = hidden_keys(connection, namespace_id, keys - ids.keys())
-    for key in sorted(keys - ids.keys() - hidden):
-        ids[key] = _insert(connection, namespace_id, key)
+    ids |= _insert(connection, namespace_id, sorted(keys - ids.keys() - hidden))
     for kind in RecordKind:
         # An item that was queued again for new rules still has the mentions of the previous rules.
         _take_back(connection, namespace_id, kind, [one.owner_id for one in taken if one.kind is kind])
@@ -197,6 +196,8 @@ _STILL_MENTIONING = "SELECT DISTINCT owner_id FROM mentions WHERE kind = '{}' AN
 
 def remove_concepts(connection: Connection, ids: Sequence[int]) -> None:
     """Delete concepts without mentions; concepts similar to one are matched again."""
+    if not ids:
+        return
     near = _ids(connection, "SELECT DISTINCT other_id FROM near_concepts WHERE concept_id", ids)
     same = _ids(connection, "SELECT id FROM concepts WHERE same_as", ids)
     queue_matching(connection, {*near, *same} - {*ids})
@@ -268,13 +269,14 @@ def _unmentioned(connection: Connection, namespace_id: int) -> list[int]:
     return list(select(connection, int, query, (namespace_id,)))
 
 
-def _insert(connection: Connection, namespace_id: int, key: str) -> int:
-    row = connection.execute(
-        "INSERT INTO concepts (namespace_id, key, owners) VALUES (?, ?, 0) RETURNING id", (namespace_id, key)
-    ).get
-    concept_id = int(row)
-    queue_matching(connection, [concept_id])
-    return concept_id
+def _insert(connection: Connection, namespace_id: int, keys: Sequence[str]) -> dict[str, int]:
+    """Add concepts with these keys, and return their ids by key."""
+    connection.executemany(
+        "INSERT INTO concepts (namespace_id, key, owners) VALUES (?, ?, 0)", [(namespace_id, key) for key in keys]
+    )
+    ids = known_keys(connection, namespace_id, keys)
+    queue_matching(connection, ids.values())
+    return ids
 
 
 def _count(connection: Connection, namespace_id: int, counts: _Counts, owners: int, *, sign: int = 1) -> None:
