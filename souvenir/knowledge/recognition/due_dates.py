@@ -101,8 +101,13 @@ class NamedDay(NamedTuple):
     is_numbered: bool
 
 
+_PLAIN = str.maketrans("ſıİ", "siI")
+"""Letters that a pattern in any case takes for others: "auguſt"."""
+
+
 def named_days(sentence: str, said_on: date) -> list[NamedDay]:
     """Return the days that a sentence names, in order of appearance."""
+    sentence = sentence.translate(_PLAIN)
     if _NECESSARY.isdisjoint(words_of(sentence)) and not _DIGIT.search(sentence):
         return []
     found: list[NamedDay] = []

@@ -46,6 +46,7 @@ def found(text: str, kind: StatementKind, *people: str) -> list[Statement]:
         ("no vino el 9, viene el 18 y sube el 20%", ["2026-03-09", "2026-03-18"]),
         ("vom 23. bis 29. August", ["2026-08-23", "2026-08-29"]),
         ("del 3 al 5 de mayo, 8 t/m 10 juni", ["2026-05-03", "2026-05-05", "2026-06-08", "2026-06-10"]),
+        ("on 7 auguſt, by frİday", ["2026-08-07", "2026-03-13"]),
         ("the first may follow", []),
         ("last Monday and on Tuesdays", []),
         ("from 8 to 2, on 31 June", []),
