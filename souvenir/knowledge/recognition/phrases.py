@@ -65,7 +65,7 @@ _DEFINITE = DETERMINERS - {"a", "any", "no"} | {"and"}
 _OWNERS = frozenset("my our your his her their".split())
 _ORGANISATIONS = UNNAMED | {head for head, kind in PHRASE_HEADS.items() if kind is ConceptKind.ORGANISATION}
 _THE_ONE = _OWNERS | frozenset(("the", "this", "that"))
-_SHOPS = frozenset(("shop", "store"))
+_SHOPS = frozenset(("shop", "store", "biz"))
 _WHERE = frozenset("local nearby former previous old current".split())
 """Adjectives before a noun for a particular organisation: a local bakery."""
 _INDEFINITE = frozenset(("a", "an"))
