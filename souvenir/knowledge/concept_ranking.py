@@ -135,8 +135,8 @@ def top(
 def worth_reading(connection: Connection, namespace_id: int, hidden: Hidden, *, limit: int) -> list[rows.Concept]:
     """Return the concepts that introduce an agent: those of which something is said, then names that recur.
 
-    Left out are the name of the user, concepts that only the assistant mentions, common nouns, and, unless a text says
-    what they are, phrases, names of an unknown kind, names that people mention seldom, and the shorter of two names. A
+    Left out are the name of the user, concepts that only the assistant mentions, common nouns, phrases, and, unless a
+    text says what they are, names of an unknown kind, names that people mention seldom, and the shorter of two names. A
     description or a role counts as much as twice the mentions; of equal ones the latest comes first.
 
     :param hidden: As in `by_ids`.
@@ -159,7 +159,7 @@ def _is_described(one: rows.Concept) -> bool:
 
 def _tells(one: rows.Concept, uses: int) -> bool:
     """Return whether a concept tells a reader something: by what is said of it, or as a name that recurs."""
-    if one.role == SELF or (one.kind == ConceptKind.PHRASE and one.role is None):
+    if one.role == SELF or (one.kind == ConceptKind.PHRASE and "description" not in one.stated):
         return False
     if _is_described(one):
         # "cat" and "Freund" are no names, but a dog called "Bishop" has one.

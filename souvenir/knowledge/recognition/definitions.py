@@ -68,6 +68,9 @@ _OF_PURPOSE = 2
 
 _FOREIGN_WORDS = frozenset().union(*SMALL_WORDS.values())
 
+_OF_OWN_LIFE = (3, 4, 5)
+"""The weights of forms that say what someone or something is to their author, but for appositions."""
+
 _IN_PASSING = 1
 """Weight of a sentence that names a role and tells something else."""
 
@@ -270,7 +273,8 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned, author: Message
         return False
     if form.is_apposition and role is not None and not _may_follow(role, mention):
         return False
-    if author is MessageRole.ASSISTANT and (mention.kind in _LIVING or not is_name):
+    is_of_users = mention.kind in _LIVING or not is_name or (form.weight in _OF_OWN_LIFE and not form.is_apposition)
+    if author is MessageRole.ASSISTANT and is_of_users:
         # Whom and what the user has, the user says.
         return False
     if form.weight in (4, 6) and _ONE_DAY.search(_clause(match)):
