@@ -172,12 +172,12 @@ def _tells(one: rows.Concept, uses: int) -> bool:
 def _in_brief(one: rows.Concept) -> rows.Concept:
     """Leave out a sentence that introduces a concept badly, or if the role says enough ("your boss").
 
-    A sentence of a person is about what happened, unless it says that they are gone; "I'm Ann, from Leeds" says nothing
-    of Leeds, and a price or an offer is soon out of date.
+    A sentence of a person, or of a name of an unknown kind, is about what happened, unless it says that they are gone;
+    "I'm Ann, from Leeds" says nothing of Leeds, and a price or an offer is soon out of date.
     """
     if one.description is None or "description" in one.stated or says_end(one.description, (one.name, *one.aliases)):
         return one
-    is_enough = one.kind in _LIVING or (
+    is_enough = one.kind in (*_LIVING, ConceptKind.NAME) or (
         one.role is not None and (is_relation(one.role) or len(one.description) > LONG_SENTENCE)
     )
     is_of_user = one.kind is ConceptKind.PLACE and INTRODUCTION.match(one.description) is not None

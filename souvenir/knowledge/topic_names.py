@@ -43,10 +43,7 @@ LEAST_VALUE = 0.55
 
 LEAST_CLOSENESS, LEAST_CLOSENESS_OF_RARE = 0.08, 0.12
 """... and its least closeness to the topic: more for a phrase whose last word users do not say in two segments and in
-half of them, or in so many messages of the only one: it is often a detail. A phrase that they say in one message only
-names nothing."""
-
-LEAST_SAYERS = 2
+half of them, or in so many messages of the only one: it is often a detail."""
 
 CANDIDATES = 16
 """Phrases of a topic whose vectors are compared with it."""
@@ -158,16 +155,14 @@ def _goes_with(one: Phrase, chosen: Sequence[Phrase], vectors: Mapping[str, Floa
 def _least_closeness(stem: str, of_users: Sequence[_Heard]) -> float:
     """Return the closeness from which a phrase that ends with this stem may name its topic.
 
-    It is 1 if they say it in one message only.
+    It is 1 if the phrase is rare and users say only one message in each segment.
     """
-    if sum(stem in one.stems for one in of_users) < LEAST_SAYERS:
-        return 1.0
     segments = {one.segment for one in of_users}
     places = [one.segment if len(segments) > 1 else one.message.id for one in of_users]
     said_in = {place for one, place in zip(of_users, places, strict=True) if stem in one.stems}
     if len(said_in) >= max(2, len({*places}) / 2):
         return LEAST_CLOSENESS
-    return LEAST_CLOSENESS_OF_RARE
+    return LEAST_CLOSENESS_OF_RARE if len(of_users) > len(segments) else 1.0
 
 
 def shown_name(parts: Sequence[str]) -> str:

@@ -375,11 +375,13 @@ def test_a_person_who_is_said_to_be_new_is_shown_for_two_weeks(ann: Agent) -> No
     ann.say("Hello", "My new boss Priya is away.", at=MONDAY)
     assert not insights(ann, MONDAY + WEEK, InsightKind.NEW)
     later = MONDAY + 6 * WEEK
-    [*_, uid] = ann.say("My boss Omar is calm.", "Our new editor Henrique is calm.", session="t", at=later)
+    [*_, uid] = ann.say(
+        "Ask Omar, he's the boss of the shop.", "Our new editor Henrique is calm.", session="t", at=later
+    )
     ann.say("My new boss Priya is back.", session="u", at=later)
     one, explained = insights(ann, MONDAY + 7 * WEEK, InsightKind.NEW)
     assert one.text == "Henrique is new: “Our new editor Henrique is calm.” (12 February)."
-    assert explained.text == "First mention of Omar: “My boss Omar is calm.” (12 February)."
+    assert explained.text == "First mention of Omar: “Ask Omar, he's the boss of the shop.” (12 February)."
     assert [concept.name for concept in one.concepts] == ["Henrique"]
     assert [source.id for source in one.sources] == [uid]
     assert not insights(ann, MONDAY + 9 * WEEK, InsightKind.NEW)

@@ -82,7 +82,7 @@ def test_several_words_say_more_than_one_and_vague_words_nothing_alone() -> None
 
 
 def test_times_slips_names_and_parts_of_names_are_no_phrases_but_relatives_and_landlords_are() -> None:
-    for word in ("Fridays", "shes", "tmrw", "Anna", "weeks"):
+    for word in ("Fridays", "shes", "tmrw", "Anna", "weeks", "Easter", "sixty"):
         assert list(phrases(f"I mean the boiler and the {word}")) == ["boiler"]
     weights = phrases("I mean Harbour Bank and the deposit account")
     assert weights.keys() == {"Harbour Bank", "deposit account"}
@@ -137,12 +137,11 @@ def test_the_first_part_of_a_name_is_close_enough_for_how_often_it_is_said() -> 
     [
         ([["a boiler"], ["the boilers"]], LEAST_CLOSENESS),
         ([["a boiler"], ["the gas boiler"], ["rent"], ["rent"]], LEAST_CLOSENESS),
-        ([["a boiler"], ["the boiler"], ["rent"], ["rent"], ["rent"]], LEAST_CLOSENESS_OF_RARE),
-        ([["a boiler"], ["rent", "rent"]], 1.0),
+        ([["a boiler"], ["the boiler"], ["rent"], ["rent"], ["rent"]], 1.0),
+        ([["a boiler"], ["rent", "rent"]], LEAST_CLOSENESS_OF_RARE),
         ([["a boiler"], ["rent"]], 1.0),
         ([["a boiler", "the boiler", "rent"]], LEAST_CLOSENESS),
-        ([["a boiler", "rent", "a boiler", "rent", "rent"]], LEAST_CLOSENESS_OF_RARE),
-        ([["a boiler", "rent"]], 1.0),
+        ([["a boiler", "rent"]], LEAST_CLOSENESS_OF_RARE),
         ([["a boiler"]], 1.0),
     ],
 )

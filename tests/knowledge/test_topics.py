@@ -90,7 +90,7 @@ def test_answers_and_short_messages_belong_to_the_segment_before(ann: Agent) -> 
     ann.say(LONG_SAILING[0])
     ann.say(LONG_BAKING[0], role=MessageRole.ASSISTANT)
     ann.tell("Thanks!")
-    assert ann.graph.topics.details(ANN, 1).named.topic.messages == 3
+    assert ann.topic().topic.messages == 3
 
 
 def test_a_topic_is_summarised_by_sentences_of_its_messages(ann: Agent) -> None:

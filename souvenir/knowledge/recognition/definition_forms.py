@@ -137,7 +137,7 @@ _I_AM = (
     r"(?:my name is|i['’]?m|i am|ich bin|ich heiße|mein name ist|soy|me llamo|mi nombre es|mijn naam is|ik heet|ik ben)"
 )
 _GREETING = (
-    r"^(?:(?:hi|hello|hey|good (?:morning|afternoon|evening)|hallo|guten (?:tag|morgen|abend)|moin|hola"
+    r"^(?:(?:hi+|hello+|hey+|good (?:morning|afternoon|evening)|hallo|guten (?:tag|morgen|abend)|moin|hola+"
     r"|buen[oa]s (?:d[ií]as|tardes|noches)|hoi|dag|goede(?:morgen|middag|navond))\b.{0,15}[,!.]? *)?"
 )
 _HERE = r"(?:here|hier)\b(?: again)?(?=[,.!:]|$)"

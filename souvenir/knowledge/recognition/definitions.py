@@ -135,9 +135,9 @@ _VAGUE_ROLE = re.compile(
 """A role that says nothing."""
 
 _OF_ANOTHER = re.compile(
-    r"(?:his|her|their|sus?|zijn|haar) |ex$|(?:an?|eine?n?|una?|een) (?:sister|brother|cousin|aunt|uncle|son|daughter"
-    r"|friend|colleague|schwester|bruder|freund|freundin|kollege|kollegin|hermana|hermano|amiga|amigo|vriend|vriendin"
-    r"|collega)$",
+    r"(?:his|her|their|sus?|zijn|haar) |ex$|(?:(?:an?|the|eine?n?|der|die|una?|el|la|een|de|het) )?(?:sister|brother"
+    r"|cousin|aunt|uncle|son|daughter|friend|colleague|schwester|bruder|sohn|tochter|freund|freundin|kollege|kollegin"
+    r"|hermana|hermano|hijo|hija|amiga|amigo|zus|broer|zoon|dochter|vriend|vriendin|collega)$",
     re.IGNORECASE,
 )
 """A role that says nothing without the sentence before: "his brother", "a friend"."""

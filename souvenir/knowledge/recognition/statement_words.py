@@ -93,9 +93,3 @@ EVENT_OF = {term: terms.split()[0] for terms in _EVENTS for term in terms.split(
 
 COMMON_EVENTS = frozenset(("start", "meet"))
 """Kinds of events of which people have several at a time."""
-
-KNOWN_LONG = frozenset(
-    "old former alter alte antiguo antigua oude friend friends mate bestie bff buddy pal crush freund freunde amiga "
-    "amigo amigos singer actor actress author".split()
-)
-"""Words of a long-standing role, or of one that a person has for everyone."""

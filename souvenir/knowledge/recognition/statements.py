@@ -18,14 +18,14 @@ import structlog
 from souvenir.core.text import sentences
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.core.types.statements import BARE_REPORT, EXPLAINED, VAGUE, Definition, Statement, StatementKind
-from souvenir.index.analyser import Analyser, fold
+from souvenir.index.analyser import Analyser
 from souvenir.knowledge.recognition import introduction_patterns as introductions
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
 from souvenir.knowledge.recognition.extraction import said
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TITLES
-from souvenir.knowledge.recognition.statement_words import CLASS_OF, COMPOUND_HEADS, CONSUMED, GENERIC, KNOWN_LONG, SAME
+from souvenir.knowledge.recognition.statement_words import CLASS_OF, COMPOUND_HEADS, CONSUMED, GENERIC, SAME
 
 log = structlog.get_logger(__name__)
 
@@ -86,34 +86,14 @@ def definitions_and_statements(
     """
     try:
         read = said(text, role)
-        people = [
-            one
-            for one in mentions
-            if one.kind in (ConceptKind.PERSON, ConceptKind.NAME) and one.key not in ROLES and one.key not in RELATIVES
-        ]
         defined = definitions_in(read, role, mentions)
         if role is not MessageRole.USER:
             return defined, ()
-        stated = statements_in(read, at.date(), [one.form for one in people if one.kind is ConceptKind.PERSON])
-        introduced = {one.value for one in stated if one.kind is StatementKind.INTRODUCTION}
-        explained = [
-            Statement(StatementKind.INTRODUCTION, defined[one.key].sentence, "", EXPLAINED, one.form)
-            for one in people
-            if one.form not in introduced and one.key in defined and _is_new_role(defined[one.key])
-        ]
-        return defined, (*stated, *explained)
+        people = [one for one in mentions if one.kind is ConceptKind.PERSON and one.key not in ROLES | RELATIVES]
+        return defined, statements_in(read, at.date(), [one.form for one in people])
     except Exception:  # the boundary of background work: one text must not block the queue
         log.exception("statement_extraction_failed", chars=len(text))
         return {}, ()
-
-
-def _is_new_role(definition: Definition) -> bool:
-    """Return whether a role is one of those that change in a life: "your architect", but not "your old friend"."""
-    words = frozenset(fold(word).casefold() for word in (definition.role or "").split())
-    no_news = (patterns.HYPOTHETICAL, patterns.LONG_AGO)
-    if definition.sentence.endswith("?") or any(one.search(definition.sentence) for one in no_news):
-        return False
-    return not words.isdisjoint(ROLES) and words.isdisjoint(RELATIVES | KNOWN_LONG)
 
 
 def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple[Statement, ...]:

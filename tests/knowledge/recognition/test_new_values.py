@@ -70,8 +70,6 @@ def test_times_ages_walks_and_texts_to_write_are_no_changes(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "person"),
     [
-        ("Our architect is called Finn Moreau.", "Finn Moreau"),
-        ("My tutor Marlene says my essays are too long.", "Marlene"),
         ("I must ring Anna, she's the owner of the shop.", "Anna"),
         ("The woman from the insurance, Petra Lang, rang about the claim.", "Petra Lang"),
     ],
@@ -84,11 +82,13 @@ def test_a_person_is_explained_by_a_role(text: str, person: str) -> None:
     "text",
     [
         "My grandmother Edith makes jam.",
+        "Our architect is called Finn Moreau.",
+        "The hairdresser is the best.",
         "My old boss Derek sends me puns.",
         "My friend Tess thinks I should go.",
         "Did you know that the painter Vermeer had eleven children?",
         "If I hire a cleaner called Dot it costs 60 a week.",
     ],
 )
-def test_relatives_friends_and_conditions_explain_nobody(text: str) -> None:
+def test_roles_alone_and_conditions_explain_nobody(text: str) -> None:
     assert not explained(text)
