@@ -16,7 +16,7 @@ from math import exp, log
 from souvenir.core.concept_kinds import NAMED_KINDS
 from souvenir.core.types import ConceptKind
 from souvenir.knowledge.recognition.definition_forms import INTRODUCTION
-from souvenir.knowledge.recognition.definitions import SELF, is_relation, says_end
+from souvenir.knowledge.recognition.definitions import SELF, says_end
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
@@ -54,7 +54,7 @@ an agent if nothing is said of it.
 """
 
 LONG_SENTENCE = 100
-"""A sentence with more characters is replaced by its role."""
+"""A sentence with more characters is not shown."""
 
 _LIVING = (ConceptKind.PERSON, ConceptKind.ANIMAL)
 
@@ -173,16 +173,15 @@ def _in_brief(one: rows.Concept) -> rows.Concept:
     """Leave out a sentence that introduces a concept badly, or if the role says enough ("your boss").
 
     A sentence of a person, or of a name of an unknown kind, is about what happened, unless it says that they are gone;
-    "I'm Ann, from Leeds" says nothing of Leeds, and a price or an offer is soon out of date.
+    a long one says something else too, "I'm Ann, from Leeds" nothing of Leeds, and a price or an offer is soon out of
+    date.
     """
     if one.description is None or "description" in one.stated or says_end(one.description, (one.name, *one.aliases)):
         return one
-    is_enough = one.kind in (*_LIVING, ConceptKind.NAME) or (
-        one.role is not None and (is_relation(one.role) or len(one.description) > LONG_SENTENCE)
-    )
+    is_enough = one.role is not None or one.kind in (*_LIVING, ConceptKind.NAME)
     is_of_user = one.kind is ConceptKind.PLACE and INTRODUCTION.match(one.description) is not None
-    is_offer = _OFFER.search(one.description) is not None
-    return replace(one, description=None) if is_enough or is_of_user or is_offer else one
+    is_unclear = len(one.description) > LONG_SENTENCE or _OFFER.search(one.description) is not None
+    return replace(one, description=None) if is_enough or is_of_user or is_unclear else one
 
 
 def _is_common_noun(one: rows.Concept) -> bool:

@@ -286,7 +286,7 @@ def test_an_agent_is_introduced_by_the_role_instead_of_the_sentence_unless_one_i
     assert {key: (one.role, one.description) for key, one in ann.leading().items()} == {
         "ines": ("your sister", None),
         "priya": ("your boss", "She pays."),
-        "brightlane": ("where you work", "I work at Brightlane."),
+        "brightlane": ("where you work", None),
         "shona": ("a farmer", None),
         "ricardo": ("een papegaai", None),
         "inga": ("your flatmate", "My flatmate Inga is moving out."),

@@ -176,7 +176,7 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         7,
         "",
         rf"{_GREETING}(?:(?P<self>{_I_AM}) {_NAME}"
-        rf"(?=[,.!]|$| and\b| und\b| y\b| en\b| btw\b| from\b| aus\b| de\b| uit\b)"
+        rf"(?=[,.;!]|$| \d| and\b| und\b| y\b| en\b| btw\b| from\b| aus\b| de\b| uit\b)"
         rf"|(?P<here>){_NAME} {_HERE})",
     ),
     (

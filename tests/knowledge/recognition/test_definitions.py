@@ -283,6 +283,8 @@ def test_only_the_clause_of_a_long_sentence_is_quoted() -> None:
     [
         ("kernel is our cat, obviously", "kernel", ConceptKind.ANIMAL),
         ("im Alice btw, 2nd year", "Alice", ConceptKind.PERSON),
+        ("holaaa soy Alice 22 de Puebla", "Alice", ConceptKind.PERSON),
+        ("My name is Alice; I am sixty.", "Alice", ConceptKind.PERSON),
         ("I live in Zorb.", "Zorb", None),
         ("I'm from Zorb.", "Zorb", ConceptKind.PLACE),
         ("I work at Zorb.", "Zorb", ConceptKind.ORGANISATION),
