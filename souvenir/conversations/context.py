@@ -50,7 +50,6 @@ from souvenir.core.types import (
     JsonObject,
     Memory,
     MessageRole,
-    PassageKind,
     Scope,
     SearchQuery,
     SearchResult,
@@ -64,7 +63,6 @@ from souvenir.store.messages import blocks as block_rows
 from souvenir.store.messages.agents import require_agent
 from souvenir.store.messages.blocks import Block
 from souvenir.store.messages.messages import Message
-from souvenir.store.privacy import flagged
 
 TOKEN_BYTES = 8
 """Length of the random token in a fence; too long to be guessed."""
@@ -296,13 +294,7 @@ class Contexts:
     def _memories(self, scope: Scope, query: ContextQuery, certain: _KnownContext) -> _Recalled:
         if not self._max_memories:
             return _Recalled(SearchResult(query.text, ()))
-        with self._engine.namespace(scope) as (connection, namespace):
-            hidden = (
-                ()
-                if namespace is None
-                else flagged(connection, PassageKind.MEMORY, namespace.id, certain.hidden_topics)
-            )
-        filters = Filters(without=tuple(hidden))
+        filters = Filters(without=self._engine.screening.flagged_memories(scope, certain.hidden_topics))
         count = min(self._max_memories, _most_results(query))
         wanted = SearchQuery(query.text, count, filters=filters, min_score=query.min_score)
         found = self._engine.search(scope, wanted, query.as_of)

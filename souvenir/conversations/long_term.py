@@ -19,7 +19,6 @@ from souvenir.core.types import (
     JsonObject,
     Memory,
     MemoryDraft,
-    PassageKind,
     Scope,
     SearchQuery,
     SourceFilter,
@@ -29,7 +28,6 @@ from souvenir.core.types import (
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.idempotency import Once, do_once
 from souvenir.store.memories import reads
-from souvenir.store.privacy import flagged
 from souvenir.store.transaction import Transaction
 
 ROOT = "long-term"
@@ -152,7 +150,7 @@ class LongTermStore:
         if limit < 1:
             return LongTermMatches(())
         sources = tuple(SourceFilter(path, SourceMatch.PATH) for path in paths)
-        filters = Filters(sources=sources, without=self._flagged(scope, without_topics))
+        filters = Filters(sources=sources, without=self._engine.screening.flagged_memories(scope, without_topics))
         result = self._engine.search(scope, SearchQuery(query, top_k=limit, filters=filters, min_score=min_score))
         hits = [
             LongTermMatch(KeyedMemory.of(hit.memory), hit.memory.text, hit.score, hit.parts.similarity)
@@ -207,19 +205,13 @@ class LongTermStore:
         :param without_topics: Exclude those that are flagged with one of these sensitive topics.
         """
         found, _ = self.preferences(scope)
-        hidden = self._flagged(scope, without_topics)
+        hidden = self._engine.screening.flagged_memories(scope, without_topics)
         return {one.key: one.value for one in found if one.key is not None and one.id not in hidden}
 
     def forget_preference(self, scope: Scope, key: str) -> None:
         """:raises PreferenceNotFound: If there is no such preference."""
         if not self.forget(scope, key, PREFERENCE):
             raise PreferenceNotFound(key)
-
-    def _flagged(self, scope: Scope, topics: Collection[str]) -> tuple[int, ...]:
-        with self._engine.namespace(scope) as (connection, namespace):
-            if namespace is None:
-                return ()
-            return tuple(flagged(connection, PassageKind.MEMORY, namespace.id, topics))
 
     def _source(self, category: str) -> str:
         if category not in self.categories:

@@ -16,7 +16,7 @@ from math import exp, log
 from souvenir.core.concept_kinds import NAMED_KINDS
 from souvenir.core.types import ConceptKind
 from souvenir.knowledge.recognition.definition_forms import INTRODUCTION
-from souvenir.knowledge.recognition.definitions import SELF, says_end
+from souvenir.knowledge.recognition.definitions import SELF
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
@@ -172,11 +172,10 @@ def _tells(one: rows.Concept, uses: int) -> bool:
 def _in_brief(one: rows.Concept) -> rows.Concept:
     """Leave out a sentence that introduces a concept badly, or if the role says enough ("your boss").
 
-    A sentence of a person, or of a name of an unknown kind, is about what happened, unless it says that they are gone;
-    a long one says something else too, "I'm Ann, from Leeds" nothing of Leeds, and a price or an offer is soon out of
-    date.
+    A sentence of a person, or of a name of an unknown kind, is about what happened; a long one says something else too,
+    "I'm Ann, from Leeds" nothing of Leeds, and a price or an offer is soon out of date.
     """
-    if one.description is None or "description" in one.stated or says_end(one.description, (one.name, *one.aliases)):
+    if one.description is None or "description" in one.stated:
         return one
     is_enough = one.role is not None or one.kind in (*_LIVING, ConceptKind.NAME)
     is_of_user = one.kind is ConceptKind.PLACE and INTRODUCTION.match(one.description) is not None

@@ -11,7 +11,7 @@ from souvenir.conversations.context import TOKEN_BYTES
 from souvenir.conversations.context_text import Layout, shortened, volatile_tail
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.settings import McpTier
-from souvenir.core.types import EvidenceLevel, SearchQuery
+from souvenir.core.types import EvidenceLevel, Filters, SearchQuery
 from souvenir.mcp.memory_models import DEFAULT_SEARCH_LIMIT, MAX_QUERY_CHARS, shown_chars
 from souvenir.mcp.tools import Call
 from souvenir.server.load_shedding import CostClass
@@ -106,7 +106,10 @@ def _recall(call: Call, given: Mapping[str, str]) -> str:
     query = given["query"].replace("\0", "").strip()
     if not 1 <= len(query) <= MAX_QUERY_CHARS:
         raise InvalidRequest(f"query takes 1 to {MAX_QUERY_CHARS} characters")
-    found = call.service.engine.search(call.scope, SearchQuery(query, call.result_limit(DEFAULT_SEARCH_LIMIT)))
+    engine = call.service.engine
+    hidden = engine.screening.flagged_memories(call.scope, engine.screening.policy(call.scope).hidden_topics)
+    limit = call.result_limit(DEFAULT_SEARCH_LIMIT)
+    found = engine.search(call.scope, SearchQuery(query, limit, filters=Filters(without=hidden)))
     hits = found.hits
     if not hits:
         return f"Nothing that is remembered bears on this.\n\n{query}"

@@ -7,17 +7,18 @@ kinds of data in `sensitive_data`, topics in `sensitive_topics`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from souvenir.core.labels import SENSITIVE_DATA, SENSITIVE_TOPICS, clean_tags, entities_of, names
-from souvenir.core.types import HistoryEntry, JsonObject, MemoryDraft, MemoryPatch, Scope
+from souvenir.core.types import HistoryEntry, JsonObject, MemoryDraft, MemoryPatch, PassageKind, Scope
 from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules import PrivacyRules, ScreenedJson
+from souvenir.store import namespaces
 from souvenir.store.database import Database
 from souvenir.store.messages import agents
 from souvenir.store.messages.agents import Agent
-from souvenir.store.privacy import HiddenTexts, HiddenTopics, hidden_texts
+from souvenir.store.privacy import HiddenTexts, HiddenTopics, flagged, hidden_texts
 from souvenir.store.sql import Connection
 
 
@@ -87,6 +88,14 @@ class Screening:
 
     def hidden_topics(self, agent: Agent) -> HiddenTopics:
         return HiddenTopics(self._policy_of(agent).hidden_topics)
+
+    def flagged_memories(self, scope: Scope, topics: Collection[str]) -> tuple[int, ...]:
+        """Return the memories of the scope's namespace that are flagged with one of these topics."""
+        with self._database.read_once() as connection:
+            namespace = namespaces.named(connection, scope.namespace)
+            if namespace is None:
+                return ()
+            return tuple(flagged(connection, PassageKind.MEMORY, namespace.id, topics))
 
     def _policy_of(self, agent: Agent) -> PrivacyPolicy:
         if not agent.policy:

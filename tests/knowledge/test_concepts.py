@@ -281,7 +281,7 @@ def test_an_agent_is_introduced_by_the_role_instead_of_the_sentence_unless_one_i
         "My sister Ines is a dentist.", "My boss Priya is a painter.", "I work at Brightlane.", "I'm Alice, hello."
     )
     ann.tell("Shona is a farmer, she talks a lot.", "Haar huisgenoot is een papegaai, Ricardo.")
-    ann.tell("My flatmate Inga is nice.", "I use Kahoot.", "My flatmate Inga is moving out.", "I've dropped Kahoot.")
+    ann.tell("My flatmate Inga is nice.", "I use Kahoot.", "My flatmate Inga is moving out.")
     state(ann, "priya", "description", "She pays.")
     assert {key: (one.role, one.description) for key, one in ann.leading().items()} == {
         "ines": ("your sister", None),
@@ -289,8 +289,8 @@ def test_an_agent_is_introduced_by_the_role_instead_of_the_sentence_unless_one_i
         "brightlane": ("where you work", None),
         "shona": ("a farmer", None),
         "ricardo": ("een papegaai", None),
-        "inga": ("your flatmate", "My flatmate Inga is moving out."),
-        "kahoot": (None, "I've dropped Kahoot."),
+        "inga": ("your flatmate", None),
+        "kahoot": (None, "I use Kahoot."),
     }
     assert ann.concept("ricardo").kind is ConceptKind.ANIMAL, "although people have this name"
     assert ann.concept("ines").description == "My sister Ines is a dentist."

@@ -144,34 +144,10 @@ _HERE = r"(?:here|hier)\b(?: again)?(?=[,.!:]|$)"
 INTRODUCTION = re.compile(rf"{_GREETING}(?:{_I_AM}\b|[\w-]+ {_HERE})", re.IGNORECASE)
 """The beginning of a sentence in which authors say who they are."""
 
-_UNTIL_NOW = r"(?=[,.;:!]|$| \(| (?:to|and|so|after|because|last|this|next|in|end|und|y|en|im|am|per)\b)"
-ENDED = re.compile(
-    rf"^(?!.*\b(?:if|when|would|might|could|should|unless|never|almost|nearly|wish|not|wenn|falls|si|cuando|als)\b.*{N})"
-    rf"(?:.*?\b(?P<left>(?:(?:i|we)(?:['’]ve| have)? (?:just |finally |now )?"
-    rf"(?:quit|left|dropped|ditched|sold|cancelled|uninstalled)|(?:switched|moved|migrated) (?:away )?from"
-    rf"|(?:dejé|he dejado|hemos dejado))(?: the| my| our| el| la)?) {_NAME}{_UNTIL_NOW}"
-    rf"|(?:.*[,.;:–—(] |(?:and|but|so|und|y|pero|en|maar) )?(?:(?:the|{POSSESSIVE}) (?:[\w-]+ )?(?:[\w-]+ )?)?{_NAME}"
-    rf"(?:(?: has| have| is| are|['’]s)(?: now| finally| been)* (?:gone|left|quit|retired|resigned|dropped out"
-    rf"|moved out|closed|cancelled|leaving|moving out)"
-    rf"|(?: just)? (?:quit|dropped out|moved out|retired|resigned|goes off|died)"
-    rf"| se va| se fue| zieht aus| ist (?:weg|ausgezogen)| hat gekündigt| gaat weg| vertrekt| is weg){_UNTIL_NOW})",
-    re.IGNORECASE,
-)
-"""Sentences that say that someone or something is over: "I quit Hollis", "Inga is moving out in May"."""
-
-OF_END = 8
-"""The weight of that form, which is the best one: what was said before is over."""
-
 OF_RELATION = 5
 """The weight of forms that define in a question too: "May my sister Ines come?"."""
 
 _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
-    (
-        OF_END,
-        "quit left dropped ditched sold cancelled uninstalled from dejé dejado gone retired resigned out closed leaving"
-        " off died va fue aus weg ausgezogen gekündigt vertrekt",
-        ENDED.pattern,
-    ),
     (
         7,
         "",

@@ -17,17 +17,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from souvenir.core.text import sentences
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.core.types.statements import Definition
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.definition_forms import (
-    ENDED,
     FROM,
     INTRODUCTION,
-    OF_END,
     OF_RELATION,
     OWNERS,
     PERSON,
@@ -67,6 +64,9 @@ _OF_PURPOSE = 2
 """The weight of the weakest forms, which define names only: "car makes a noise" says nothing of the car."""
 
 _FOREIGN_WORDS = frozenset().union(*SMALL_WORDS.values())
+
+_SIGNS_BEFORE = re.compile(r"^(?:[^\w\s(\"'“‘«¿¡]+ )+")
+"""Signs before a sentence: a dash of a list, a mark of quoted text, an emoji."""
 
 _OF_OWN_LIFE = (3, 4, 5)
 """The weights of forms that say what someone or something is to their author, but for appositions."""
@@ -176,7 +176,7 @@ def definitions_in(text: str, role: MessageRole | None, mentions: Iterable[Menti
     said = [
         (clause, forms_of(clause))
         for start, end in sentences(text)
-        for clause in _clauses(" ".join(text[start:end].split()), role)
+        for clause in _clauses(_SIGNS_BEFORE.sub("", " ".join(text[start:end].split())), role)
         if _may_define(clause)
     ]
     best: dict[str, Definition] = {}
@@ -212,11 +212,6 @@ def _may_define(sentence: str) -> bool:
     return is_plain or INTRODUCTION.match(sentence) is not None
 
 
-def says_end(sentence: str, names: Iterable[str]) -> bool:
-    """Return whether a sentence says that someone or something of these names is over: "I quit Hollis"."""
-    return any(ENDED.search(marked) for name in names if (marked := with_mark(sentence, name)) is not None)
-
-
 def with_mark(sentence: str, form: str) -> str | None:
     """Return the sentence with `N` for each occurrence of a name, with its title; None if it has none."""
     lower, name = sentence.lower(), form.lower()
@@ -245,7 +240,6 @@ def _definition(
     marked = with_mark(sentence, mention.form)
     if marked is None:
         return None
-    ended: Definition | None = None
     before = words_before(marked)
     for form in forms:
         if form.before and form.before.isdisjoint(before):
@@ -256,13 +250,8 @@ def _definition(
         # A person defines what is theirs better than the assistant does.
         weighed = form.weight if _describes(form, marked) else _IN_PASSING
         quality = 2 * weighed - (author is MessageRole.ASSISTANT)
-        found = Definition(sentence, quality, _role(match, mention, author), _kind_by(match))
-        if form.weight == OF_END:
-            # Another form may say who left: "My flatmate Inga is moving out".
-            ended = found
-        else:
-            return found if ended is None else replace(ended, role=found.role, kind=found.kind)
-    return ended
+        return Definition(sentence, quality, _role(match, mention, author), _kind_by(match))
+    return None
 
 
 def _holds(form: Form, match: re.Match[str], mention: Mentioned, author: MessageRole | None) -> bool:
@@ -274,7 +263,7 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned, author: Message
     if form.is_apposition and role is not None and not _may_follow(role, mention):
         return False
     is_of_users = mention.kind in _LIVING or not is_name or (form.weight in _OF_OWN_LIFE and not form.is_apposition)
-    if author is MessageRole.ASSISTANT and is_of_users:
+    if author is MessageRole.ASSISTANT and (is_of_users or (role is not None and _OWNED.match(role))):
         # Whom and what the user has, the user says.
         return False
     if form.weight in (4, 6) and _ONE_DAY.search(_clause(match)):
@@ -349,7 +338,6 @@ _FITS: Mapping[str, Callable[[str, Mentioned], bool]] = {
     "where": lambda _, one: one.kind is not ConceptKind.PERSON,
     "origin": lambda _, one: one.kind is not ConceptKind.PERSON,
     "home": lambda _, one: one.kind is not ConceptKind.PERSON,
-    "left": lambda _, one: one.kind not in _LIVING,
 }
 """Conditions under which the words of a group define a concept."""
 

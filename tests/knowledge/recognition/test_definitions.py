@@ -7,7 +7,7 @@ from typing import Any
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.core.types.statements import DESCRIBING_QUALITY, Definition
 from souvenir.knowledge.recognition.definition_forms import FORMS, forms_of
-from souvenir.knowledge.recognition.definitions import definitions_in, is_relation, says_end, with_mark
+from souvenir.knowledge.recognition.definitions import definitions_in, is_relation, with_mark
 from tests.cases import for_all
 
 
@@ -25,6 +25,8 @@ def definition(text: str, form: str, **more: Any) -> Definition:
 
 DEFINING = [
     ("Pico is our ten-year-old beagle and he pulls.", "Pico", "your ten-year-old beagle"),
+    ("- Ann is my boss.", "Ann", "your boss"),
+    ("> 🐶 Pico is our dog.", "Pico", "your dog"),
     ("Gladys has been my friend since nursing school.", "Gladys", "your friend since nursing school"),
     ("Rui, my husband, can work from anywhere.", "Rui", "your husband"),
     ("And our conductor, Dr Falcão, wants it by heart!", "Falcão", "your conductor"),
@@ -36,10 +38,6 @@ DEFINING = [
     ("Dale is his brother.", "Dale", None),
     ("Ada is a sister.", "Ada", None),
     ("Petra ist eine Kollegin.", "Petra", None),
-    ("Bigger: I quit Vestland.", "Vestland", None),
-    ("We switched from Lightspeed to Shopify.", "Lightspeed", None),
-    ("So Bryony dropped out (a dog show).", "Bryony", None),
-    ("Chema se va.", "Chema", None),
     ("We have a new head of science, Ms Lindqvist.", "Lindqvist", "a new head of science"),
     ("The ship was the Hercules, imagine.", "Hercules", "the ship"),
     ("I work three nights at Bubble Cup.", "Bubble Cup", "where you work"),
@@ -210,8 +208,7 @@ def test_words_that_say_nothing_of_a_concept_or_do_not_fit_its_kind_define_nothi
     [
         ("My charge nurse Yolanda cried.", "Yolanda", "your charge nurse", False),
         ("My sister Ines called yesterday.", "Ines", "your sister", False),
-        ("My flatmate Inga is packing in October.", "Inga", "your flatmate", False),
-        ("My flatmate Inga is moving out in October.", "Inga", "your flatmate", True),
+        ("My flatmate Inga is moving out in October.", "Inga", "your flatmate", False),
         (
             "I work in marketing (they make kettles) but I'm doing a pop-up with my friend Dom.",
             "Dom",
@@ -239,20 +236,11 @@ def test_the_assistant_says_what_named_things_are_but_not_who_people_are() -> No
     for text, form, kind in (
         ("Ines is your sister.", "Ines", ConceptKind.PERSON),
         ("The boots are a deadline.", "boots", ConceptKind.ORGANISATION),
+        ("Acme is your employer.", "Acme", ConceptKind.NAME),
     ):
         assert defined(text, form, MessageRole.USER, kind=kind) is not None
         assert defined(text, form, MessageRole.ASSISTANT, kind=kind) is None
     assert definition("Valkey is a fork of Redis.", "Valkey", role=MessageRole.ASSISTANT).role == "a fork of Redis"
-
-
-def test_an_end_defines_better_than_what_was_said_before() -> None:
-    before, end = "Vestland is my employer.", "I quit Vestland."
-    assert definition(end, "Vestland").quality > definition(before, "Vestland").quality
-    assert says_end("Bigger: I quit Vestland.", ["Vestland Elektro", "Vestland"])
-    for text in (before, "If Vestland is gone, I stay.", "I would quit Vestland.", "I left Vestland at five."):
-        assert not says_end(text, ["Vestland"])
-    assert definition("I dropped Anna.", "Anna", kind=ConceptKind.ORGANISATION) is not None
-    assert defined("I dropped Anna.", "Anna", kind=ConceptKind.PERSON) is None
 
 
 @for_all(
