@@ -61,6 +61,10 @@ FIRST = (
     "page/test_accessibility.py",
     "page/test_knowledge.py",
     "page/test_agents.py",
+    "page/test_memory_drawer.py",
+    "page/test_search.py",
+    "page/test_sign_in.py",
+    "page/test_frame.py",
     "faults/test_damage.py",
     "faults/test_power_cuts.py",
     "sync/test_sync.py",
@@ -81,10 +85,6 @@ FIRST = (
     "client/mcp/test_bridge.py",
     "faults/test_disk_faults.py",
     "compat/test_doors.py",
-    "page/test_memory_drawer.py",
-    "page/test_search.py",
-    "page/test_sign_in.py",
-    "page/test_frame.py",
     "sync/test_transfer.py",
     "learning/test_kill.py",
     "test_package.py",
@@ -92,7 +92,8 @@ FIRST = (
     "test_audit.py",
     "test_operators_page.py",
 )
-"""The files that take longest, begun first: one that begins last keeps a worker busy while the others have nothing."""
+"""The files that take longest, begun first: one that begins last keeps a worker busy while the others have nothing.
+Those of the page follow each other, since they share the program that drives their browsers."""
 
 MEMORY_FOLDER = Path("/dev/shm")
 MIN_FREE_BYTES = 2 * 2**30

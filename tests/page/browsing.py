@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Request, Response, WebError, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Playwright,
+    Request,
+    Response,
+    WebError,
+)
 
 from benchmarks.service import Service
 from tests.page.requirements import CHROMIUM, INSTALL_CHROMIUM
@@ -20,6 +29,7 @@ WIDE, NARROW = (1280, 800), (360, 740)
 """Width and height of the window, in CSS pixels."""
 
 STEP_TIMEOUT_MS = 10_000
+CLEAR = "() => { if (location.origin !== 'null') for (const kept of [sessionStorage, localStorage]) kept.clear(); }"
 UNFINISHED_WORK = Path(__file__).with_name("unfinished_work.js")
 _NOT_USED = (
     # Chromium draws its address bar's suggestions with pages of its own, two in each window: they take longer to load
@@ -65,11 +75,18 @@ class Watch:
         self._faults: list[str] = []
         self._expected: list[re.Pattern[str]] = []
 
-    def over(self, context: BrowserContext) -> None:
+    @contextmanager
+    def over(self, context: BrowserContext) -> Iterator[None]:
+        """Watch the tabs of a context until the end of the block."""
         context.on("console", self._read)
         context.on("weberror", self._catch)
         context.on("request", self._follow)
         context.on("response", self._check)
+        yield
+        context.remove_listener("console", self._read)
+        context.remove_listener("weberror", self._catch)
+        context.remove_listener("request", self._follow)
+        context.remove_listener("response", self._check)
 
     def expect(self, pattern: str) -> None:
         """Accept console errors that match, as those that the browser prints of a refused request."""
@@ -97,14 +114,16 @@ class Watch:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """A headless browser. Playwright's event loop keeps the thread until the end, so no `asyncio.run` works inside."""
+def chromium(playwright: Playwright) -> Iterator[Browser]:
+    """A headless browser.
+
+    :param playwright: Its event loop keeps the thread until it ends, so no `asyncio.run` works meanwhile.
+    """
     if CHROMIUM is None:
         raise FileNotFoundError(INSTALL_CHROMIUM)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
-        yield browser
-        browser.close()
+    browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+    yield browser
+    browser.close()
 
 
 def open_context(
@@ -121,6 +140,18 @@ def open_context(
     context.set_default_timeout(STEP_TIMEOUT_MS)
     context.add_init_script(path=UNFINISHED_WORK)
     return context
+
+
+def empty(tab: Page) -> None:
+    """Leave the page of a tab and close the other tabs of its context: only what the browser has cached stays."""
+    for other in tab.context.pages:
+        if other != tab:
+            other.close()
+    tab.evaluate(CLEAR)
+    tab.context.clear_cookies()
+    tab.context.clear_permissions()
+    tab.mouse.move(0, 0)
+    tab.goto("about:blank")
 
 
 def address_of(service: Service) -> str:

@@ -1,8 +1,11 @@
 """The running service, and a browser that looks at its page.
 
-A module has a service of its own, as a process with the real model, and a browser; a test has a context of its own in
-it. The browser cannot be shared by more modules: Playwright's event loop would stay in the thread, where tests of other
-folders run loops too. A test fails if its page prints an error, violates its CSP, throws, or asks another origin.
+A module has a service of its own, as a process with the real model, a browser, and a tab that its tests use one after
+the other: a profile for each test would start a process and compile the page again. A test begins with an empty tab
+that has kept nothing but the browser's cache. One that adds a listener, a route or a script to a tab asks for the
+context, and has its own. Modules that follow each other in this folder share the program that drives their browsers. It
+cannot outlive them: Playwright's event loop stays in the thread, where tests of other folders run loops too. A test
+fails if its page prints an error, violates its CSP, throws, or asks another origin.
 """
 
 from __future__ import annotations
@@ -10,19 +13,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 from benchmarks.service import Service
-from tests.page.browsing import WIDE, Motion, Theme, Watch, address_of, chromium, open_context
+from tests.page.browsing import WIDE, Motion, Theme, Watch, address_of, chromium, empty, open_context
 from tests.page.requirements import CHROMIUM, INSTALL_CHROMIUM
 from tests.page.samples import Api, api_of
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+@pytest.fixture(scope="package")
+def playwright() -> Iterator[Playwright]:
     if CHROMIUM is None:
         pytest.skip(INSTALL_CHROMIUM)
-    with chromium() as browser:
+    with sync_playwright() as playwright:
+        yield playwright
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    with chromium(playwright) as browser:
         yield browser
 
 
@@ -81,13 +90,31 @@ def watch(origin: str) -> Iterator[Watch]:
 def context(
     browser: Browser, watch: Watch, theme: Theme, size: tuple[int, int], motion: Motion
 ) -> Iterator[BrowserContext]:
+    """A profile of the test's own, which holds what it adds to its tabs."""
     context = open_context(browser, theme=theme, size=size, motion=motion)
-    watch.over(context)
-    yield context
+    with watch.over(context):
+        yield context
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def shared_tab(browser: Browser) -> Iterator[Page]:
+    """A tab of the module, which a test leaves empty."""
+    context = open_context(browser)
+    yield context.new_page()
     context.close()
 
 
 @pytest.fixture
-def page(context: BrowserContext) -> Page:
-    """An empty tab."""
-    return context.new_page()
+def page(
+    request: pytest.FixtureRequest, shared_tab: Page, watch: Watch, theme: Theme, size: tuple[int, int], motion: Motion
+) -> Iterator[Page]:
+    """An empty tab: of the test's own context if it asks for one, else that of the module."""
+    if "context" in request.fixturenames:
+        yield request.getfixturevalue("context").new_page()
+        return
+    shared_tab.set_viewport_size({"width": size[0], "height": size[1]})
+    shared_tab.emulate_media(color_scheme=theme, reduced_motion=motion)
+    with watch.over(shared_tab.context):
+        yield shared_tab
+        empty(shared_tab)

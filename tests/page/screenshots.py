@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.service import Service
 from tests.page.browsing import NARROW, WIDE, Theme, address_of, chromium, open_context
@@ -43,7 +43,7 @@ def main() -> None:
     (folder or IMAGES).mkdir(parents=True, exist_ok=True)
     sizes = {"": WIDE, "-narrow": NARROW} if folder else {"": WIDE}
     written: set[Path] = set()
-    with tempfile.TemporaryDirectory() as data, chromium() as browser:
+    with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright, chromium(playwright) as browser:
         service = Service(Path(data) / "data", EVENT_STREAM_MAX_S="3600", EXTRACT_FALLBACK_ADD="true")
         service.start()
         try:

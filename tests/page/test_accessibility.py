@@ -29,9 +29,9 @@ def _samples(api):
 def tab(browser: Browser, origin: str) -> Iterator[Page]:
     """A tab that keeps the page and axe-core from one address to the next."""
     watch, context = Watch(origin), open_context(browser)
-    watch.over(context)
-    yield context.new_page()
-    context.close()
+    with watch.over(context):
+        yield context.new_page()
+        context.close()
     assert watch.faults == []
 
 

@@ -120,8 +120,8 @@ def output(command: list[str], env: dict[str, str] | None = None) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
 
 
-def test_the_copied_calls_give_the_context_of_the_page(page, context, origin, api, tmp_path):
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
+def test_the_copied_calls_give_the_context_of_the_page(page, origin, api, tmp_path):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     asked = """where's "Mira" & the school?"""
     body = {"query": asked, "max_tokens": 700, "user": "nobody", "shape": "excerpts", "session_id": "now"}
     wanted = unmarked(api("POST", "/context/assistant", body)["text"])
@@ -218,10 +218,10 @@ def test_a_block_is_edited_undone_and_has_a_history(page, origin, api):
     assert api("GET", "/memory-blocks/assistant/human")["version"] == 4
 
 
-def test_two_tabs_that_edit_one_block_never_overwrite_each_other(page, context, origin, api, watch):
+def test_two_tabs_that_edit_one_block_never_overwrite_each_other(page, origin, api, watch):
     watch.expect("status of 412")
     api("POST", "/memory-blocks", {"agent_name": "shared", "label": "team", "value": "Ana leads."})
-    other = context.new_page()
+    other = page.context.new_page()
     for tab in (page, other):
         open_page(tab, origin, "/#/agents?in=shared&show=blocks")
         block(tab, "team").get_by_role("button", name="Edit team").click()
@@ -312,7 +312,7 @@ def test_new_turns_of_others_wait_behind_a_button(page, origin, api):
     expect(page.get_by_role("article").last).to_contain_text("Hi there.")
 
 
-def test_a_message_is_edited_undone_and_deleted_and_so_is_its_session(page, context, origin, api):
+def test_a_message_is_edited_undone_and_deleted_and_so_is_its_session(page, origin, api):
     said = {"agent_name": "notes", "session_id": "s", "role": "user", "content": "The key is under the mat."}
     message = api("POST", "/messages", said)
     api("POST", "/messages", said | {"content": "The cat is in the garden."})

@@ -27,7 +27,7 @@ def test_the_first_load_transfers_at_most_200_kilobytes_in_few_requests(page, co
     assert len(transferred) <= MAX_FIRST_LOAD_REQUESTS
 
 
-def test_a_second_load_transfers_the_document_and_answers_only(page, origin):
+def test_a_second_load_transfers_the_document_and_answers_only(page, context, origin):
     open_page(page, origin)
     again: list[str] = []
     page.on("response", lambda response: again.append(response.url))

@@ -114,7 +114,7 @@ def test_results_of_searches_are_chosen_and_erased_at_once_and_the_receipt_stays
     assert downloaded(page) == saved
 
 
-def test_an_agent_is_erased_whole_and_nothing_else(page, origin, api):
+def test_an_agent_is_erased_whole_and_nothing_else(page, context, origin, api):
     before = api("GET", "/memories/count")["count"]
     open_page(page, origin, "/#/forget?kind=agent&in=assistant")
     for line in ("1 memory", "3 messages", "1 block"):

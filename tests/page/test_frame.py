@@ -26,12 +26,12 @@ def test_the_address_of_every_view_opens_it_again(page, origin):
         expect(page.get_by_role("heading", level=1).first).to_have_text(heading)
 
 
-def test_a_search_and_its_opened_result_are_in_the_address(page, context, origin):
+def test_a_search_and_its_opened_result_are_in_the_address(page, origin):
     open_page(page, origin)
     search(page, "where does the sister live")
     results(page).first.click()
     expect(drawer(page)).to_contain_text("Mira lives in Lisbon")
-    shared = context.new_page()
+    shared = page.context.new_page()
     shared.goto(page.url)
     expect(drawer(shared)).to_contain_text("Mira lives in Lisbon")
     expect(shared.get_by_role("searchbox")).to_have_value("where does the sister live")

@@ -84,7 +84,7 @@ def test_an_override_of_the_direction_ends_with_its_text(page, origin):
         assert set(found) <= {"isolate", "plaintext", "isolate-override"}, (wanted, found)
 
 
-def test_a_line_of_a_megabyte_does_not_hold_up_the_page(page, origin, api):
+def test_a_line_of_a_megabyte_does_not_hold_up_the_page(page, context, origin, api):
     pieces = [LONG[at : at + 50_000] for at in range(0, len(LONG), 50_000)]
     api("POST", "/memory/add-batch", {"memories": [{"text": piece, "source": "long"} for piece in pieces]})
     page.add_init_script(

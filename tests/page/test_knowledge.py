@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import time
 from datetime import UTC, datetime, timedelta
@@ -201,8 +202,10 @@ def test_a_node_is_selected_by_a_click(page, origin, mira):
     box = drawing(page).bounding_box()
     assert box
     selected = page.get_by_role("region", name="Selected")
-    # Where a node is, the layout decides: a raster of clicks meets one.
-    for x, y in itertools.product(range(24, int(box["width"]), 16), range(24, int(box["height"]), 16)):
+    # Where a node is, the layout decides: a raster of clicks, from the middle outwards, meets one.
+    width, height = box["width"], box["height"]
+    raster = itertools.product(range(24, int(width), 16), range(24, int(height), 16))
+    for x, y in sorted(raster, key=lambda place: math.dist(place, (width / 2, height / 2))):
         page.mouse.click(box["x"] + x, box["y"] + y)
         if selected.count():
             break
@@ -327,8 +330,8 @@ def test_entities_of_mcp_are_drawn_searched_and_opened(page, origin, api):
     expect(page.get_by_role("row", name="Ann_Lee works at Heron")).to_be_visible()
 
 
-def test_without_entities_the_command_that_connects_a_client_is_copied(page, context, origin):
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
+def test_without_entities_the_command_that_connects_a_client_is_copied(page, origin):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     open_page(page, origin, "/#/knowledge?in=assistant&show=entities")
     page.get_by_role("button", name="Copy").click()
     expect(page.get_by_text("Copied")).to_be_visible()

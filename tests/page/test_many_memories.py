@@ -134,7 +134,7 @@ def test_a_change_of_all_100000_shows_its_progress_is_cancelled_and_undone(many,
     assert api("GET", "/memories?pinned=true&limit=1")["total"] == 0
 
 
-def test_a_change_that_a_reload_interrupted_can_be_continued(many, api):
+def test_a_change_that_a_reload_interrupted_can_be_continued(many, context, api):
     requests = count()
 
     def hold_the_second(route: Route) -> None:

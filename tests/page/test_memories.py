@@ -18,7 +18,7 @@ def bulk(page):
     return page.get_by_role("group", name="Actions on several memories")
 
 
-def test_the_list_is_narrowed_by_source_and_tag_in_the_address(page, context, origin):
+def test_the_list_is_narrowed_by_source_and_tag_in_the_address(page, origin):
     open_page(page, origin, "/#/memories")
     expect(results(page)).to_have_count(len(MEMORIES))
     page.get_by_text("Filters").click()
@@ -26,7 +26,7 @@ def test_the_list_is_narrowed_by_source_and_tag_in_the_address(page, context, or
     expect(results(page)).to_have_count(6)
     page.get_by_role("button", name="database", exact=True).click()
     expect(results(page)).to_have_count(2)
-    shared = context.new_page()
+    shared = page.context.new_page()
     shared.goto(page.url)
     expect(results(shared)).to_have_count(2)
     shared.get_by_role("button", name="Clear filters").click()

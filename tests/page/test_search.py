@@ -68,7 +68,7 @@ def test_a_namespace_may_have_any_letters(page, origin, api):
         page.goto("about:blank")
 
 
-def test_filters_narrow_the_results_and_are_in_the_address(page, context, origin):
+def test_filters_narrow_the_results_and_are_in_the_address(page, origin):
     open_page(page, origin)
     search(page, "what was decided in May")
     page.get_by_text("Filters").click()
@@ -77,7 +77,7 @@ def test_filters_narrow_the_results_and_are_in_the_address(page, context, origin
     page.get_by_label("Source", exact=True).fill("notes/travel")
     page.get_by_label("Source", exact=True).blur()
     expect(page.get_by_text("Nothing fits")).to_be_visible()
-    shared = context.new_page()
+    shared = page.context.new_page()
     shared.goto(page.url)
     expect(shared.get_by_text("Nothing fits")).to_be_visible()
     expect(shared.get_by_label("Source", exact=True)).to_have_value("notes/travel")
@@ -98,8 +98,8 @@ def test_dates_and_archived_memories_are_filtered(page, origin, api):
     expect(page.get_by_text("Nothing fits")).to_be_visible()
 
 
-def test_the_copied_command_is_the_same_search(page, context, origin, api):
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
+def test_the_copied_command_is_the_same_search(page, origin, api):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     open_page(page, origin, "/#/search?q=the+user's+beagle&tags=family")
     expect(results(page).first).to_contain_text("beagle")
     page.get_by_role("button", name="Copy as curl").click()
@@ -111,7 +111,7 @@ def test_the_copied_command_is_the_same_search(page, context, origin, api):
     assert len(found["results"]) == 3
 
 
-def test_an_error_goes_with_its_question(page, origin, watch):
+def test_an_error_goes_with_its_question(page, context, origin, watch):
     watch.expect("status of 502")
     page.route("**/search/explain", lambda route: route.fulfill(status=502, content_type="text/html", body="<html>"))
     open_page(page, origin)
@@ -132,8 +132,8 @@ def test_the_evidence_is_said_in_plain_words(page, origin, api):
     assert len(seen) == 2
 
 
-def test_messages_and_memories_are_in_one_list_and_a_message_leads_to_its_turn(page, context, origin, api):
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
+def test_messages_and_memories_are_in_one_list_and_a_message_leads_to_its_turn(page, origin, api):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     api("POST", "/memory/add", {"text": "Mira is 31.", "source": "people"}, namespace="assistant")
     open_page(page, origin, "/#/search?in=assistant")
     search(page, "where does Mira live")
@@ -155,7 +155,7 @@ def test_messages_and_memories_are_in_one_list_and_a_message_leads_to_its_turn(p
     expect(results(page)).to_have_count(3)
     results(page).first.click()
     expect(drawer(page)).to_contain_text("Why this result")
-    shared = context.new_page()
+    shared = page.context.new_page()
     shared.goto(page.url)
     drawer(shared).get_by_role("link", name="Show this turn in its conversation").click()
     expect(shared.locator(".turn.wanted")).to_contain_text("moved from Porto to Lisbon")

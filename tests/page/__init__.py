@@ -1,0 +1,1 @@
+"""Tests of the page in a browser: a package, for the fixtures that its modules share (conftest.py)."""
