@@ -61,6 +61,7 @@ _LIVING = (ConceptKind.PERSON, ConceptKind.ANIMAL)
 _OFFER = re.compile(
     r"[£$€]|\b(?:euros?|pounds|dollars|offer(?:s|ed)?|quotes?|angebot|oferta|presupuesto|offerte)\b", re.IGNORECASE
 )
+"""Words of prices and offers, which are soon out of date."""
 
 MAX_COMPARED = 64
 """Maximum number of chosen concepts whose names are compared."""

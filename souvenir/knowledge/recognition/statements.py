@@ -89,8 +89,9 @@ def definitions_and_statements(
         defined = definitions_in(read, role, mentions)
         if role is not MessageRole.USER:
             return defined, ()
-        people = [one for one in mentions if one.kind is ConceptKind.PERSON and one.key not in ROLES | RELATIVES]
-        return defined, statements_in(read, at.date(), [one.form for one in people])
+        people = [one for one in mentions if one.kind is ConceptKind.PERSON]
+        named = [one.form for one in people if one.key not in ROLES and one.key not in RELATIVES]
+        return defined, statements_in(read, at.date(), named)
     except Exception:  # the boundary of background work: one text must not block the queue
         log.exception("statement_extraction_failed", chars=len(text))
         return {}, ()
