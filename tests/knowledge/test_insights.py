@@ -97,6 +97,7 @@ CASES: list[Case] = [
     ({0: "I'll call the plumber tomorrow."}, {0: ["upcoming"], 7: []}),
     # About a pronoun.
     ({0: "Nobody told me about the bloods. I shall ring them before Friday."}, {0: ["upcoming"], 7: []}),
+    ({0: "I lean to the first of the two cooks. I will call both by Friday."}, {0: ["upcoming"], 7: []}),
     # Another thing is done, or the opposite is said.
     ({0: "I must call Hendrik about the wood by Friday.", 4: "Done: the cello is repaired."}, {7: ["overdue"]}),
     ({0: "I'll send Priya the draft by Friday.", 5: "Priya never got the draft."}, {7: ["overdue"]}),

@@ -162,15 +162,16 @@ def _unit(read: str) -> str | None:
 
 def _introductions(found: Sequence[_Sentence], place: int, people: Sequence[str]) -> Iterator[Statement]:
     sentence = found[place]
+    if len(sentence.shown.split()) < FEW_TERMS:
+        # "A Gordon."
+        return
     marks = [(person, with_mark(sentence.read, person)) for person in people]
     none_new = (patterns.HYPOTHETICAL, patterns.NEGATED, patterns.LONG_AGO)
     if not any(marked for _, marked in marks) or any(one.search(sentence.read) for one in none_new):
         return
-    if len(sentence.shown.split()) < FEW_TERMS:
-        # "A Gordon."
-        return
     for person, marked in marks:
-        is_name = person.casefold().split()[0].rstrip(".") in GIVEN_NAMES | TITLES
+        first = person.casefold().split()[0].rstrip(".")
+        is_name = first in GIVEN_NAMES or first in TITLES
         if marked and (
             introductions.INTRODUCED.search(marked) or (is_name and introductions.BY_ARTICLE.search(marked))
         ):

@@ -221,7 +221,7 @@ _OF_NO_HIDDEN = (
     "NOT EXISTS (SELECT 1 FROM messages h WHERE h.session_id = c.session_id "
     f"AND h.position BETWEEN c.first_position AND c.last_position AND h.id {CHOSEN})"
 )
-"""Whether a claim about a topic was written from no hidden message."""
+"""The condition that no source message of a claim about a topic is hidden."""
 
 
 def current_of_topics(

@@ -37,6 +37,7 @@ DEFINING = [
     ("My dog is named Bruno.", "Bruno", "your dog"),
     ("Dale is his brother.", "Dale", None),
     ("Ada is a sister.", "Ada", None),
+    ("Brayden is a kid.", "Brayden", None),
     ("Petra ist eine Kollegin.", "Petra", None),
     ("We have a new head of science, Ms Lindqvist.", "Lindqvist", "a new head of science"),
     ("The ship was the Hercules, imagine.", "Hercules", "the ship"),

@@ -58,6 +58,7 @@ KINDS: list[tuple[str, dict[str, str]]] = [
     ("Biscuit, a terrier, from the shelter.", {"biscuit": "animal"}),
     ("I buy the tickets for August, she said.", {"august": "name"}),
     ("My friend August called.", {"august": "person"}),
+    ("There is this thing with my biz.", {"biz": "organisation"}),
     ("Georgia reckons that we should go.", {"georgia": "person"}),
     ("He left. Called Zorblax also.", {"zorblax": "name"}),
     ("im in Wet Cement, its a punk band w my cousin", {"wet cement": "organisation"}),
