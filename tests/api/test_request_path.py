@@ -99,9 +99,10 @@ def test_a_search_an_add_and_an_extraction_pass_few_files(start: Start):
                 if path == "/memory/extract":
                     assert jobs.wait(answer["job_id"], PATIENCE_S).finished
                 passed[path].append({code.co_filename for code, thread in calls if thread != threading.get_ident()})
-    fewest = {path: min(map(len, files[1:])) for path, files in passed.items()}
+    # A file that only some rounds pass depends on the chance of an id, which may look like a phone number at first.
+    always = {path: set.intersection(*files[1:]) for path, files in passed.items()}
     for path, (least, most) in {"/search": (40, 50), "/memory/add": (40, 53), "/memory/extract": (60, 76)}.items():
-        assert least <= fewest[path] <= most, (path, sorted(passed[path][-1]))
+        assert least <= len(always[path]) <= most, (path, sorted(always[path]))
 
 
 def test_threads_run_as_many_functions_at_once_as_they_may_and_the_rest_later():
