@@ -4,8 +4,8 @@ A pure function of the session's messages, so that a segment changes only with i
 into units (an answer belongs to the question, a greeting to its neighbour); the segmentation with the highest sum of
 the segments' coherence, less a cost for each segment, is found by dynamic programming (Utiyama and Isahara 2001). The
 coherence of a segment is the length of the sum of its units' vectors. These are centred on the session's mean, and
-those of units that begin with few words are shorter. Vectors are rounded to integers, whose sums depend on no order, so
-that every machine finds the same segments.
+those of units that begin with few words are shorter. A segment that begins with many words costs less. Vectors are
+rounded to integers, whose sums depend on no order, so that every machine finds the same segments.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ UNIT = 1_024
 """Vectors are scaled by this and rounded."""
 
 SEGMENT_COST = 0.65
-"""Coherence that one more segment must add; measured by `make bench-topics`."""
+"""Coherence that one more segment must add if it begins with `FULL_BYTES`; measured by `make bench-topics` ..."""
+
+LENGTH_DISCOUNT, LONG_BYTES = 0.3, 300
+"""... less this times its further bytes by `LONG_BYTES`, of which no more count; a shorter one costs more. Who begins
+a subject must explain it, and writes more than who goes on with the last one."""
 
 LONGEST = 60
 """Maximum units of a segment, so that time grows linearly with the session; clustering joins longer runs again."""
@@ -105,7 +109,8 @@ def segments_of(turns: Sequence[Turn]) -> list[Segment]:
     """
     units = _unit_begins(turns)
     weights, vectors = _vectors(turns)
-    begins = units[_segment_begins(_unit_evidence(turns, weights, vectors, units))]
+    openings = np.array([turns[begin].size_bytes for begin in units.tolist()], np.float64)
+    begins = units[_segment_begins(_unit_evidence(weights, vectors, units, openings), _costs(openings))]
     means = np.rint(_means(weights, vectors, begins)).astype(np.int16)
     ends = [*begins[1:].tolist(), len(turns)]
     return [_segment(turns[begin:end], mean) for begin, end, mean in zip(begins.tolist(), ends, means, strict=True)]
@@ -163,26 +168,37 @@ def _means(weights: Floats, vectors: Floats, begins: Ints) -> Floats:
     return means
 
 
-def _unit_evidence(turns: Sequence[Turn], weights: Floats, vectors: Floats, begins: Ints) -> Floats:
-    """Return the centred vectors of the units, of the length `UNIT` or shorter; zeros without vectors."""
+def _unit_evidence(weights: Floats, vectors: Floats, begins: Ints, openings: Floats) -> Floats:
+    """Return the centred vectors of the units, of the length `UNIT` or shorter; zeros without vectors.
+
+    :param openings: The bytes of the first message of each unit.
+    """
     sums, totals = np.add.reduceat(weights * vectors, begins), np.add.reduceat(weights, begins)
     centred = centred_vectors(sums, totals, SESSION_PRIOR)
-    openings = np.array([[min(turns[begin].size_bytes, FULL_BYTES)] for begin in begins.tolist()])
-    evidence: Floats = np.rint(centred * (LEAST_UNIT + (1 - LEAST_UNIT) * openings / FULL_BYTES))
+    lengths = LEAST_UNIT + (1 - LEAST_UNIT) * np.minimum(openings, FULL_BYTES) / FULL_BYTES
+    evidence: Floats = np.rint(centred * lengths[:, None])
     return evidence
 
 
-def _segment_begins(units: Floats) -> list[int]:
+def _costs(openings: Floats) -> Floats:
+    """Return the cost of a segment that begins with each unit, times `UNIT`."""
+    costs: Floats = UNIT * (
+        SEGMENT_COST - LENGTH_DISCOUNT * (np.minimum(openings, LONG_BYTES) - FULL_BYTES) / LONG_BYTES
+    )
+    return costs
+
+
+def _segment_begins(units: Floats, costs: Floats) -> list[int]:
     """Return the index of the first unit of each segment.
 
-    :param units: The vectors of the units, shape (units, dim).
+    :param units: The vectors of the units, shape (units, dim). :param costs: That of a segment that begins with each.
     """
     sums = np.concatenate([np.zeros((1, units.shape[1])), np.cumsum(units, axis=0)])
     best, begin_of = np.zeros(len(units) + 1), np.zeros(len(units) + 1, np.int64)
     for end in range(1, len(units) + 1):
         least = max(0, end - LONGEST)
         spans = sums[end] - sums[least:end]
-        values = best[least:end] + np.sqrt((spans * spans).sum(axis=1)) - SEGMENT_COST * UNIT
+        values = best[least:end] + np.sqrt((spans * spans).sum(axis=1)) - costs[least:end]
         begin_of[end] = least + int(np.argmax(values))
         best[end] = values[begin_of[end] - least]
     begins = [int(begin_of[-1])]

@@ -30,7 +30,7 @@ from souvenir.knowledge.topic_names import Phrase, name_of, phrases_of
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import meta, namespaces
 from souvenir.store.graph import topics as rows
-from souvenir.store.graph.topics import Excerpt, Said, SegmentPlace, TopicContents, TopicSegment
+from souvenir.store.graph.topics import Excerpt, Form, Said, SegmentPlace, TopicContents, TopicMessage, TopicSegment
 from souvenir.store.sql import Connection
 from souvenir.store.sqlite.generations import history_id
 from souvenir.store.vectors import MODEL
@@ -64,11 +64,21 @@ _NOTHING = TopicContents({}, {})
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """Candidates for the name of a topic, its summary, and its mean vector as it is and centred."""
+    """What the name and the summary of a topic are chosen from.
 
+    :param segments: The messages of the most central ones. :param forms: The concepts that each message mentions.
+    :param means: Its mean vector as it is, and centred.
+    """
+
+    segments: Sequence[Sequence[TopicMessage]]
+    forms: Mapping[int, Sequence[Form]]
     phrases: Sequence[Phrase]
-    summary: Sequence[Excerpt]
     means: tuple[Floats, Floats]
+
+    def texts(self, name: Sequence[Phrase], terms: Mapping[int, float]) -> tuple[Sequence[Excerpt], Sequence[Excerpt]]:
+        """Return the places of the parts of a name, and of the sentences of the summary."""
+        summary = sentences_of(self.segments, self.forms, terms, self.means[1], [one.text for one in name])
+        return [place for one in name for place in one.places], summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +128,11 @@ class TopicAssignment:
             chosen = sorted({*changed} & {*largest})
             drafts = {index: _draft(connection, topics[index], clusters.means[index]) for index in chosen}
         names = self._names(drafts)
-        texts = {index: (names[index], one.summary) for index, one in drafts.items()}
+        texts = {index: one.texts(names[index], topics[index].terms) for index, one in drafts.items()}
         found = _Found(topics, frozenset(changed), texts)
         self._engine.write_rows(lambda connection: _store(connection, namespace_id, list(taken.values()), found))
 
-    def _names(self, drafts: Mapping[int, _Draft]) -> dict[int, list[Excerpt]]:
+    def _names(self, drafts: Mapping[int, _Draft]) -> dict[int, list[Phrase]]:
         """Return the names of topics; their phrases are embedded, outside of any transaction."""
         texts = sorted({phrase.text for one in drafts.values() if one.means[0].any() for phrase in one.phrases})
         vectors: dict[str, Floats] = {}
@@ -200,7 +210,7 @@ def _draft(connection: Connection, topic: TopicContents, means: tuple[Floats, Fl
     central = sorted(topic.segments, key=lambda one: (-topic.segments[one].relevance, -topic.segments[one].last_at_us))
     segments = [rows.messages_of(connection, one, topic.segments[one].last) for one in central[:SEGMENTS_QUOTED]]
     forms = rows.forms(connection, [message.id for segment in segments for message in segment])
-    return _Draft(phrases_of(segments, forms), sentences_of(segments, forms, topic.terms, means[1]), means)
+    return _Draft(segments, forms, phrases_of(segments, forms), means)
 
 
 def _messages_in(topic: TopicContents) -> int:

@@ -6,7 +6,7 @@ nothing deleted remains in a description. `souvenir.knowledge.topic_names` names
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import log2, sqrt
@@ -32,8 +32,11 @@ SENTENCES = 3
 SENTENCE_CHARS = range(20, 241)
 """Lengths of sentences that are chosen."""
 
-OF_ASSISTANT, IS_QUESTION = 0.7, 0.4
+OF_ASSISTANT, IS_QUESTION = 0.3, 0.4
 """Factors of sentences that do not come from the user, and of questions."""
+
+SAYS_NAME = 3.0
+"""Factor of sentences that say a part of the topic's name, which so becomes clear."""
 
 WITHOUT_NEWS = 0.1
 """Value of a sentence that mentions no concept but those of the sentences chosen before, next to theirs."""
@@ -87,16 +90,21 @@ def sentences_of(
     forms: Mapping[int, Sequence[Form]],
     terms: Mapping[int, float],
     centred: Floats,
+    name: Collection[str],
 ) -> list[Excerpt]:
     """Return the sentences that cover the topic's concepts best, in order: at most one of a message.
 
     :param segments: The messages of each. :param forms: The concepts that each message mentions.
-    :param terms: The weights of the topic's concepts. :param centred: Its centred mean.
+    :param terms: The weights of the topic's concepts. :param centred: Its centred mean. :param name: The parts of its
+        name.
     """
+    spoken = [part.casefold() for part in name]
     left = [
         candidate
         for one in chain.from_iterable(segments)
-        for candidate in _quotable(one, [form for form in forms.get(one.id, ()) if form.concept_id in terms], centred)
+        for candidate in _quotable(
+            one, [form for form in forms.get(one.id, ()) if form.concept_id in terms], centred, spoken
+        )
     ]
     chosen: list[Excerpt] = []
     covered: frozenset[int] = frozenset()
@@ -112,8 +120,11 @@ def sentences_of(
     return sorted(chosen)
 
 
-def _quotable(message: TopicMessage, forms: Sequence[Form], centred: Floats) -> list[_Candidate]:
-    """Return the sentences of a message, without what `said` removes."""
+def _quotable(message: TopicMessage, forms: Sequence[Form], centred: Floats, name: Collection[str]) -> list[_Candidate]:
+    """Return the sentences of a message, without what `said` removes.
+
+    :param name: The parts of the topic's name, casefolded.
+    """
     if message.role is MessageRole.SYSTEM:
         return []
     vector = None if message.vector is None else unit(message.vector)
@@ -126,5 +137,6 @@ def _quotable(message: TopicMessage, forms: Sequence[Form], centred: Floats) -> 
             folded = sentence.casefold()
             concepts = frozenset(form.concept_id for form in forms if form.text.casefold() in folded)
             worth = value * (IS_QUESTION if sentence.endswith("?") else 1.0)
+            worth *= SAYS_NAME if any(part in folded for part in name) else 1.0
             found.append(_Candidate(Excerpt(message.id, start, len(sentence)), worth, concepts))
     return found

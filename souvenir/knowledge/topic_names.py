@@ -129,8 +129,8 @@ def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, S
     return [Phrase(text, -weight, _least_closeness(stem, of_users), places) for weight, text, stem, places in best]
 
 
-def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tuple[Floats, Floats]) -> list[Excerpt]:
-    """Return the places of the parts of a name, best first; none if no phrase is close enough to the topic.
+def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tuple[Floats, Floats]) -> list[Phrase]:
+    """Return the parts of a name, best first; none if no phrase is close enough to the topic.
 
     :param vectors: Unit vectors of the phrases, of the length `UNIT`; empty if the topic has none.
     :param means: The mean of the topic, and its centred mean.
@@ -142,7 +142,7 @@ def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tup
         least = (NEXT_PART * values[chosen[0]], NEXT_CLOSENESS) if chosen else (LEAST_VALUE, one.least)
         if values[one] >= least[0] and near[one] >= least[1] and _goes_with(one, chosen, vectors):
             chosen.append(one)
-    return [place for one in chosen[:PARTS] for place in one.places]
+    return chosen[:PARTS]
 
 
 def _goes_with(one: Phrase, chosen: Sequence[Phrase], vectors: Mapping[str, Floats]) -> bool:

@@ -114,7 +114,7 @@ def parts(
     found = [Phrase(text, weight, least, (Excerpt(number, 0, 1),)) for number, (text, weight) in enumerate(weights)]
     vectors = {text: UNIT * np.array([cosine, np.sqrt(1 - cosine**2)]) for text, cosine in cosines.items()}
     mean = UNIT * np.array([1.0, 0.0]) if means is None else means
-    return [found[place.message_id].text for place in name_of(found, vectors, (mean, mean))]
+    return [one.text for one in name_of(found, vectors, (mean, mean))]
 
 
 def test_a_name_has_the_phrases_that_are_said_most_and_are_close_to_the_topic() -> None:

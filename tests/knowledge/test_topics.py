@@ -25,6 +25,8 @@ from souvenir.knowledge.segmentation import (
     FULL_BYTES,
     LEAST_UNIT,
     LEAST_WEIGHT,
+    LENGTH_DISCOUNT,
+    LONG_BYTES,
     LONGEST,
     OF_OPENING,
     OF_USER,
@@ -37,6 +39,8 @@ from souvenir.knowledge.segmentation import (
 )
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.knowledge.topic_assignment import read_segments
+from souvenir.knowledge.topic_description import sentences_of
+from souvenir.store.graph.topics import TopicMessage
 from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.selection import Chooses
 from tests.cases import for_all
@@ -106,6 +110,22 @@ def test_a_topic_is_summarised_by_sentences_of_its_messages(ann: Agent) -> None:
     assert topic.summary == home
     summaries = [ann.graph.topics.describe(ANN, topic.topic.id, {"summary": one}).summary for one in ("At sea", None)]
     assert summaries == ["At sea", home]
+
+
+@for_all(
+    "role, text, is_quoted",
+    [
+        (MessageRole.USER, "The guitar lessons moved to Monday.", True),
+        (MessageRole.USER, "The cello moved to Monday, it says.", False),
+        (MessageRole.ASSISTANT, "Guitar lessons are a good idea.", False),
+    ],
+)
+def test_a_summary_quotes_users_who_say_the_name(role: MessageRole, text: str, is_quoted: bool) -> None:
+    others = [(MessageRole.USER, f"Nothing happened in {month} again.") for month in ("May", "June", "July")]
+    messages = [TopicMessage(number, *one, None) for number, one in enumerate([*others, (role, text)])]
+    quoted = sentences_of([messages], {}, {}, np.zeros(1), ["guitar lessons"])
+    assert (3 in {one.message_id for one in quoted}) == is_quoted
+    assert len(quoted) == 3
 
 
 def test_messages_with_a_topic_that_the_policy_hides_are_not_quoted(ann: Agent) -> None:
@@ -303,20 +323,20 @@ def test_openings_and_users_mention_more_than_answers() -> None:
     assert OF_OPENING == OF_USER > 1
 
 
-def best_segments(units: np.ndarray) -> float:
+def best_segments(units: np.ndarray, costs: np.ndarray) -> float:
     """Return the greatest value of any segmentation, by trying all of them."""
     values = []
     for cuts in product((False, True), repeat=len(units) - 1):
         begins = [0, *(index for index, cut in enumerate(cuts, 1) if cut)]
         parts = [units[begin:end] for begin, end in zip(begins, [*begins[1:], len(units)], strict=True)]
-        values.append(sum(float(np.linalg.norm(part.sum(axis=0))) - SEGMENT_COST for part in parts))
+        values.append(sum(float(np.linalg.norm(part.sum(axis=0))) for part in parts) - costs[begins].sum())
     return max(values)
 
 
 @for_all("seed", range(5))
 def test_segments_have_the_greatest_coherence_less_their_costs(seed: int) -> None:
     random = np.random.default_rng(seed)
-    units, sizes = random.normal(size=(9, 3)), random.integers(SHORT_BYTES, 2 * FULL_BYTES, 9)
+    units, sizes = random.normal(size=(9, 3)), random.integers(SHORT_BYTES, 2 * LONG_BYTES, 9)
     units /= np.linalg.norm(units, axis=1, keepdims=True)
     found = segments_of(turns_of(units, sizes.tolist()))
     assert [one.first for one in found[1:]] == [one.last + 1 for one in found[:-1]]
@@ -324,8 +344,17 @@ def test_segments_have_the_greatest_coherence_less_their_costs(seed: int) -> Non
     centred = units - weights @ units / (weights.sum() + SESSION_PRIOR * (LEAST_WEIGHT + FULL_BYTES))
     centred /= np.linalg.norm(centred, axis=1, keepdims=True)
     centred *= (LEAST_UNIT + (1 - LEAST_UNIT) * np.minimum(sizes, FULL_BYTES) / FULL_BYTES)[:, None]
-    value = sum(float(np.linalg.norm(centred[one.first : one.last + 1].sum(axis=0))) - SEGMENT_COST for one in found)
-    assert value == pytest.approx(best_segments(centred), abs=0.01)
+    costs = SEGMENT_COST - LENGTH_DISCOUNT * (np.minimum(sizes, LONG_BYTES) - FULL_BYTES) / LONG_BYTES
+    value = sum(
+        float(np.linalg.norm(centred[one.first : one.last + 1].sum(axis=0))) - costs[one.first] for one in found
+    )
+    assert value == pytest.approx(best_segments(centred, costs), abs=0.01)
+
+
+@for_all("size, segments", [(FULL_BYTES, 1), (LONG_BYTES, 2)])
+def test_a_long_message_begins_a_segment_where_a_short_one_goes_on(size: int, segments: int) -> None:
+    near = np.array([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0]])
+    assert len(segments_of(turns_of(near, [FULL_BYTES, size]))) == segments
 
 
 def test_subjects_are_told_apart_in_a_language_whose_messages_are_all_alike() -> None:
