@@ -6,7 +6,6 @@ and read a bounded number of rows.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
@@ -15,7 +14,6 @@ from math import exp, log
 
 from souvenir.core.concept_kinds import NAMED_KINDS
 from souvenir.core.types import ConceptKind
-from souvenir.knowledge.recognition.definition_forms import INTRODUCTION
 from souvenir.knowledge.recognition.definitions import SELF
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import (
@@ -53,15 +51,7 @@ RECURS, RECURS_AS_THING = 2, 3
 an agent if nothing is said of it.
 """
 
-LONG_SENTENCE = 100
-"""A sentence with more characters is not shown."""
-
 _LIVING = (ConceptKind.PERSON, ConceptKind.ANIMAL)
-
-_OFFER = re.compile(
-    r"[£$€]|\b(?:euros?|pounds|dollars|offer(?:s|ed)?|quotes?|angebot|oferta|presupuesto|offerte)\b", re.IGNORECASE
-)
-"""Words of prices and offers, which are soon out of date."""
 
 MAX_COMPARED = 64
 """Maximum number of chosen concepts whose names are compared."""
@@ -171,17 +161,8 @@ def _tells(one: rows.Concept, uses: int) -> bool:
 
 
 def _in_brief(one: rows.Concept) -> rows.Concept:
-    """Leave out a sentence that introduces a concept badly, or if the role says enough ("your boss").
-
-    A sentence of a person, or of a name of an unknown kind, is about what happened; a long one says something else too,
-    "I'm Ann, from Leeds" nothing of Leeds, and a price or an offer is soon out of date.
-    """
-    if one.description is None or "description" in one.stated:
-        return one
-    is_enough = one.role is not None or one.kind in (*_LIVING, ConceptKind.NAME)
-    is_of_user = one.kind is ConceptKind.PLACE and INTRODUCTION.match(one.description) is not None
-    is_unclear = len(one.description) > LONG_SENTENCE or _OFFER.search(one.description) is not None
-    return replace(one, description=None) if is_enough or is_of_user or is_unclear else one
+    """Leave out a sentence of a text: it is about what happened more often than it introduces who or what it names."""
+    return one if "description" in one.stated else replace(one, description=None)
 
 
 def _is_common_noun(one: rows.Concept) -> bool:

@@ -28,6 +28,7 @@ from souvenir.knowledge.statement_comparison import (
     has_old_value,
     is_about_the_same,
     is_cancellation,
+    is_fixed,
     is_left_by,
     is_moved_by,
     is_under_way,
@@ -49,7 +50,11 @@ from souvenir.store.sql import Connection
 MAX_INSIGHTS = 7
 
 RECENT = timedelta(days=60)
-"""Period in which a promise that is past its day, a change or a contradiction is worth a sentence."""
+"""Period in which a change or a contradiction is worth a sentence."""
+
+HOLDS = timedelta(days=28)
+"""Period after it was said in which a plan holds, and in which a promise that is past its day is worth a sentence: most
+older ones were changed or kept since, in words that no rule joins with them."""
 
 AHEAD = timedelta(days=21)
 """Period ahead in which a promise or an appointment is worth a sentence."""
@@ -284,7 +289,7 @@ class _Reading:
         waiting = _not_shown(self._undone(without_repeats(without_replaced(said, changes, withdrawals))), shown)
         waiting = [one for one in waiting if one.id not in self._unclear]
         for one in waiting:
-            if one.due is not None and one.due < self._today and may_be_overdue(one):
+            if one.due is not None and self._today - HOLDS <= one.due < self._today and may_be_overdue(one):
                 day = self._day(one.due)
                 text = f"Due since {day}, and nothing says that it was done: {self._quoted(one)}."
                 yield _Draft(text, InsightKind.OVERDUE, _messages(one.message_id), one.at, one.due.date())
@@ -295,7 +300,9 @@ class _Reading:
                 yield _Draft(text, InsightKind.UPCOMING, _messages(one.message_id), one.at, one.due.date())
 
     def _still_holds(self, one: Stated, due: datetime) -> bool:
-        return due <= self._today + AHEAD or one.at >= self._at - FRESH
+        if due > self._today + AHEAD:
+            return one.at >= self._at - FRESH
+        return one.at >= self._at - HOLDS or is_fixed(one)
 
     def _undone(self, said: Sequence[Stated]) -> list[Stated]:
         """Return those but the promises that a message of the user may have completed, or that are too old to tell."""

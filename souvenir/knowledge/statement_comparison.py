@@ -53,6 +53,14 @@ _ENDING = re.compile(r"(?<=\w{3})(\w)\1?(?:ung|ado|ido|en|et|ar|er|ir|[dtneaoi])
 _VOWELS = re.compile(r"[aeiou]+")
 
 
+_FIXED = re.compile(r"birthday(?! party)|anniversary|geburtstag|cumplea|verjaardag|\bjarig\b", re.IGNORECASE)
+"""Words of days that nobody moves."""
+
+
+def is_fixed(one: Stated) -> bool:
+    return _FIXED.search(one.sentence) is not None
+
+
 def may_be_overdue(one: Stated) -> bool:
     is_promise = one.kind is StatementKind.PROMISE and one.attribute != VAGUE
     return is_promise and one.due is not None and one.due - one.at >= MIN_LEAD

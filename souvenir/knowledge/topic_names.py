@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import log2, sqrt
 
+from souvenir.core.concept_kinds import NAMED_KINDS
 from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.index.analyser import Analyser, fold
 from souvenir.knowledge.recognition.extraction import noun_phrases, said
@@ -38,7 +39,7 @@ NEXT_PART = 0.4
 NEXT_NEAR, NEXT_CLOSENESS = 0.3, 0.1
 """... its least cosine to it, since a topic may contain another subject too, and its least closeness to the topic."""
 
-LEAST_VALUE = 0.55
+LEAST_VALUE = 0.6
 """Least value of the first part; without one, a topic has no name ..."""
 
 LEAST_CLOSENESS, LEAST_CLOSENESS_OF_RARE = 0.08, 0.12
@@ -73,12 +74,14 @@ class Phrase:
     """A phrase that may be part of a name.
 
     :param text: The text of its first place. :param weight: How much it is said, times the factors of its words.
-    :param least: The closeness to the topic from which it may be the first part.
+    :param least: The closeness to the topic from which it may be the first part. :param is_name: It names a place, an
+        organisation or the like, which may be the first part only: next to another, it is more often a detail.
     """
 
     text: str
     weight: float
     least: float
+    is_name: bool
     places: tuple[Excerpt, ...]
 
 
@@ -104,7 +107,8 @@ def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, S
     """
     mentioned = [one for of_message in forms.values() for one in of_message]
     people = {word for one in mentioned if _is_person(one) for word in _words(one.text)}
-    names = {one.text for one in mentioned if one.kind is ConceptKind.NAME}
+    names = {one.text for one in mentioned if one.kind in NAMED_KINDS}
+    unknown = {one.text for one in mentioned if one.kind is ConceptKind.NAME}
     heard = [one for index, segment in enumerate(segments) for one in _heard(index, segment, forms, people)]
     of_users = [one for one in heard if one.message.role is MessageRole.USER]
     of_phrase: defaultdict[tuple[str, ...], list[_Heard]] = defaultdict(list)
@@ -118,7 +122,7 @@ def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, S
     for stems, sayers in of_phrase.items():
         places = _places(stems, sayers)
         # A name of nothing known is more often a person than a subject.
-        factor = _factor(_words(places[0][1])) if places and places[0][1] not in names else 0.0
+        factor = _factor(_words(places[0][1])) if places and places[0][1] not in unknown else 0.0
         if factor:
             # A phrase is said in part where its words are said apart.
             said_whole = sum(one.weight for one in sayers) if len(stems) > 1 else of_stem[stems[0]]
@@ -126,7 +130,10 @@ def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, S
             weight = factor * log2(1 + (said_whole + said_in_part) / 2 / OF_USER)
             found.append((-weight, places[0][1], stems[-1], tuple(place for place, _ in places)))
     best = sorted(found)[:CANDIDATES]
-    return [Phrase(text, -weight, _least_closeness(stem, of_users), places) for weight, text, stem, places in best]
+    return [
+        Phrase(text, -weight, _least_closeness(stem, of_users), text in names, places)
+        for weight, text, stem, places in best
+    ]
 
 
 def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tuple[Floats, Floats]) -> list[Phrase]:
@@ -147,9 +154,11 @@ def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tup
 
 def _goes_with(one: Phrase, chosen: Sequence[Phrase], vectors: Mapping[str, Floats]) -> bool:
     """Return whether a phrase may be a part of the name that begins with others."""
-    if any(_share_word(one.text, other.text) for other in chosen):
+    if not chosen:
+        return True
+    if one.is_name or any(_share_word(one.text, other.text) for other in chosen):
         return False
-    return not chosen or not vectors or float(vectors[one.text] @ vectors[chosen[0].text]) >= NEXT_NEAR * UNIT**2
+    return not vectors or float(vectors[one.text] @ vectors[chosen[0].text]) >= NEXT_NEAR * UNIT**2
 
 
 def _least_closeness(stem: str, of_users: Sequence[_Heard]) -> float:

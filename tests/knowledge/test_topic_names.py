@@ -27,7 +27,7 @@ from souvenir.store.selection import Chooses
 from tests.cases import for_all
 from tests.knowledge.agent import ANN, Agent
 
-LESSONS = ("The guitar, and Lisbon", "The guitar, and the metronome", "The metronome")
+LESSONS = ("The guitar, and the cello, and Lisbon", "The guitar, and the metronome", "The metronome")
 
 
 @pytest.fixture
@@ -111,7 +111,10 @@ def parts(
 
     :param least: The closeness from which they may be the first part.
     """
-    found = [Phrase(text, weight, least, (Excerpt(number, 0, 1),)) for number, (text, weight) in enumerate(weights)]
+    found = [
+        Phrase(text, weight, least, text.istitle(), (Excerpt(number, 0, 1),))
+        for number, (text, weight) in enumerate(weights)
+    ]
     vectors = {text: UNIT * np.array([cosine, np.sqrt(1 - cosine**2)]) for text, cosine in cosines.items()}
     mean = UNIT * np.array([1.0, 0.0]) if means is None else means
     return [one.text for one in name_of(found, vectors, (mean, mean))]
@@ -167,6 +170,11 @@ def test_further_parts_are_close_to_the_first_one() -> None:
     )
 
 
+def test_the_name_of_a_place_is_no_further_part() -> None:
+    assert parts(("knee", 1.0), ("Leeds", 0.9), knee=0.9, Leeds=0.9) == ["knee"]
+    assert parts(("knee", 0.9), ("Leeds", 1.0), knee=0.9, Leeds=0.9) == ["Leeds", "knee"]
+
+
 def test_parts_of_a_name_share_no_word() -> None:
     weights = [
         (text, 1 - number / 100) for number, text in enumerate(("gas meter", "meter", "gasket", "dance", "dancing"))
@@ -189,7 +197,7 @@ def test_a_name_loses_what_is_deleted_or_edited_at_once(ann: Agent) -> None:
     ann.edit(second, "And so on")
     assert "metronome" in name(ann), "the third message says it too"
     ann.edit(third, "And so on")
-    assert name(ann) == "guitar, Lisbon"
+    assert name(ann) == "guitar"
     ann.remove(Chooses.MESSAGE, first)
     assert ann.graph.topics.page(ANN) == ([], 0)
 
@@ -198,20 +206,20 @@ def test_a_name_loses_what_is_deleted_or_edited_at_once(ann: Agent) -> None:
 def test_a_name_does_not_quote_messages_that_the_policy_hides(ann: Agent) -> None:
     ann.say(LESSONS[0], metadata={"sensitive_topics": ["health"]})
     ann.tell("The guitar and the metronome")
-    assert name(ann) == "guitar, Lisbon"
+    assert name(ann) == "guitar, cello"
     Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
     assert name(ann) == "guitar"
 
 
 @pytest.mark.usefixtures("related")
 def test_a_deleted_concept_is_in_no_name(ann: Agent) -> None:
-    ann.tell("The guitar, Lisbon, and the metronome", "The guitar in Lisbon, or on Madeira", "The metronome")
-    assert name(ann) == "guitar, Lisbon"
+    ann.tell("Lisbon, and the guitar", "Lisbon again, or Madeira", "The guitar in Lisbon, and the metronome")
+    assert name(ann) == "Lisbon, guitar"
     [lisbon] = [one.concept_id for one in ann.graph.topics.details(ANN, 1).named.terms if one.name == "Lisbon"]
     ann.graph.concepts.hide(ANN, lisbon)
-    assert name(ann) == "guitar, metronome"
+    assert name(ann) == "guitar"
     ann.tell("The guitar in Lisbon")
-    assert name(ann) == "guitar, metronome"
+    assert name(ann) == "guitar"
 
 
 def test_a_topic_without_a_name_is_not_listed_until_it_gets_one(ann: Agent) -> None:

@@ -101,10 +101,12 @@ SELF = "you"
 """The role of the name by which the author of a message introduces themselves."""
 
 _JUDGEMENT = re.compile(
-    r"^(?:an?|the|one(?! of)) (?:(?:very|really|so|such|bit|lot|good|great|bad|nice|big|best|worst|only|same|usual|new"
-    r"|next|safe|sensible|fine|right|wrong|better|real|total|bloody) ?)*(?:bit|lot|idea|problem|question|issue|thing"
-    r"|pain|mess|joke|nightmare|reason|point|way|shame|must|one|normal|choice|case|option|answer|start|time|few|next|last"
-    r"|first|worst|best)(?: (?:of|for|to|in|at|i|we|so)\b|[,.;:!?]|$)|^[\w ]+ ones?(?: (?:at|for|in)\b|$)",
+    r"^(?:an?|the|one(?! of)|una?|el|eine?|een) (?:(?:very|really|so|such|bit|lot|good|great|bad|nice|big|best|worst"
+    r"|only|same|usual|new|next|safe|sensible|fine|right|wrong|better|real|actual|total|bloody) ?)*(?:bit|lot|idea"
+    r"|problem|question|issue|thing|pain|mess|joke|nightmare|reason|point|way|shame|must|one|normal|choice|case|option"
+    r"|answer|start|time|few|next|last|first|worst|best|devil|saint|angel|gem|hero|legend|treasure|godsend|disaster"
+    r"|monster|darling|lifesaver|different animal|schat|sol|amor|engel)(?: (?:of|for|to|in|at|i|we|so)\b|[,.;:!?]|$)"
+    r"|^[\w ]+ ones?(?: (?:at|for|in)\b|$)",
     re.IGNORECASE,
 )
 _PRAISE = re.compile(
@@ -128,11 +130,17 @@ _FIRST_PERSON = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 _INFLECTED = re.compile(r"^(mein|unser|sein|ihr)(em|en|er)( \w+)$", re.IGNORECASE)
 """A German role in the dative or the accusative, whose noun has the same form in the nominative: "meinem Chef"."""
 
+_SOMEBODY = (
+    "guy|man|woman|girl|boy|lady|lad|bloke|fella|fellow|chap|person|kid|beast|niñ[oa]|chic[oa]|señora?|hombre|mujer|tipo"
+    "|mann|frau|junge|mädchen|typ|jongen|meisje|vrouw|mevrouw|meneer"
+)
 _VAGUE_ROLE = re.compile(
-    r"an? (?:new |old )?(?:guy|man|woman|girl|boy|lady|lad|bloke|person|kid|beast)|the \w+est|your (?:first|last|one)",
-    re.IGNORECASE,
+    rf"(?:an?|una?|eine?|een) (?:new |old )?(?:{_SOMEBODY})|the \w+est|your (?:first|last|one)", re.IGNORECASE
 )
 """A role that says nothing."""
+
+_IS_SOMEBODY = re.compile(_SOMEBODY, re.IGNORECASE)
+_RELATIVE_AT_END = re.compile(r" (?:who|that|which|que|die|dat|der)$", re.IGNORECASE)
 
 _OF_ANOTHER = re.compile(
     r"(?:his|her|their|sus?|zijn|haar) |ex$|(?:(?:an?|the|eine?n?|der|die|una?|el|la|een|de|het) )?(?:sister|brother"
@@ -157,7 +165,7 @@ _NOT_OWNED = frozenset((ConceptKind.PRODUCT, ConceptKind.PLACE, ConceptKind.EVEN
 _USED = frozenset((ConceptKind.PRODUCT, ConceptKind.NAME, ConceptKind.ORGANISATION))
 
 _LIVING = frozenset((ConceptKind.PERSON, ConceptKind.ANIMAL))
-
+_FIRMS_AND_WARES = frozenset((ConceptKind.ORGANISATION, ConceptKind.PRODUCT))
 
 _RELATED = re.compile(rf"\b{PERSON}\b", re.IGNORECASE)
 
@@ -353,7 +361,9 @@ def _kinds(noun: str) -> set[ConceptKind]:
 
 
 def _may_be(noun: str, kind: ConceptKind) -> bool:
-    """Return False if a noun stands for another kind than that of a person or an animal: "Josie, a log cabin"."""
+    """Return False if a noun stands for another kind: "Josie, a log cabin", "Curtis, the therapy man" of a company."""
+    if kind in _FIRMS_AND_WARES and _IS_SOMEBODY.fullmatch(noun):
+        return False
     kinds = _kinds(noun)
     return not kinds or kind not in _LIVING or not kinds.isdisjoint(_LIVING)
 
@@ -426,7 +436,7 @@ def _role(match: re.Match[str], mention: Mentioned, author: MessageRole | None) 
     role = f"{groups['titled']} {mention.form.split()[0]}" if "titled" in groups else groups.get("role")
     if role is None:
         return None
-    role = _FIRST_PERSON.sub("your", role.replace(N, mention.form).strip())
+    role = _FIRST_PERSON.sub("your", _RELATIVE_AT_END.sub("", role.replace(N, mention.form).strip()))
     if _VAGUE_ROLE.fullmatch(role) or _OF_ANOTHER.match(role):
         return None
     role = _INFLECTED.sub(lambda one: one[1] + ("e" if one[2] == "er" else "") + one[3], role)

@@ -122,6 +122,9 @@ DEFINING = [
     ("Farah (wife) wants a survey.", "Farah", "wife"),
     ("Oisín is our first, he's five months old.", "Oisín", None),
     ("Meine Frau Anke kocht.", "Anke", "meine Frau"),
+    ("Mossie is a fella.", "Mossie", None),
+    ("Yair es un niño.", "Yair", None),
+    ("Yair es un médico que corre.", "Yair", "un médico"),
     ("Mijn vader kent een aannemer, Henk Wolters.", "Henk Wolters", "een aannemer"),
 ]
 
@@ -148,6 +151,9 @@ NOTHING = [
     ("Is Ann a doctor?", "Ann"),
     ("I told Ann about it.", "Ann"),
     ("Ann is a bit of a pain.", "Ann"),
+    ("Ann is an angel.", "Ann"),
+    ("Ann is the actual problem.", "Ann"),
+    ("Saskia is een schat.", "Saskia"),
     ("Annabel is a painter.", "Ann"),
     ("Ask Ann about the boat.", "Ann"),
     ("Fitting is in April, my sister Paola flies in.", "April"),
@@ -193,6 +199,7 @@ OF_ANOTHER_KIND = [
     ("car makes a grinding noise", "car", ConceptKind.PHRASE),
     ("her boyfriend works at the infirmary", "boyfriend", ConceptKind.PERSON),
     ("I have a question, Ann.", "Ann", ConceptKind.PERSON),
+    ("Curtis, the therapy man, came.", "Curtis", ConceptKind.ORGANISATION),
     ("I drew her family tree.", "family tree", ConceptKind.PHRASE),
 ]
 
