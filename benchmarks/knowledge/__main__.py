@@ -1,4 +1,4 @@
-"""Quality of insights and descriptions, on labelled conversations.
+"""Quality of insights, descriptions and the page of an agent, on labelled conversations.
 
     python -m benchmarks.knowledge            the conversations of the development
     python -m benchmarks.knowledge --aside    those that were set aside
@@ -7,14 +7,15 @@
 
 Each conversation becomes an agent of the real engine, read as of its last message. An insight is rated by the label of
 its exact sentence; a sentence without one counts as unrated, and is printed to be labelled. An expected finding counts
-as found if an insight of its kind has one of its sources; a promise that was kept should not be found.
+as found if an insight of its kind has one of its sources; a promise that was kept should not be found. The page has the
+insights, the concepts that introduce the agent, and the names of topics; a line of it is kept or deleted as a reader
+did with the same line, or is unread.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import ExitStack, closing
 
 from benchmarks.knowledge.labels import Expected, Labelled, conversations
@@ -32,7 +33,10 @@ from souvenir.models.embedding.factory import embedder_of
 from souvenir.models.llm.provider import provider_of
 from souvenir.store.graph.concepts import Concept
 
-MIN_USEFUL = 0.8
+MIN_USEFUL, MIN_KEPT = 0.8, 0.9
+
+CONCEPTS, TOPICS = 15, 10
+"""Maximum lines of a page."""
 
 KINDS = {
     InsightKind.OVERDUE: "promise",
@@ -57,8 +61,11 @@ def measure(engine: MemoryEngine, graph: KnowledgeServices, one: Labelled, score
     graph.indexer.catch_up()
     place_of = {message.uid: place for place, message in enumerate(stored)}
     insights = graph.insights.of_agent(scope, one.messages[-1].created_at)
+    lines = page_of(graph, scope)
+    scores.update(f"{sort}: {one.verdicts.get(line, 'unread')}" for sort, line in lines)
     if show:
-        print_page(graph, scope, insights)
+        print("\n".join((f"\n# {one.name}", *(f"  [{found.kind}] {found.text}" for found in insights))))
+        print("\n".join(f"  {line} ({one.verdicts.get(line, 'unread')})" for _, line in lines))
     for insight in insights:
         rating = one.ratings.get(insight.text, "unrated")
         scores[f"insights: {rating}"] += 1
@@ -102,14 +109,14 @@ def _result(concept: Concept | None, is_defined: bool, sentence: str | None, one
     return "right" if same or text == sentence else "another"
 
 
-def print_page(graph: KnowledgeServices, scope: Scope, insights: Sequence[Insight]) -> None:
-    print(f"\n# {scope.namespace}")
-    for insight in insights:
-        print(f"  [{insight.kind}] {insight.text}")
-    for concept in graph.concepts.leading(scope, limit=15):
-        print(f"  - {concept.name} ({concept.kind}, {concept.owners}): {concept.description or concept.role or ''}")
-    for topic in graph.topics.page(scope, offset=0, limit=10)[0]:
-        print(f"  * {topic.name} ({topic.topic.sessions} sessions)")
+def page_of(graph: KnowledgeServices, scope: Scope) -> list[tuple[str, str]]:
+    """Return the lines of people, things and topics of an agent's page, each with its sort."""
+    concepts = graph.concepts.leading(scope, limit=CONCEPTS)
+    found, _ = graph.topics.page(scope, offset=0, limit=TOPICS)
+    return [
+        *(("concepts", f"- {one.name} ({one.kind}): {one.description or one.role or ''}") for one in concepts),
+        *(("topics", f"* {one.name}") for one in found),
+    ]
 
 
 def main() -> int:
@@ -137,7 +144,15 @@ def main() -> int:
     print("\n" + table(("measured", "count"), rows))
     rated = sum(count for name, count in scores.items() if name.startswith("insights: "))
     share = scores["insights: useful"] / rated if rated else 0.0
-    targets = [Target("share of insights rated useful", share, MIN_USEFUL, at_least=True)]
+    kept, deleted = (
+        scores["concepts: keep"] + scores["topics: keep"],
+        scores["concepts: delete"] + scores["topics: delete"],
+    )
+    read = kept + deleted + rated - scores["insights: unrated"]
+    targets = [
+        Target("share of insights rated useful", share, MIN_USEFUL, at_least=True),
+        Target("share of lines kept", (kept + scores["insights: useful"]) / max(read, 1), MIN_KEPT, at_least=True),
+    ]
     return conclude("knowledge", dict(rows), targets)
 
 

@@ -32,11 +32,16 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A conversation. :param ratings: The ratings of sentences, `useful`, `useless` or `wrong`."""
+    """A conversation.
+
+    :param ratings: The ratings of sentences, `useful`, `useless` or `wrong`. :param verdicts: Those of lines of people
+        and things, and of names of topics: `keep` or `delete`.
+    """
 
     name: str
     messages: Sequence[MessageDraft]
     ratings: Mapping[str, str]
+    verdicts: Mapping[str, str]
     expected: Sequence[Expected]
     described: Sequence[Described]
 
@@ -49,6 +54,9 @@ def conversations(*, aside: bool) -> list[Labelled]:
     ratings: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for row in rows("conversations/insights", aside=aside):
         ratings[row["conversation"]][row["text"]] = row["rating"]
+    verdicts: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for row in rows("conversations/lines", aside=aside):
+        verdicts[row["conversation"]][row["line"]] = row["verdict"]
     expected: defaultdict[str, list[Expected]] = defaultdict(list)
     for row in rows("conversations/expected", aside=aside):
         found = Expected(row["kind"], row["says"], frozenset(row["sources"]), row["due"], row.get("done", False))
@@ -56,4 +64,7 @@ def conversations(*, aside: bool) -> list[Labelled]:
     described: defaultdict[str, list[Described]] = defaultdict(list)
     for row in rows("conversations/descriptions", aside=aside):
         described[row["conversation"]].append(Described(row["name"], row["message"], row["sentence"]))
-    return [Labelled(name, said, ratings[name], expected[name], described[name]) for name, said in messages.items()]
+    return [
+        Labelled(name, said, ratings[name], verdicts[name], expected[name], described[name])
+        for name, said in messages.items()
+    ]
