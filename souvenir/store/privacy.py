@@ -52,7 +52,7 @@ class Hidden(Protocol):
         """Return the condition that a row, with `kind` and `owner_id`, is of no hidden text."""
 
     def no_claim(self, table: str) -> tuple[str, tuple[str, ...]]:
-        """Return the condition that a claim repeats no hidden message; names are shown."""
+        """Return the condition that a claim is of no hidden message, and of no hidden entity; names are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,12 @@ class HiddenTopics:
     def no_claim(self, table: str) -> tuple[str, tuple[str, ...]]:
         if not self.topics:
             return "", ()
-        is_of_flagged = f"SELECT 1 FROM messages h WHERE h.id = {table}.message_id AND {is_flagged('h.metadata', '?')}"
-        is_repeated = f"{table}.kind NOT IN ('name', 'alias') AND EXISTS ({is_of_flagged})"
-        return f" AND NOT ({is_repeated})", (topics_parameter(self.topics),)
+        flagged_one = (
+            f"EXISTS (SELECT 1 FROM {source} h WHERE h.id = {table}.{column} AND {is_flagged('h.metadata', '?')})"
+            for source, column in (("messages", "message_id"), ("memories", "memory_id"))
+        )
+        is_of_hidden = f"{table}.kind NOT IN ('name', 'alias') AND ({' OR '.join(flagged_one)})"
+        return f" AND NOT ({is_of_hidden})", (topics_parameter(self.topics),) * 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +100,13 @@ class HiddenTexts:
         return f" AND NOT ({' OR '.join(parts)})", (ids_parameter(self.messages), ids_parameter(self.memories))
 
     def no_claim(self, table: str) -> tuple[str, tuple[str, ...]]:
-        if not self.messages:
+        if not self.messages and not self.memories:
             return "", ()
-        is_of_message = f"{table}.message_id IS NOT NULL AND {table}.message_id {CHOSEN}"
-        return f" AND NOT ({table}.kind NOT IN ('name', 'alias') AND {is_of_message})", (ids_parameter(self.messages),)
+        is_of_hidden = " OR ".join(
+            f"({table}.{column} IS NOT NULL AND {table}.{column} {CHOSEN})" for column in ("message_id", "memory_id")
+        )
+        chosen = ids_parameter(self.messages), ids_parameter(self.memories)
+        return f" AND NOT ({table}.kind NOT IN ('name', 'alias') AND ({is_of_hidden}))", chosen
 
 
 NOTHING_HIDDEN = HiddenTexts()

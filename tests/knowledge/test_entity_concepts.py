@@ -93,6 +93,18 @@ def test_relations_of_entities_are_relations_of_their_concepts(known: Known):
     assert rivals.other.name == "Globex"
 
 
+def test_the_type_and_the_relations_of_an_entity_that_the_policy_hides_are_not_shown(known: Known):
+    clinic = Entity("Ann_Lee", "patient", ("Ann has a diagnosis of diabetes",))
+    known.store(clinic, ACME, WORKS, EntityRelation("acme", "Ann_Lee", "insures"))
+    assert (known.kind_of("ann lee"), len(known.relations_of("ann lee"))) == ("patient", 2)
+    Agents(known.engine).set_policy(ANN, {"hidden_topics": ["health"]})
+    assert known.kind_of("ann lee") == "person"
+    assert known.relations_of("ann lee") == [("acme", "insures", "ann lee")]
+    relations = json.loads(b"".join(graph_pieces(known.engine, ANN, json_graph)))["relations"]
+    types = {one["properties"]["relationship_type"] for one in relations if one["type"] == "RELATES_TO"}
+    assert {"insures", "works_at"} & types == {"insures"}
+
+
 def test_the_export_of_the_graph_lists_entities_and_relations_as_stated(known: Known):
     known.store(LEE, ACME, WORKS)
     document = json.loads(b"".join(graph_pieces(known.engine, ANN, json_graph)))
