@@ -30,8 +30,7 @@ QUESTION_AT_END = re.compile(
     r", (?:(?:and|but|so|now|also|y|und|en) )*(?:(?:i['’]?m|i am) (?:now )?(?:wondering|not sure|unsure"
     r"|curious)|can you"
     r"|could you|would you|do you|should i|can i|what|how|which|why|will th(?:is|at)|is (?:that|this|it)"
-    r"|any (?:idea|tips)"
-    r"|oder|kannst du|können sie|soll ich|was meinst|¿|kun je|wat)\b.*$",
+    r"|any (?:idea|tips)|oder|kannst du|können sie|soll ich|was meinst|¿|kun je|wat)\b.*$",
     re.IGNORECASE | re.DOTALL,
 )
 """A question after the statement in a sentence."""
@@ -41,8 +40,7 @@ HYPOTHETICAL = with_one_of(
     r"^(?:please |bitte |por favor,? )?(?:(?:re)?write|translate|draft|proofread|rephrase|schreibe?|übersetze?|escribe"
     r"|redacta|traduce|schrijf|vertaal)\b",
     r"^(?:(?:so|and|but|or) )?(?:if|when|should|could|would|can|may(?! \d)|shall|what|how|which|who|where"
-    r"|why|do|does|is"
-    r"|are|ob|wenn|als|si)\b",
+    r"|why|do|does|is|are|ob|wenn|als|si)\b",
     r"\b(?:if(?! you remember)|unless|might|maybe|perhaps|i wish|hopefully|imagine|suppose|not sure|in case|wondering"
     r"|kidding|joking)\b",
     r"\b(?:wenn|falls|vielleicht|eventuell|würden?|könnten?|wäre|hätten?|scherz)\b",
@@ -81,7 +79,8 @@ COMMITMENT = any_of(
     r"|i (?:answer|make|send|do|bring|come|call|ring|sing|give|write|pay|finish))\b",
     rf"{I}(?: am| are|['’]m|['’]re) (?:to(?! be (?:fair|honest))|down (?:to|for))\b",
     rf"{I}(?:['’]m|['’]re| am| are) [a-z]+ing\b(?=[^.;]*\bby (?:the )?(?:\d|\w+day|{MONTH}|tomorrow|end of))",
-    rf"{I}(?:['’]ve| have)? got to\b|{I}{_ADVERBS} (?:(?:have|need|ought) to|must|gotta)\b",
+    rf"{I}(?:['’]ve| have)? got to\b|{I}{_ADVERBS} (?:(?:have|need|ought) to|must|gotta)\b"
+    r"(?! have (?:\w+ed|been|said|gone|made|told|known|done)\b)",
     rf"{I}{_ADVERBS} owe\b|\bremind me\b|{I}['’]?m gonna\b",
     r"(?:^|[,;] )(?:also |and |but |so )*(?:(?:have|need) to|must|gotta|gonna)\b",
     r"^(?=.*\b(?:ich|wir)\b).*\b(?:versprochen|zugesagt|muss|müssen|soll|sollen|werden?|schicken?|bringen?|gebe|geben"
@@ -92,7 +91,6 @@ COMMITMENT = any_of(
     rf"\b(?:by|until|till|before)\b.*[,;] {I}(?:['’]ve)? (?:told|promised|assured)\b"
     r"|\bwants? (?:.+ from (?:me|us)|my .+) (?:by|before)\b",
     r"\b(?:he prometido|prometí|ten(?:go|emos) que|deb(?:o|emos)|v(?:oy|amos) a|qued(?:é|amos) en"
-    r""
     r"|les? (?:dije|prometí)\b.*\bque\b.*\w{2}ría|(?:les?|l[oa]s?) (?:llevo|mando|envío|doy|entrego|contesto"
     r"|respondo|digo|llamo|devuelvo|pago|traigo))\b",
     r"^(?=.*\b(?:ik|wij|we)\b).*\b(?:moet(?:en)?|beloofd|zal|zullen|stuur|breng|geef|bel|lever|regel)\b",
@@ -112,6 +110,12 @@ TAKES_PART = any_of(
     r"\b(?:muss|müssen|soll|werde) (?:\S+ ){0,5}(?:sein|gehen|kommen|fahren|fliegen|treffen|sprechen)\b",
 )
 """A commitment to take part in an event, which happens on its day without a word."""
+
+COMES_ANYWAY = any_of(
+    r"\b(?:foal|calf|lambs?|pups|puppies|kittens|litter|baby|twins)\b.*\bdue\b",
+    r"\b(?:have|need|got|['’]ve) to (?:leave|move|be out)\b",
+)
+"""A day by which something happens without a word: a birth, the end of a lease."""
 
 IS_DUE = any_of(r"\bdue\b(?! to\b)", r"\bdeadline\b", r"\bfällig\b", r"\babgabe\b")
 NOT_DUE = re.compile(r"\b(?:not|\w+n['’]?t|no longer|nicht|niet) (?:\w+ )?(?:due|fällig)\b", re.IGNORECASE)
@@ -226,8 +230,7 @@ CHANGES = with_one_of(
     rf"|\d\S* down to \D{{0,4}}\d|\d\S*(?: \w+)? from {MONTH}\b(?! (?:to|until|\d))"
     r"|\bmy last (?:day|night|shift|lesson|class)\b.*\b(?:was|is)\b|\d.*\b(?:up|down) from \D{0,4}\d",
     r"\b(?:took|takes|taking|taken) over (?:from|as)\b|\bfell through\b"
-    r"|\b(?:cancelled|called off) (?:my|our|the)\b|\bstarted as an?\b|\bfällt aus\b"
-    r"|\bgaat niet door\b"
+    r"|\b(?:cancelled|called off) (?:my|our|the)\b|\bstarted as an?\b|\bfällt aus\b|\bgaat niet door\b"
     r"|\bchanged (?:my|our) minds?\b"
     r"|\b(?:not|n['’]t)\b.*\bafter all\b",
     r"\b(?:verschoben|verlegt|verplaatst|verschoven|verzet) (?:auf|naar)\b"

@@ -316,7 +316,8 @@ def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said
         in_other_clause = due.end < begin and not patterns.BY_THEN.search(read, begin)
         if in_other_clause and re.search(r"\b(?:and|but|und|aber|y|pero|en|maar)\b|;", read[due.end : begin]):
             return
-        is_event = commitment and patterns.TAKES_PART.search(read) and not _is_deadline(read, due)
+        takes_part = commitment and patterns.TAKES_PART.search(read) and not _is_deadline(read, due)
+        is_event = takes_part or patterns.COMES_ANYWAY.search(read)
         kind = StatementKind.APPOINTMENT if is_event else StatementKind.PROMISE
         vague = VAGUE if patterns.ONLY_PRONOUN.search(read) else None
         yield Statement(kind, shown, " ".join(terms), vague, due=due.day)
