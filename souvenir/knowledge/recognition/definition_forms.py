@@ -29,7 +29,7 @@ _POSSESSIVE_WORDS = f"{_OWNER_WORDS} s"
 _ARTICLE = r"(?:an?|the|one of (?:my|our|the)|eine?|der|die|das|una?|el|la|een|de|het)"
 _BE_WORDS = "is are was were s ist war es era"
 _BE = r"(?:is|are|was|were|['’]s|ist|war|es|era)"
-_NO_BE = r"(?!(?:is|are|was|were)\b)"
+_NO_START = r"(?!(?:is|are|was|were|an?|the|my|our|your|his|her|their|eine?n?|una?|een)\b)"
 _STOP = (
     r"(?= (?:and|hes|shes|its|it['’]s|he['’]s|she['’]s|who|that|which|but|because|so|she|he|we|it|they|says|said"
     r"|has|und|der|die|das|aber|que|pero|maar|w)\b|[,.;:!?()]|$)"
@@ -57,7 +57,7 @@ _RELATION = rf"{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{PERSON}"
 _HEAD = r"(?P<head>[\w-]+)"
 _NOT_WHERE = r"(?<!\bin )(?<!\bat )(?<!\bof )(?<!\bon )(?<!\ben )(?<!\bauf )(?<!\bbei )"
 _OCCUPATIONS = "developer|dev|engineer|nurse|teacher|student|manager|paralegal|accountant|receptionist|librarian"
-_SOMEONE = r"(?P<someone>guy|man|woman|girl|lady|boy|lad|lass|bloke|fella|chap|dude|kid)"
+_SOMEONE = r"(?P<someone>guy|man|woman|girl|lady|boy|lad|lass|bloke|fella|fellow|chap|dude|kid)"
 _NO_NOUN = r"(?<!\bsin )(?<!\bun )(?<!\bsu )(?<!\bel )(?<!\bde )"
 """Not after words that a noun follows: "sin trabajo"."""
 _PET = r"(?:[\w’'-]+ ){0,2}?(?P<pet>[\w-]+)"
@@ -223,7 +223,7 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         4,
         "called named",
         rf"(?P<role>(?:(?:^|\b(?:and|but|so|oh|some) )|\b(?:an?|the) (?:[\w-]+ )?){_SOMEONE}"
-        rf"(?: (?:from|at|in|of) (?:an?|the|my|our) [\w-]+)?) (?:called|named) {_NAME}",
+        rf"(?: (?:from|at|in|of) (?:(?:an?|the|my|our) )?[\w-]+)?) (?:called|named) {_NAME}",
         "called named",
     ),
     (
@@ -241,8 +241,8 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     (
         4,
         "called named namens llamado llamada genaamd llama",
-        rf"\b(?P<role>(?:an?|the|eine?n?|una?|een|{POSSESSIVE}) (?:{_NO_BE}[\w-]+ ){{0,2}}{_NO_BE}[\w-]+),?"
-        rf" (?:called|named|namens|llamad[oa]|genaamd|(?:que )?se llama|it['’]?s called) {_NAME}",
+        rf"\b(?P<role>(?:an?|the|eine?n?|una?|een|{POSSESSIVE}) (?:\d{{4}} )?(?:{_NO_START}[\w-]+ ){{0,2}}{_NO_START}"
+        rf"[\w-]+),? (?:called|named|namens|llamad[oa]|genaamd|(?:que )?se llama|it['’]?s called) {_NAME}",
         "called named namens llamado llamada genaamd llama",
     ),
     (

@@ -118,6 +118,8 @@ _JUDGEMENT = re.compile(
 )
 _DAY = re.compile(r"^(?:the|der|den|el|de) \d{1,2}(?:st|nd|rd|th|\.)?(?: (?:at|of|um|om|in)\b|$)", re.IGNORECASE)
 """A day, which is the role of an event only: "the 25th at 9"."""
+_PLURAL = re.compile(rf"{N} are an? ", re.IGNORECASE)
+_FORMAL = re.compile(r"(?:mr|mrs|ms|miss|dr)\b", re.IGNORECASE)
 _PRAISE = re.compile(
     r"^(?:an?|the|one of the) (?:good|great|bad|nice|better|best|worst|least|most|\w+est) ", re.IGNORECASE
 )
@@ -290,6 +292,12 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned, author: Message
     is_of_users = mention.kind in _LIVING or not is_name or (form.weight in _OF_OWN_LIFE and not form.is_apposition)
     if author is MessageRole.ASSISTANT and (is_of_users or (role is not None and _OWNED.match(role))):
         # Whom and what the user has, the user says.
+        return False
+    if author is MessageRole.ASSISTANT and mention.form.endswith("s") and _PLURAL.search(match[0]):
+        # General knowledge: "Stents are a common procedure."
+        return False
+    if role is not None and fold(role.lower()) in RELATIVES and _FORMAL.match(mention.form):
+        # The mother of another: "Mrs Whitfield (mother)".
         return False
     if form.weight in (4, 6) and _ONE_DAY.search(_clause(match)):
         return False

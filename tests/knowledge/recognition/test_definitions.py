@@ -127,7 +127,11 @@ DEFINING = [
     ("Yair es un médico que corre.", "Yair", "un médico"),
     ("Mijn vader kent een aannemer, Henk Wolters.", "Henk Wolters", "een aannemer"),
     ("A man from the hospital named Zorb measured it.", "Zorb", "a man from the hospital"),
+    ("A young fellow from Smethwick called Zorb came.", "Zorb", "a young fellow from Smethwick"),
     ("Dude named Zorb lit me up.", "Zorb", None),
+    ("I owe Mrs Zorb (mother, very charming) a quote.", "Mrs Zorb", None),
+    ("the van: a 2017 ford transit custom called Zorb", "Zorb", "a 2017 ford transit custom"),
+    ("The man bought a new boat called Zorb.", "Zorb", "a new boat"),
     ("He gave me a puppy, a collie, at my age, he's called Zorb.", "Zorb", "a puppy"),
     ("We have an old wooden boat, a folkboat, name Ellen.", "Ellen", "an old wooden boat"),
     ("our Zorb keeps lickin his paw, hes a staffie, 11", "Zorb", "a staffie"),
@@ -264,6 +268,8 @@ def test_the_assistant_says_what_named_things_are_but_not_who_people_are() -> No
         ("Ines is your sister.", "Ines", ConceptKind.PERSON),
         ("The boots are a deadline.", "boots", ConceptKind.ORGANISATION),
         ("Acme is your employer.", "Acme", ConceptKind.NAME),
+        ("Stents are a common procedure.", "Stents", ConceptKind.NAME),
+        ("Note: Zorb, the pump key.", "Zorb", ConceptKind.NAME),
     ):
         assert defined(text, form, MessageRole.USER, kind=kind) is not None
         assert defined(text, form, MessageRole.ASSISTANT, kind=kind) is None
