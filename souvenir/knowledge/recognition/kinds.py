@@ -97,6 +97,9 @@ ENDS_OF_PHRASES = frozenset(
     ("", *"and or but with for from in on at to that which is was has und y en mit con".split())
 )
 _INDEFINITE = frozenset(("a", "an"))
+_OF_PEOPLE = frozenset(
+    "boss manager colleague friend friends birthday flatmate roommate housemate landlord car phone".split()
+)
 _MONTHS = frozenset("january february march april may june july august september october november december jan".split())
 OWNED_BY_ORGANISATIONS = frozenset(
     "staff admins employees hr it procurement customers clients website support helpdesk terms contract invoice "
@@ -388,6 +391,11 @@ def is_relative_or_animal(after: Sequence[str]) -> bool:
         return defined_kind(Surroundings((), after)) in (ConceptKind.PERSON, ConceptKind.ANIMAL)
     described = next((place for place, word in enumerate(after) if place and word == ""), len(after))
     return after[0] == "" and any(_person_or_animal(word) for word in after[2:described])
+
+
+def is_of_person(words: Sequence[str]) -> bool:
+    """Return True for a relative, an animal, a boss or the like, which people have rather than places."""
+    return not (RELATIVES | ANIMALS | _OF_PEOPLE).isdisjoint(words)
 
 
 def _person_or_animal(word: str) -> ConceptKind | None:
