@@ -62,6 +62,8 @@ _JOURNEYED = PLACE_PREPOSITIONS | {"from", "para"}
 _GOES = frozenset("go goes going went".split())
 _TRANSPORT = frozenset("train bus tram flight ferry coach road path trail line route motorway shuttle plane".split())
 """Things that go to places; others are sent to organisations: "the manuscript went to Kestrel"."""
+_OUTDOORS = frozenset("swim swims swam swimming surf surfs surfed surfing camp camps camped camping".split())
+"""What people do at places, rather than at organisations."""
 _FLIES = frozenset("flew fly flying flights flight".split())
 _SPORTS = frozenset(
     "match game play plays played playing cup tie lost lose beat beaten won final fixture derby".split()
@@ -169,6 +171,8 @@ def _by_preposition(nearest: str, around: Surroundings) -> ConceptKind | None:
     if nearest in _JOURNEYED and not JOURNEYS.isdisjoint(near):
         return ConceptKind.ORGANISATION if nearest == "to" and _is_sent(before) else ConceptKind.PLACE
     is_employer = nearest in _AT_OF and before[1:2] and before[1] in ROLES and before[1] not in _EQUALS
+    if nearest == "at" and not _OUTDOORS.isdisjoint(before[1:2]):
+        return ConceptKind.PLACE
     return ConceptKind.ORGANISATION if nearest in _AT_WORK or is_employer else None
 
 

@@ -29,7 +29,7 @@ _POSSESSIVE_WORDS = f"{_OWNER_WORDS} s"
 _ARTICLE = r"(?:an?|the|one of (?:my|our|the)|eine?|der|die|das|una?|el|la|een|de|het)"
 _BE_WORDS = "is are was were s ist war es era"
 _BE = r"(?:is|are|was|were|['’]s|ist|war|es|era)"
-_NO_BE = r"(?!(?:is|are|was|were)\b)"
+_NO_START = r"(?!(?:is|are|was|were|an?|the|my|our|your|his|her|their|eine?n?|una?|een)\b)"
 _STOP = (
     r"(?= (?:and|hes|shes|its|it['’]s|he['’]s|she['’]s|who|that|which|but|because|so|she|he|we|it|they|says|said"
     r"|has|und|der|die|das|aber|que|pero|maar|w)\b|[,.;:!?()]|$)"
@@ -55,6 +55,12 @@ _LEAD = r"^(?:[^,.;:]{0,25}[,:] |(?:and|but|so|also|oh|oh and|because|well|ja|y)
 _CLAUSE = r"(?:^|[,;:–—(] |\b(?:and|but|so|also|oh|because|since|that|well|ja|und|aber|y|pero|en|maar) )(?:the |an? )?"
 _RELATION = rf"{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{PERSON}"
 _HEAD = r"(?P<head>[\w-]+)"
+_NOT_WHERE = r"(?<!\bin )(?<!\bat )(?<!\bof )(?<!\bon )(?<!\ben )(?<!\bauf )(?<!\bbei )"
+_OCCUPATIONS = "developer|dev|engineer|nurse|teacher|student|manager|paralegal|accountant|receptionist|librarian"
+_SOMEONE = r"(?P<someone>guy|man|woman|girl|lady|boy|lad|lass|bloke|fella|fellow|chap|dude|kid)"
+_NO_NOUN = r"(?<!\bsin )(?<!\bun )(?<!\bsu )(?<!\bel )(?<!\bde )"
+"""Not after words that a noun follows: "sin trabajo"."""
+_PET = r"(?:[\w’'-]+ ){0,2}?(?P<pet>[\w-]+)"
 _OWN = rf"{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_HEAD}(?: of \w+)?"
 _I = r"(?:i|we)(?:['’]ve|['’]m|['’]re| have| am| are)?(?: (?:also|still|now|just|finally|currently|mostly|already))?"
 
@@ -197,9 +203,13 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     (
         5,
         "a an ein eine einn einen un una een",
-        rf"\b(?P<role>(?:an?|eine?n?|una?|een) (?P<person>[\w-]+)), {_NAME}(?=[,.]|$)",
+        rf"\b(?P<role>(?:an?|eine?n?|una?|een) (?P<person>[\w-]+)), (?:(?:el|la) doctora? )?{_NAME}(?=[,.]|$)",
     ),
-    (5, "the das der die la el het de", rf"\b(?P<role>(?:the|das|der|die|la|el|het|de) {_HEAD}),? {_NAME}"),
+    (
+        5,
+        "the das der die la el het de",
+        rf"(?:{_NOT_WHERE}|(?=\w+ [\w-]+ {N}))\b(?P<role>(?:the|das|der|die|la|el|het|de) {_HEAD}),? {_NAME}",
+    ),
     (5, "", rf"{_CLAUSE}(?P<role>(?P<calling>[\w-]+)) {_NAME}"),
     (5, "", rf"^(?P<role>(?:the|der|die|la|el|de) (?:[\w-]+ )?(?P<noun>[\w-]+)), {_NAME}(?=,)"),
     (5, "who", rf"\b(?P<role>(?:the|{POSSESSIVE}) (?:[\w-]+ ){{1,3}}who [^,.;:]{{3,40}}), {_NAME}(?=[,.]|$)"),
@@ -211,9 +221,28 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     ),
     (
         4,
+        "called named",
+        rf"(?P<role>(?:(?:^|\b(?:and|but|so|oh|some) )|\b(?:an?|the) (?:[\w-]+ )?){_SOMEONE}"
+        rf"(?: (?:from|at|in|of) (?:(?:an?|the|my|our) )?[\w-]+)?) (?:called|named) {_NAME}",
+        "called named",
+    ),
+    (
+        4,
+        "called named name",
+        rf"\b(?P<role>(?:an?|{POSSESSIVE}) {_PET})(?:, [^,.;:]{{2,30}}){{0,2}},"
+        rf" (?:(?:he|she|it)['’]?s (?:called|named)|name(?: is|['’]s)?|named|called) {_NAME}",
+        "called named name is s",
+    ),
+    (
+        5,
+        "hes shes its he she it",
+        rf"(?:^|[,;:–—] )(?:my |our )?{_NAME} [^,.;:]{{3,40}}, (?:he|she|it)(?:['’]?s| is) (?P<role>an? {_PET}){_STOP}",
+    ),
+    (
+        4,
         "called named namens llamado llamada genaamd llama",
-        rf"\b(?P<role>(?:an?|the|eine?n?|una?|een|{POSSESSIVE}) (?:{_NO_BE}[\w-]+ ){{0,2}}{_NO_BE}[\w-]+),?"
-        rf" (?:called|named|namens|llamad[oa]|genaamd|(?:que )?se llama|it['’]?s called) {_NAME}",
+        rf"\b(?P<role>(?:an?|the|eine?n?|una?|een|{POSSESSIVE}) (?:\d{{4}} )?(?:{_NO_START}[\w-]+ ){{0,2}}{_NO_START}"
+        rf"[\w-]+),? (?:called|named|namens|llamad[oa]|genaamd|(?:que )?se llama|it['’]?s called) {_NAME}",
         "called named namens llamado llamada genaamd llama",
     ),
     (
@@ -235,7 +264,7 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         4,
         f"{_POSSESSIVE_WORDS} a an",
         rf"\b(?P<role>(?:{POSSESSIVE}|an?) (?:[\w’'-]+ ){{0,2}}?{_HEAD}) (?:on|in|at|from|this) [^,.;:]{{1,25}}, "
-        rf"{_NAME}(?=\.|$)",
+        rf"(?P<apart>{_NAME})(?=\.|$)",
     ),
     (
         4,
@@ -266,8 +295,8 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     (
         3,
         _WHERE_ENGLISH.replace("|", " "),
-        rf"\b(?<!if )(?:i|we)(?: also| still| now| mostly)? (?P<where>{_WHERE_ENGLISH}){_WORDS} (?P<prep>at|in|for) "
-        rf"(?:the )?{_NAME}",
+        rf"\b(?<!if )(?:i|we)(?: also| still| now| mostly)? (?!train\b[^,.;:]* for )"
+        rf"(?P<where>{_WHERE_ENGLISH}){_WORDS} (?P<prep>at|in|for) (?:the )?{_NAME}",
         "at in for the",
     ),
     (
@@ -280,7 +309,7 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     (
         3,
         _WHERE_OTHER.replace("|", " "),
-        rf"\b(?P<where>{_WHERE_OTHER}){_WORDS} (?P<prep>in|im|bei|beim|an|en|para|bij|op|voor) "
+        rf"\b{_NO_NOUN}(?P<where>{_WHERE_OTHER}){_WORDS} (?P<prep>in|im|bei|beim|an|en|para|bij|op|voor) "
         rf"(?:(?:der|dem|den|la|el|het|de) )?{_NAME}",
         "in im bei beim an en para bij op voor der dem den la el het de",
     ),
@@ -294,8 +323,8 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     ),
     (
         3,
-        "developer dev engineer nurse teacher student manager",
-        rf"\b(?:developer|dev|engineer|nurse|teacher|student|manager) (?:at|in|for) (?:the )?{_NAME}",
+        f"{_OCCUPATIONS.replace('|', ' ')} contact rep editor agent",
+        rf"\b(?:(?:{_OCCUPATIONS}) (?:at|in|for)|(?:contact|rep|editor|agent) at) (?:the )?{_NAME}",
         "at in for the",
     ),
     (

@@ -35,7 +35,8 @@ from souvenir.knowledge.recognition.definition_forms import (
     words_before,
 )
 from souvenir.knowledge.recognition.foreign import compound_kind
-from souvenir.knowledge.recognition.gazetteer import CLASSES, HEADS, PHRASE_HEADS, RELATIVES, ROLES, SMALL_WORDS
+from souvenir.knowledge.recognition.gazetteer import HEADS, PEOPLE_OR_FIRMS, PHRASE_HEADS, RELATIVES, ROLES, SMALL_WORDS
+from souvenir.knowledge.recognition.kinds import class_of_noun
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import FOREIGN, WordClass, class_of
 
@@ -46,7 +47,9 @@ MAX_CHARS_READ = 8_000
 """Only the beginning of a longer text is read, which bounds the time."""
 
 _TITLE_BEFORE = re.compile(
-    r"(?<!\w)(?:dr|mr|mrs|ms|prof|st|herr|herrn|(?<!meine )(?<!deine )(?<!seine )frau|señora?)\b\.? \Z", re.IGNORECASE
+    r"(?<!\w)(?:dr|mr|mrs|ms|prof|st|herr|herrn|(?<!meine )(?<!deine )(?<!seine )frau"
+    r"|señora?|ma['’]am)\b\.? \Z",
+    re.IGNORECASE,
 )
 MAX_TITLE_CHARS = len(" meine Frau ")
 
@@ -57,6 +60,10 @@ _RELATIVE_CLAUSE = re.compile(r"(?:der|die|das) (?:man|ich|er|sie|es|wir|ihr) |(
 """Words after a comma that are no role: "das man heute erledigt", "The Heron"."""
 
 _PART_OF_CLAUSE = frozenset((WordClass.BE, WordClass.MODAL, WordClass.SUBJECT, WordClass.VERB, WordClass.FUNCTION))
+_FINITE_VERBS = frozenset(
+    "muss musste müssen kann konnte können soll sollte darf haben hatte wird wurde werden debe puede tiene quiere "
+    "está moet kan zal heeft wordt".split()
+)
 _NOUNS = frozenset((WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.ACTIVITY))
 _END_OF_ROLE = frozenset("who that which and or not since now here aus von vom bei de del en con uit van bij".split())
 
@@ -109,6 +116,10 @@ _JUDGEMENT = re.compile(
     r"|^[\w ]+ ones?(?: (?:at|for|in)\b|$)",
     re.IGNORECASE,
 )
+_DAY = re.compile(r"^(?:the|der|den|el|de) \d{1,2}(?:st|nd|rd|th|\.)?(?: (?:at|of|um|om|in)\b|$)", re.IGNORECASE)
+"""A day, which is the role of an event only: "the 25th at 9"."""
+_PLURAL = re.compile(rf"{N} are an? ", re.IGNORECASE)
+_FORMAL = re.compile(r"(?:mr|mrs|ms|miss|dr)\b", re.IGNORECASE)
 _PRAISE = re.compile(
     r"^(?:an?|the|one of the) (?:good|great|bad|nice|better|best|worst|least|most|\w+est) ", re.IGNORECASE
 )
@@ -127,20 +138,23 @@ _NOT_DEFINING = re.compile(
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
-_INFLECTED = re.compile(r"^(mein|unser|sein|ihr)(em|en|er)( \w+)$", re.IGNORECASE)
+_BY_AUTHOR = re.compile(r"(?<= )I(?P<be> am| was|['’]m)?(?=['’]ve\b| \w)", re.IGNORECASE)
+"""What the author does in a relative clause: "the tortoise I got", which are other words in other languages."""
+_INFLECTED = re.compile(r"^(mein|unser|sein|ihr|ein)(em|en|er)( \w+)$", re.IGNORECASE)
 """A German role in the dative or the accusative, whose noun has the same form in the nominative: "meinem Chef"."""
 
 _SOMEBODY = (
-    "guy|man|woman|girl|boy|lady|lad|bloke|fella|fellow|chap|person|kid|beast|niñ[oa]|chic[oa]|señora?|hombre|mujer|tipo"
+    "guy|man|woman|girl|boy|lady|lad|lass|dude|bloke|fella|fellow|chap|person|kid|beast|niñ[oa]|chic[oa]|señora?|hombre|mujer|tipo"
     "|mann|frau|junge|mädchen|typ|jongen|meisje|vrouw|mevrouw|meneer"
 )
 _VAGUE_ROLE = re.compile(
-    rf"(?:an?|una?|eine?|een) (?:new |old )?(?:{_SOMEBODY})|the \w+est|your (?:first|last|one)", re.IGNORECASE
+    rf"(?:(?:an?|una?|eine?|een) (?:new |old )?)?(?:{_SOMEBODY})|the \w+est|your (?:first|last|one)", re.IGNORECASE
 )
 """A role that says nothing."""
 
 _IS_SOMEBODY = re.compile(_SOMEBODY, re.IGNORECASE)
-_RELATIVE_AT_END = re.compile(r" (?:who|that|which|que|die|dat|der)$", re.IGNORECASE)
+_CUT_AT_END = re.compile(r" (?:who|that|which|que|die|dat|der|there)$", re.IGNORECASE)
+"""Words without what they introduce or refer to: "our contact there"."""
 
 _OF_ANOTHER = re.compile(
     r"(?:his|her|their|sus?|zijn|haar) |ex$|(?:(?:an?|the|eine?n?|der|die|una?|el|la|een|de|het) )?(?:sister|brother"
@@ -165,6 +179,8 @@ _NOT_OWNED = frozenset((ConceptKind.PRODUCT, ConceptKind.PLACE, ConceptKind.EVEN
 _USED = frozenset((ConceptKind.PRODUCT, ConceptKind.NAME, ConceptKind.ORGANISATION))
 
 _LIVING = frozenset((ConceptKind.PERSON, ConceptKind.ANIMAL))
+_PETS = frozenset((ConceptKind.ANIMAL, ConceptKind.PRODUCT))
+"""Kinds of what has a name of its own, as a person does: "a collie, he's called Mot", "an old boat, name Ellen"."""
 _FIRMS_AND_WARES = frozenset((ConceptKind.ORGANISATION, ConceptKind.PRODUCT))
 
 _RELATED = re.compile(rf"\b{PERSON}\b", re.IGNORECASE)
@@ -266,13 +282,22 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned, author: Message
     """Return whether words in a form are a definition of this concept."""
     groups, is_name = _groups(match), mention.form[:1].isupper()
     role = groups.get("role")
-    if role is not None and _judges(role):
+    if role is not None and (_judges(role) or (mention.kind is not ConceptKind.EVENT and _DAY.match(role))):
         return False
     if form.is_apposition and role is not None and not _may_follow(role, mention):
+        return False
+    if form.is_apposition and author is MessageRole.ASSISTANT and match.string[: match.start()].endswith(": "):
+        # A list: "Note: Kestrel, the pump key."
         return False
     is_of_users = mention.kind in _LIVING or not is_name or (form.weight in _OF_OWN_LIFE and not form.is_apposition)
     if author is MessageRole.ASSISTANT and (is_of_users or (role is not None and _OWNED.match(role))):
         # Whom and what the user has, the user says.
+        return False
+    if author is MessageRole.ASSISTANT and mention.form.endswith("s") and _PLURAL.search(match[0]):
+        # General knowledge: "Stents are a common procedure."
+        return False
+    if role is not None and fold(role.lower()) in RELATIVES and _FORMAL.match(mention.form):
+        # The mother of another: "Mrs Whitfield (mother)".
         return False
     if form.weight in (4, 6) and _ONE_DAY.search(_clause(match)):
         return False
@@ -294,7 +319,7 @@ def _may_follow(role: str, mention: Mentioned) -> bool:
 def _kind_by(match: re.Match[str]) -> ConceptKind | None:
     """Return the kind of what is so defined, if the words tell one: by what it is called, or by what is done there."""
     groups = _groups(match)
-    if "self" in groups or "here" in groups:
+    if not {"self", "here", "someone"}.isdisjoint(groups):
         return ConceptKind.PERSON
     if "origin" in groups or "home" in groups:
         return ConceptKind.PLACE
@@ -303,7 +328,8 @@ def _kind_by(match: re.Match[str]) -> ConceptKind | None:
     if "held" in groups:
         return None if groups["held"].lower() in _MEETINGS else ConceptKind.ORGANISATION
     if "where" in groups:
-        return ConceptKind.ORGANISATION if groups["prep"].lower() in _AT_WORK else None
+        is_at_work = groups["prep"].lower() in _AT_WORK and groups["where"].lower() != "swim"
+        return ConceptKind.ORGANISATION if is_at_work else None
     kinds = _kinds(_head_of(groups["role"])) if "role" in groups else set()
     return kinds.pop() if len(kinds) == 1 else None
 
@@ -327,7 +353,10 @@ def _is_of_list(noun: str, mention: Mentioned) -> bool:
 
 def _is_title_of(_: str, mention: Mentioned) -> bool:
     title, _, name = mention.form.partition(" ")
-    return bool(name) and mention.kind is ConceptKind.PERSON and ConceptKind.PERSON in _kinds(title)
+    # "My assistant director" is no name.
+    return (
+        bool(name) and mention.kind is ConceptKind.PERSON and ConceptKind.PERSON in _kinds(title) and not _kinds(name)
+    )
 
 
 _FITS: Mapping[str, Callable[[str, Mentioned], bool]] = {
@@ -338,6 +367,8 @@ _FITS: Mapping[str, Callable[[str, Mentioned], bool]] = {
     "equal": lambda _, one: one.kind is not ConceptKind.PHRASE or one.form[:1].isupper(),
     "note": lambda _, one: one.kind is not ConceptKind.CODE,
     "used": lambda _, one: one.kind in _USED,
+    "pet": lambda noun, one: one.kind is not ConceptKind.PLACE and not _kinds(noun).isdisjoint(_PETS),
+    "apart": lambda _, one: one.kind is not ConceptKind.PLACE,
     "one": lambda _, one: one.kind is ConceptKind.PERSON,
     "named": lambda _, one: one.kind is not ConceptKind.PERSON and one.form[:1].isupper(),
     "works": lambda _, one: not _kinds(one.form),
@@ -354,9 +385,11 @@ def _kinds(noun: str) -> set[ConceptKind]:
     """Return the kinds of what a noun of the lists stands for; none for other nouns and for events."""
     word = fold(noun.lower())
     one = singular(word)
-    found = {CLASSES.get(one), PHRASE_HEADS.get(one), HEADS.get(one), compound_kind(word)} - {None, ConceptKind.EVENT}
+    found = {class_of_noun(one), PHRASE_HEADS.get(one), HEADS.get(one), compound_kind(word)} - {None, ConceptKind.EVENT}
     if not {one, word}.isdisjoint(RELATIVES | ROLES):
         found.add(ConceptKind.PERSON)
+    if one in PEOPLE_OR_FIRMS:
+        found.add(ConceptKind.ORGANISATION)
     return {kind for kind in found if kind is not None}
 
 
@@ -400,12 +433,22 @@ def _is_apposition(role: str) -> bool:
         of = class_of(word)
         if before in _NOUNS and _ends_role(word):
             return True
-        if of in _PART_OF_CLAUSE or word in FOREIGN or (before in _NOUNS and word in _FOREIGN_WORDS):
+        if (
+            of in _PART_OF_CLAUSE
+            or word in FOREIGN
+            or word in _FINITE_VERBS
+            or (before in _NOUNS and word in _FOREIGN_WORDS)
+        ):
             return False
         if before in _NOUNS and of in (WordClass.NOUNS_OR_VERBS, WordClass.ADJECTIVE):
             return False
         before = of
     return before in _NOUNS
+
+
+def _addressed(author: re.Match[str]) -> str:
+    """Return the pronoun, and the form of "to be", by which the author is addressed."""
+    return {None: "you", " was": "you were"}.get(author["be"], "you are")
 
 
 def _clause(match: re.Match[str]) -> str:
@@ -436,7 +479,8 @@ def _role(match: re.Match[str], mention: Mentioned, author: MessageRole | None) 
     role = f"{groups['titled']} {mention.form.split()[0]}" if "titled" in groups else groups.get("role")
     if role is None:
         return None
-    role = _FIRST_PERSON.sub("your", _RELATIVE_AT_END.sub("", role.replace(N, mention.form).strip()))
+    role = _FIRST_PERSON.sub("your", _CUT_AT_END.sub("", role.replace(N, mention.form).strip()))
+    role = _BY_AUTHOR.sub(_addressed, role)
     if _VAGUE_ROLE.fullmatch(role) or _OF_ANOTHER.match(role):
         return None
     role = _INFLECTED.sub(lambda one: one[1] + ("e" if one[2] == "er" else "") + one[3], role)

@@ -10,10 +10,13 @@ from collections.abc import Sequence
 
 from souvenir.core.types import ConceptKind
 from souvenir.knowledge.recognition.exact import Token
+from souvenir.knowledge.recognition.foreign import ENGLISH, SPANISH
 from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
     CLASSES,
     COMMON_WORDS,
+    GIVEN_NAMES,
+    HEADS,
     KNOWN,
     KNOWN_COMPOUNDS,
     MAKERS,
@@ -70,6 +73,10 @@ _ON = frozenset("on via over".split())
 _BEFORE_TOOLS = _ON | frozenset("in my our his her their your with from".split())
 
 _TOOL_KINDS = (ConceptKind.PRODUCT, ConceptKind.ORGANISATION)
+_NOUNS = (WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS, WordClass.RELATIONAL)
+_NO_HEADS = frozenset(("team", "company"))
+"""Heads of phrases that continue no name."""
+_BEFORE_HEADS = frozenset(("de", "del"))
 _CLASS_FRAMES = frozenset("like called named".split())
 """Words between the class of a tool and its name: a library like zorblax."""
 
@@ -183,6 +190,29 @@ def is_third_person(words: Sequence[Token | None], place: int) -> bool:
     """Return True for a verb in -s that is no noun."""
     token = words[place] if place < len(words) else None
     return token is not None and token.word.endswith("s") and class_of(token.word) is WordClass.VERB
+
+
+def with_head(
+    words: Sequence[Token | None], folded: Sequence[str], name: tuple[int, int], language: str
+) -> tuple[int, int]:
+    """Return the start and the end of a name with its head in small letters: "LGBTQ center", "maratón de Sevilla"."""
+    first, end = name
+    if language == ENGLISH:
+        last, ahead = words[end - 1], words[end] if end < len(words) else None
+        if ahead is None or last is None or last.text.endswith(("'s", "'")) or folded[first] in GIVEN_NAMES:
+            return name
+        if folded[end] in PHRASE_HEADS and ahead.word not in _NO_HEADS:
+            return first, end + 1
+        second = folded[end + 1] if end + 1 < len(words) else ""
+        is_head = PHRASE_HEADS.get(second) is ConceptKind.ORGANISATION and second not in _NO_HEADS
+        return (first, end + 2) if is_head and class_of(ahead.word) in _NOUNS else name
+    if language == SPANISH and first > 0:
+        if folded[first - 1] in HEADS:
+            return first - 1, end
+        if folded[first - 1] in _BEFORE_HEADS:
+            heads = (place for place in (first - 2, first - 3) if place >= 0 and folded[place] in HEADS)
+            return next(heads, first), end
+    return name
 
 
 def _is_of_common_words(word: str) -> bool:

@@ -94,9 +94,12 @@ _NO_CAPITALISED = "|".join(
 
 _SMALL_WORDS = "(?:of|the|and|a|an|in|to|for|on|with|at|by|is|from|or)"
 
+_BLANK = r"(?!\n[A-Z][a-z]{1,20}:)\s(?=\w)"
+"""Whitespace before a word; not the end of a line before a field of a form, such as "Club: "."""
+
 _ALTERNATIVES: tuple[tuple[str, str], ...] = (
     # The most frequent tokens come first, for speed: whitespace, and words without signs that begin no date.
-    ("blank", r"\s(?=\w)"),
+    ("blank", _BLANK),
     ("plain", rf"(?!(?:{_BEFORE_TIME}|{_NAMED_MONTH})[ .])[a-z]{{1,40}}(?=[ ,;!?\n]|$)"),
     ("capitalised", rf"(?!{_NO_CAPITALISED})[A-Z][a-z]{{1,40}}(?=[ ,;!?\n]|$)"),
     ("url", r"https?://(?P<host>[A-Za-z0-9.-]{1,253})[^\s<>\"')\]]{0,2000}"),
@@ -166,7 +169,7 @@ _FOLLOWED_BY_BLANK = ("plain", "capitalised", "word")
 
 _TOKENS = re.compile(
     "|".join(
-        f"(?P<{name}>{pattern})" + (r"(?:\s(?=\w))?" if name in _FOLLOWED_BY_BLANK else "")
+        f"(?P<{name}>{pattern})" + (f"(?:{_BLANK})?" if name in _FOLLOWED_BY_BLANK else "")
         for name, pattern in _ALTERNATIVES
     )
 )

@@ -20,16 +20,16 @@ from souvenir.knowledge.recognition.gazetteer import (
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import WordClass, class_of
 
-_FROM = frozenset("from at bei von bij van".split())
+_FROM = frozenset("from at bei beim zu zum zur von bij van".split())
 """Prepositions before a firm that has no article: "bei autohaus krause"."""
 
-_OF = frozenset(("von", "van"))
+_OF = frozenset("von van zu zum zur".split())
 """Also before two plain nouns, of which there are no lists in German and Dutch: "van brood & kaas"."""
 
 _TRADES = FIRST_TRADES | FIRMS
 _AND = "&"
 _MIN_CHARS = 4
-_VERB = re.compile("(?:ge|be|ver|er|ent|ab|an|auf|aus|ein|vor|op|af|in).{2,}[td]|.*(?:(?<!s)en|ieren)")
+_VERB = re.compile("(?:ge|be|ver|er|ent|ab|an|auf|aus|ein|vor|op|af|in).{2,}[td]|ge.{2,}en|.*(?:(?<!s)en|ieren)")
 """German and Dutch participles and infinitives, which follow a firm without a name: "bei autohaus gekauft"."""
 
 

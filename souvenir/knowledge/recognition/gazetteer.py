@@ -35,6 +35,9 @@ COMMON_WORDS = _NAMES["common words"]
 TITLES = _KINDS["titles"]
 RELATIVES = _KINDS["relatives"]
 ROLES = _KINDS["roles"]
+PEOPLE_OR_FIRMS = _KINDS["people or firms"]
+"""Nouns that stand for a person as often as for an organisation: "my supplier Dave", "my supplier Halden Parts"."""
+
 ANIMALS = _KINDS["animals"]
 AFFILIATIONS = _KINDS["affiliations"]
 """Words before the name of an organisation: "ordered from Norrbo", "Praktikum bei Fressko"."""

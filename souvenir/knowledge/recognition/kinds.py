@@ -24,6 +24,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     MAKERS,
     NAMED_HEADS,
     NAMES_AND_WORDS,
+    PEOPLE_OR_FIRMS,
     PHRASE_HEADS,
     RELATIVES,
     ROLES,
@@ -50,16 +51,19 @@ _OWNERS = POSSESSIVES - {"the", "der", "die", "das", "el", "la", "de", "het"}
 _ARTICLES = frozenset("a an the ein eine un una een".split()) | POSSESSIVES
 _COPULAS = frozenset("is was are am ist war es era fue".split())
 _CONJUNCTIONS = frozenset("and but so or und aber oder y pero maar en dus".split())
-_CALLED = frozenset("called named namens llamado llamada llama genaamd heisst heet".split())
+_CALLED = frozenset("called named namens llamado llamada llama genaamd heisst heet name".split())
 _PRONOUN_COPULAS = frozenset("hes he's shes she's its it's thats that's he’s she’s it’s that’s".split())
 """Copulas whose pronoun stands for the name before the comma: "Sprocket, hes a lurcher"."""
-_PEOPLE_OR_FIRMS = ROLES & PHRASE_HEADS.keys()
-"""Nouns that stand for a person as often as for an organisation: "my supplier Dave", "my supplier Halden Parts"."""
-_OTHER_WORDS = _PEOPLE_OR_FIRMS | {"nicht", "prima"}
+_OTHER_WORDS = PEOPLE_OR_FIRMS | {"nicht", "prima"}
 """Roles that say nothing of a name next to them: "nicht" is a niece in Dutch only, "prima" a cousin in Spanish only."""
-_UNSPECIFIED_PEOPLE = frozenset("guy man woman lady girl boy bloke chap fellow kid someone somebody person".split())
+_UNSPECIFIED_PEOPLE = frozenset(
+    "guy man woman lady girl boy bloke chap fellow kid someone somebody person dude fella lad lass lassie".split()
+)
 _BREEDS = ("hund", "hound", "terrier", "mischling", "spaniel", "doodle", "dackel", "pudel", "katze", "kater", "hond")
 """Ends of words for dogs and cats: elkhound, Dackelmischling."""
+_BOAT = "boat"
+_LEAD = "lead"
+"""A person only after what they lead: "my team lead is Rana"."""
 _ACTS = frozenset(
     "says said told asks asked wants wanted thinks thought reckons reckoned lives lived works worked called texted "
     "phoned emailed wrote writes loves loved likes liked hates knows knew moved came comes went goes got gets bought "
@@ -81,7 +85,7 @@ PLACE_PREPOSITIONS = frozenset(
     "in to near around across outside through nach aus in naar uit en desde hacia te bij".split()
 )
 _AFTER_CLASSES = frozenset(
-    ("", *"for from in at of on since who that which with w and und y en von de van aus bei".split())
+    ("", *"for from in at of on by near since who that which with w and und y en von de van aus bei".split())
 )
 """Words after the noun that says what a name stands for: "Kestrel, an airline from Oslo"."""
 NO_SUBJECT_AFTER = frozenset("at from with by for of in bei von im am beim vom zum zur mit auf en van".split())
@@ -93,6 +97,9 @@ ENDS_OF_PHRASES = frozenset(
     ("", *"and or but with for from in on at to that which is was has und y en mit con".split())
 )
 _INDEFINITE = frozenset(("a", "an"))
+_OF_PEOPLE = frozenset(
+    "boss manager colleague friend friends birthday flatmate roommate housemate landlord car phone".split()
+)
 _MONTHS = frozenset("january february march april may june july august september october november december jan".split())
 OWNED_BY_ORGANISATIONS = frozenset(
     "staff admins employees hr it procurement customers clients website support helpdesk terms contract invoice "
@@ -100,6 +107,8 @@ OWNED_BY_ORGANISATIONS = frozenset(
     "newsletter branch branches offices shares".split()
 )
 """Nouns after the possessive of an organisation rather than of a person: Kimura's admins."""
+_DOES = _ACTS | frozenset("did does feels felt needs needed".split())
+"""Verbs of which a person is the subject, rather than the place with the same name."""
 _AND = frozenset("and und y en".split())
 ALSO = _AND | frozenset(("or", "oder", "o", "of", ""))
 """Words between two names of a list."""
@@ -131,6 +140,7 @@ _AMPERSAND = re.compile("[A-Za-z]{2}&[A-Z]")
 _BY_A_BUSINESS = frozenset("at by bei bij".split())
 _IN = frozenset(("in", "near", "en", "nahe", "bei"))
 _WHERE = _IN | frozenset("at for with by from bij como".split())
+_SOMEWHERE = _WHERE | frozenset(("from", "of", "on"))
 _HOMES = frozenset(
     "flat house apartment cottage home lease villa cabin office branch depot warehouse land plot".split()
 )
@@ -145,28 +155,32 @@ def kind_of_name(words: Sequence[str], around: Surroundings) -> ConceptKind | No
     """
     return (
         defined_kind(around)
+        or _by_complement(words, around)
         or _by_itself(words, around)
         or _by_relation(around)
-        or _by_complement(words, around)
         or _by_place(around)
         or _by_given_name(words, around)
-        or (ConceptKind.ORGANISATION if not _PEOPLE_OR_FIRMS.isdisjoint(around.before[:1]) else None)
+        or (ConceptKind.ORGANISATION if _is_supplier(around.before) else None)
     )
+
+
+def _is_supplier(before: Sequence[str]) -> bool:
+    """Return True after a noun for a person or a firm: "my supplier Zorblax", "our publisher, Zorblax"."""
+    is_apart = before[:1] == [""] or (bool(before[:1]) and before[0] in _COPULAS)
+    noun, owner = [*before[is_apart:], "", ""][:2]
+    return noun in PEOPLE_OR_FIRMS and (not is_apart or owner in POSSESSIVES)
 
 
 def defined_kind(around: Surroundings) -> ConceptKind | None:
     """Return the kind that the text itself gives a name, by a noun before it, a copula or an apposition."""
     before, after = around
-    is_class = before[:1] and before[0] in CLASSES and before[0] not in _PEOPLE_OR_FIRMS
+    is_class = before[:1] and before[0] in CLASSES and before[0] not in PEOPLE_OR_FIRMS
     # "At my gym Anna said" says nothing of Anna.
     is_where = len(before) > 2 and before[1] in _OWNERS and before[2] in _WHERE
     if is_class and not is_where and not _ARTICLES.isdisjoint(before[1:3]):
         return CLASSES[before[0]]
-    if before[:1] and before[0] in _CALLED and not _UNSPECIFIED_PEOPLE.isdisjoint(before[1:2]):
-        return ConceptKind.PERSON
-    if len(before) > 1 and before[0] in _CALLED and before[1] in _COPULAS:
-        # "My cat is called Pixel."
-        return _person_or_animal(before[2]) if len(before) > 2 else None
+    if before[:1] and before[0] in _CALLED and (found := _kind_of_called(before[1:])):
+        return found
     is_apposition = bool(after) and after[0] == ""
     if is_apposition and len(after) > 1 and after[1] in _PRONOUN_COPULAS:
         is_apposition, after = False, after[1:]
@@ -178,7 +192,7 @@ def defined_kind(around: Surroundings) -> ConceptKind | None:
         if after[place] in _AFTER_CLASSES:
             return None
         ahead = after[place + 1] if place + 1 < len(after) else ""
-        found = _class_of(after[place])
+        found = class_of_noun(after[place])
         if found is not None and ahead in _AFTER_CLASSES:
             # "In Berlin, my sister and I" and "in Berlin, our dog" say nothing of Berlin.
             is_other = is_apposition and (ahead in _AND or (before[:1] and before[0] in PLACE_PREPOSITIONS))
@@ -186,7 +200,27 @@ def defined_kind(around: Surroundings) -> ConceptKind | None:
     return None
 
 
-def _class_of(noun: str) -> ConceptKind | None:
+def _kind_of_called(before: Sequence[str]) -> ConceptKind | None:
+    """Return the kind of what is called so: "a guy called", "a man from the hospital named", "a puppy, he's called"."""
+    if before[:1] and before[0] in _COPULAS:
+        # "My cat is called Pixel."
+        return _person_or_animal(before[1]) if len(before) > 1 else None
+    if before[:1] and (before[0] in _PRONOUN_COPULAS or before[0] == ""):
+        return next(filter(None, map(class_of_noun, before)), None)
+    if not _UNSPECIFIED_PEOPLE.isdisjoint(before[:1]):
+        return ConceptKind.PERSON
+    is_from = len(before) > 3 and before[1] in _ARTICLES and before[2] in _SOMEWHERE
+    if is_from and before[3] in _UNSPECIFIED_PEOPLE:
+        return ConceptKind.PERSON
+    # "A Ford Transit Custom called Doris."
+    is_made = any(KNOWN.get(word) is ConceptKind.PRODUCT or word in MAKERS for word in before[:3])
+    return ConceptKind.PRODUCT if is_made else None
+
+
+def class_of_noun(noun: str) -> ConceptKind | None:
+    """Return what a noun stands for, a breed or a boat too: elkhound, sailboat."""
+    if noun.endswith(_BOAT):
+        return ConceptKind.PRODUCT
     return CLASSES.get(noun) or (ConceptKind.ANIMAL if noun.endswith(_BREEDS) else None)
 
 
@@ -266,7 +300,7 @@ def _is_person_here(words: Sequence[str], around: Surroundings) -> bool:
     before, after = around
     return (
         _by_relation(around) is not None
-        or (after[:1] and after[0] in _ACTS and not (before[:1] and before[0] in _ARTICLES))
+        or (after[:1] and after[0] in _DOES and not (before[:1] and before[0] in _ARTICLES))
         or bool(before[:1] and before[0] in GREETED)
     )
 
@@ -276,7 +310,7 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
     if before[:1]:
         found = _person_or_animal(before[0])
         if found is None and before[0] in _CALLED:
-            found = next((CLASSES[word] for word in before[1:4] if word in CLASSES), None)
+            found = next(filter(None, map(class_of_noun, before[1:4])), None)
         if found is not None:
             return found
     if found := _by_apposition(before):
@@ -285,25 +319,41 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
     is_copula = bool(after) and after[0] in _COPULAS and is_subject
     if len(after) > 1 and (is_copula or (after[0] == "" and (after[1] in _ARTICLES or len(after) > 2))):
         for place, word in enumerate(after[1:_WINDOW], 2):
-            if word == "" or word in _CONJUNCTIONS:
+            if word == "" or word in _CONJUNCTIONS or word in NO_SUBJECT_AFTER:
+                # "We train for Zorblax this year, with my friends."
                 break
             if found := _person_or_animal(word):
                 # "I'm Dana, my cat is called Pixel" says nothing of Dana.
                 return None if after[0] == "" and not _AFTER_CLASSES.issuperset(after[place : place + 1]) else found
-        if after[0] == "":
+        return _by_predicate(after[1:_WINDOW]) if after[0] != "" else None
+    return None
+
+
+def _by_predicate(words: Sequence[str]) -> ConceptKind | None:
+    """Return the kind of what a name is said to be: "is a small hospital", but not "is at the hospital"."""
+    for word in words:
+        if word == "" or word in NO_SUBJECT_AFTER or word in PLACE_PREPOSITIONS:
             return None
-        for word in after[1:_WINDOW]:
-            if HEADS.get(word) in (ConceptKind.ORGANISATION, ConceptKind.PLACE) and word not in ENGLISH_HEADS:
-                return HEADS[word]
+        if HEADS.get(word) in (ConceptKind.ORGANISATION, ConceptKind.PLACE) and word not in ENGLISH_HEADS:
+            return HEADS[word]
     return None
 
 
 def _by_complement(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
-    """Return the kind of a name that a relation is: "my boss is Deepak Raman"; not of an origin, which it has."""
+    """Return the kind of a name that someone or something has: "my boss is Deepak Raman", "the venue is Oslo 21".
+
+    Not of an origin, which it has: "my boss is Norwegian".
+    """
     before = around.before
-    if len(before) < 3 or before[0] not in _COPULAS or before[2] not in POSSESSIVES or words[-1].endswith(_ORIGINS):
+    if len(before) < 3 or before[0] not in _COPULAS or words[-1].endswith(_ORIGINS):
         return None
-    return _person_or_animal(before[1])
+    noun, *ahead = before[1:]
+    if noun == _LEAD and len(ahead) > 1 and ahead[1] in POSSESSIVES:
+        return ConceptKind.PERSON
+    found = None if ahead[0] not in POSSESSIVES or noun in PEOPLE_OR_FIRMS else CLASSES.get(noun)
+    # "Our landlord is Zorblax Property."
+    is_firm = words[0] not in GIVEN_NAMES and head_kind(words) is ConceptKind.ORGANISATION
+    return None if is_firm and found is ConceptKind.PERSON else found
 
 
 def _by_place(around: Surroundings) -> ConceptKind | None:
@@ -323,6 +373,8 @@ def _by_apposition(before: Sequence[str]) -> ConceptKind | None:
         return None
     described, owner = class_and_owner
     found = CLASSES.get(described)
+    if described in PEOPLE_OR_FIRMS:
+        return None
     return found if owner in _OWNERS or found is ConceptKind.PRODUCT else _person_or_animal(described)
 
 
@@ -341,6 +393,11 @@ def is_relative_or_animal(after: Sequence[str]) -> bool:
     return after[0] == "" and any(_person_or_animal(word) for word in after[2:described])
 
 
+def is_of_person(words: Sequence[str]) -> bool:
+    """Return True for a relative, an animal, a boss or the like, which people have rather than places."""
+    return not (RELATIVES | ANIMALS | _OF_PEOPLE).isdisjoint(words)
+
+
 def _person_or_animal(word: str) -> ConceptKind | None:
     if word in ANIMALS:
         return ConceptKind.ANIMAL
@@ -352,7 +409,8 @@ def _person_or_animal(word: str) -> ConceptKind | None:
 def _by_given_name(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
     if len(words) == 2 and words[0] in ROLES and words[1] in GIVEN_NAMES:
         return ConceptKind.PERSON
-    if around.before[:1] and around.before[0] in _AT_WORK and not WORK.isdisjoint(around.before[1:3]):
+    is_job = not (WORK.isdisjoint(around.before[1:3]) and ROLES.isdisjoint(around.before[1:2]))
+    if is_job and around.before[0] in _AT_WORK:
         return ConceptKind.ORGANISATION
     if len(words) == 1 and words[0] in _MONTHS and (not around.after or around.after[0] not in _ACTS):
         return None

@@ -22,6 +22,7 @@ from souvenir.knowledge.recognition.evidence import (
     is_subject,
     is_third_person,
     is_tool_of_common_word,
+    with_head,
     words_of_model,
 )
 from souvenir.knowledge.recognition.exact import Token
@@ -45,7 +46,6 @@ from souvenir.knowledge.recognition.gazetteer import (
     INTERJECTIONS,
     KNOWN,
     NAMES_AND_WORDS,
-    PHRASE_HEADS,
     RELATIVES,
     ROLES,
     SHORT_ABBREVIATIONS,
@@ -65,6 +65,7 @@ from souvenir.knowledge.recognition.kinds import (
     SAYS,
     Surroundings,
     defined_kind,
+    is_of_person,
     is_relative_or_animal,
     kind_by_signs,
     kind_of_name,
@@ -98,7 +99,6 @@ _NO_NAME = (
     *(WordClass.DETERMINER, WordClass.PREPOSITION),
 )
 _SAINT = "st"
-_BEFORE_HEADS = frozenset(("de", "del"))
 _FOREIGN_WORDS = (
     frozenset(
         word
@@ -170,7 +170,7 @@ class NameReader:
         while place < len(self._words):
             end = self._end_of_name(place)
             if end > place:
-                first, end = self._extended(place, end)
+                first, end = with_head(self._words, self._folded, (place, end), self._language)
                 name = self._name(first, end)
                 if name:
                     found.append(name)
@@ -213,8 +213,8 @@ class NameReader:
         kind = ConceptKind.ORGANISATION if first in self._firms else self._kind(self._folded[first:end], around)
         if kind is ConceptKind.NAME and not is_acronym(form):
             kind = kind_by_list(around) or kind_by_signs(form, around.before) or kind
-        if run[-1].text.endswith(("'s", "'")) and kind in (ConceptKind.PERSON, ConceptKind.NAME):
-            kind = self._kind_of_owner(run, end) or kind
+        if run[-1].text.endswith(("'s", "'")):
+            kind = self._kind_of_owner(run, end, kind) or kind
         if kind is ConceptKind.PERSON and CAMEL.fullmatch(form):
             kind = ConceptKind.ORGANISATION
         if kind in (ConceptKind.PERSON, ConceptKind.NAME) and is_acronym(form):
@@ -229,8 +229,15 @@ class NameReader:
             return None
         return Name(first, end, run[0].start, Mentioned(key, form, kind), defined_kind(around) is not None)
 
-    def _kind_of_owner(self, run: Sequence[Token], end: int) -> ConceptKind | None:
-        """Return that of an organisation for a possessive without a noun: "Costa's opens at ten", "St Brigid's"."""
+    def _kind_of_owner(self, run: Sequence[Token], end: int, kind: ConceptKind) -> ConceptKind | None:
+        """Return that of an organisation for a possessive without a noun: "Costa's opens at ten", "St Brigid's".
+
+        A place is a person if someone or an animal is theirs: "Georgia's boss", but not "Berlin's mayor".
+        """
+        if kind is ConceptKind.PLACE and len(run) == 1 and fold(run[0].word) in GIVEN_NAMES:
+            return ConceptKind.PERSON if is_of_person(self._folded[end : end + 1]) else None
+        if kind not in (ConceptKind.PERSON, ConceptKind.NAME):
+            return None
         is_business = self._folded[end : end + 1] and self._folded[end] in OWNED_BY_ORGANISATIONS
         if is_business or is_third_person(self._words, end) or (run[0].word.rstrip(".") == _SAINT and len(run) > 1):
             return ConceptKind.ORGANISATION
@@ -430,6 +437,10 @@ class NameReader:
         word = token.word
         if word in GENERIC and place + 1 < len(self._words) and self._is_capital(place + 1):
             return False
+        # "Verna DANCED."
+        is_verb = class_of(word) is WordClass.VERB or (word.endswith("ed") and is_known(word))
+        if is_verb and token.text.isupper() and before in GIVEN_NAMES:
+            return False
         return not _is_no_name(word) and self._folded[place] not in self._no_names
 
     def _inside(self, place: int) -> int:
@@ -463,28 +474,6 @@ class NameReader:
         )
         is_used = place > 0 and self._folded[place - 1] in USES
         return len(token.text.removesuffix("'s")) > 1 and (not is_adjective or is_used or self._language != ENGLISH)
-
-    def _extended(self, first: int, end: int) -> tuple[int, int]:
-        """Add a head in small letters: "LGBTQ center", "maratón de Sevilla", "calle Mayor"."""
-        if self._language == ENGLISH:
-            last, ahead = self._words[end - 1], self._words[end] if end < len(self._words) else None
-            if ahead is not None and last is not None and not last.text.endswith(("'s", "'")):
-                kind = PHRASE_HEADS.get(self._folded[end])
-                is_named = self._folded[first] not in GIVEN_NAMES
-                if kind is not None and is_named and ahead.word not in ("team", "company"):
-                    return first, end + 1
-                second = self._folded[end + 1] if end + 1 < len(self._words) else ""
-                is_head = PHRASE_HEADS.get(second) is ConceptKind.ORGANISATION and second not in ("team", "company")
-                if is_head and is_named and class_of(ahead.word) in _NOUNS:
-                    return first, end + 2
-        elif self._language == SPANISH and first > 0:
-            if self._folded[first - 1] in HEADS:
-                return first - 1, end
-            if first > 1 and self._folded[first - 1] in _BEFORE_HEADS:
-                for head in (first - 2, first - 3):
-                    if head >= 0 and self._folded[head] in HEADS:
-                        return head, end
-        return first, end
 
 
 def names(

@@ -54,7 +54,7 @@ DEFINING = [
     ("i own Spoke & Chain, its a bike shop in bristol", "Spoke & Chain", "a bike shop in bristol"),
     ("Turbo comes along, Turbo is my budgie hes 3", "Turbo", "your budgie"),
     ("Nerys, that's Huw's sister, wants me to go.", "Nerys", "Huw's sister"),
-    ("Theo is the best mechanic i have but hes late every day", "Theo", "the best mechanic i have"),
+    ("Theo is the best mechanic i have but hes late every day", "Theo", "the best mechanic you have"),
     ("my supplier Halden Parts is late", "Halden Parts", "your supplier"),
     ("My kids Tom (4) and Ben (6) sing.", "Ben", "one of your kids"),
     ("The landlord, Mr Parfitt.", "Parfitt", "the landlord"),
@@ -126,6 +126,21 @@ DEFINING = [
     ("Yair es un niño.", "Yair", None),
     ("Yair es un médico que corre.", "Yair", "un médico"),
     ("Mijn vader kent een aannemer, Henk Wolters.", "Henk Wolters", "een aannemer"),
+    ("A man from the hospital named Zorb measured it.", "Zorb", "a man from the hospital"),
+    ("A young fellow from Smethwick called Zorb came.", "Zorb", "a young fellow from Smethwick"),
+    ("Dude named Zorb lit me up.", "Zorb", None),
+    ("I owe Mrs Zorb (mother, very charming) a quote.", "Mrs Zorb", None),
+    ("the van: a 2017 ford transit custom called Zorb", "Zorb", "a 2017 ford transit custom"),
+    ("The man bought a new boat called Zorb.", "Zorb", "a new boat"),
+    ("He gave me a puppy, a collie, at my age, he's called Zorb.", "Zorb", "a puppy"),
+    ("We have an old wooden boat, a folkboat, name Ellen.", "Ellen", "an old wooden boat"),
+    ("our Zorb keeps lickin his paw, hes a staffie, 11", "Zorb", "a staffie"),
+    ("Sie hat einen Windhund namens Zorb.", "Zorb", "ein Windhund"),
+    ("My physician, Ma'am Zorb, said no.", "Zorb", "your physician"),
+    ("Newton is a tortoise I was given.", "Newton", "a tortoise you were given"),
+    ("Newton is the tortoise I'm giving away.", "Newton", "the tortoise you are giving away"),
+    ("Our contact there is Zorb.", "Zorb", "your contact"),
+    ("Bexley is our publisher contact at Zorb.", "Zorb", None),
 ]
 
 
@@ -183,6 +198,12 @@ NOTHING = [
     ("Gib ihm etwas mit klarem Ende, das man heute erledigt.", "Ende"),
     ("My name is not Alice.", "Alice"),
     ("Pip is a five months old puppy tomorrow.", "Pip"),
+    ("Theo hugged it in the airport, Ann sent me a video.", "Ann"),
+    ("We sat in front of the school, Ann was late.", "Ann"),
+    ("Fracture clinic is the 25th at 9.", "Fracture clinic"),
+    ("Ich gehe zum Zorbverein, der Widerspruch muss bis Mai da sein.", "Zorbverein"),
+    ("Se quedó sin trabajo en la Zorb.", "Zorb"),
+    ("I train for Zorb.", "Zorb"),
 ]
 
 OF_ANOTHER_KIND = [
@@ -201,6 +222,8 @@ OF_ANOTHER_KIND = [
     ("I have a question, Ann.", "Ann", ConceptKind.PERSON),
     ("Curtis, the therapy man, came.", "Curtis", ConceptKind.ORGANISATION),
     ("I drew her family tree.", "family tree", ConceptKind.PHRASE),
+    ("I was a notary in Curepipe, Mauritius.", "Mauritius", ConceptKind.PLACE),
+    ("She wants to be my assistant director, without pay.", "assistant director", ConceptKind.PERSON),
 ]
 
 
@@ -245,6 +268,8 @@ def test_the_assistant_says_what_named_things_are_but_not_who_people_are() -> No
         ("Ines is your sister.", "Ines", ConceptKind.PERSON),
         ("The boots are a deadline.", "boots", ConceptKind.ORGANISATION),
         ("Acme is your employer.", "Acme", ConceptKind.NAME),
+        ("Stents are a common procedure.", "Stents", ConceptKind.NAME),
+        ("Note: Zorb, the pump key.", "Zorb", ConceptKind.NAME),
     ):
         assert defined(text, form, MessageRole.USER, kind=kind) is not None
         assert defined(text, form, MessageRole.ASSISTANT, kind=kind) is None
@@ -256,6 +281,7 @@ def test_the_assistant_says_what_named_things_are_but_not_who_people_are() -> No
     [
         ("landlord is a guy called wilf and he blames me", "wilf", "landlord"),
         ("Meine Frau Katharina arbeitet dort.", "Frau Katharina", "meine Frau"),
+        ("Nos propuso un profesor, el doctor Zorb, escribir.", "Zorb", "un profesor"),
     ],
 )
 def test_a_noun_for_a_person_is_a_role_also_as_part_of_a_name(text: str, form: str, role: str) -> None:

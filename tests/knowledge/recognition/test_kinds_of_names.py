@@ -109,6 +109,33 @@ KINDS: list[tuple[str, dict[str, str]]] = [
     ("Im Leineblick ist eine Frau zuständig.", {"leineblick": "phrase"}),
     ("Die vierte Lage klingt wie eine Tür.", {"lage": "phrase"}),
     ("Hi, I'm Dana, my cat is called Pixel.", {"dana": "person", "pixel": "animal"}),
+    # Titles, and what is called by a name or has one.
+    ("Ma'am Zorblax phoned.", {"ma'am zorblax": "person"}),
+    ("I asked Nurse Zorblax about it.", {"nurse zorblax": "person"}),
+    ("It was a dude named Cisco.", {"cisco": "person"}),
+    ("A man from the hospital named Zorblax came.", {"zorblax": "person"}),
+    ("He gave me a puppy, a collie, he's called Zorblax.", {"zorblax": "animal"}),
+    ("We have an old wooden boat, name Ellen.", {"ellen": "product"}),
+    ("I drive a Ford Transit called Doris.", {"doris": "product"}),
+    ("Sie hat einen Windhund namens Klaus.", {"klaus": "animal"}),
+    ("My team lead is Zorb Quibbix.", {"zorb quibbix": "person"}),
+    ("The venue is Zorblax 21.", {"zorblax 21": "place"}),
+    ("I run Mavi, the little café by the canal.", {"mavi": "organisation"}),
+    ("Georgia did a lap of the kitchen.", {"georgia": "person"}),
+    ("The Zorblaxes are sleeping at an inn.", {"zorblaxes": "name"}),
+    ("Georgia's boss has a dog.", {"georgia": "person"}),
+    ("Berlin's boss has a dog.", {"berlin": "place"}),
+    ("The lights went off and Verna DANCED.", {"verna": "person"}),
+    ("Name: Anna Zorblax\nClub: Zorblax Harriers", {"anna zorblax": "person", "zorblax harriers": "organisation"}),
+    ("I train for Zorblax in May with my friends.", {"zorblax": "name"}),
+    # Nouns for a person or a firm.
+    ("Our contractor is Zorblax Quibb.", {"zorblax quibb": "organisation"}),
+    ("My publisher, Zorblax, wants three chapters.", {"zorblax": "organisation"}),
+    ("My publisher, Anna, wants three chapters.", {"anna": "person"}),
+    ("The landlord is Zorblax Property.", {"zorblax property": "organisation"}),
+    ("I have been a paralegal at Hadley Zorblax.", {"hadley zorblax": "organisation"}),
+    ("I swim at Zorblax each morning.", {"zorblax": "place"}),
+    ("We had it printed by Imprimerie Zorblax.", {"imprimerie zorblax": "organisation"}),
     # Organisations with and without a name, by their nouns and frames.
     ("Our choir sings on Sunday, the brewery pays.", {"choir": "organisation"}),
     ("I had a picnic with friends from church.", {"church": "organisation"}),
@@ -175,6 +202,7 @@ KINDS: list[tuple[str, dict[str, str]]] = [
     ("I bought a second-hand Zorblax.", {"zorblax": "product"}),
     ("I work for Volvo.", {"volvo": "organisation"}),
     ("My Zorblax XR200 hums.", {"zorblax xr200": "product"}),
+    ("She will want Mac because Olivia has Mac.", {"mac": "product"}),
     ("An Omega wristwatch lay there.", {"omega": "product"}),
     ("I know a library like Helmet.", {"helmet": "product"}),
     ("Tiles come from MapTiler.", {"maptiler": "product"}),
@@ -298,6 +326,8 @@ KINDS: list[tuple[str, dict[str, str]]] = [
     ("der schrank von fliesen-zorbler", {"fliesen zorbler": "organisation"}),
     ("hab es bei autohaus zorbler gekauft", {"autohaus zorbler": "organisation"}),
     ("bij bakkerij zorbler gehaald", {"bakkerij zorbler": "organisation"}),
+    ("beim radhaus zorbler kostet das weniger", {"radhaus zorbler": "organisation"}),
+    ("ich geh gleich zu fliesen-zorbler in der stadt", {"fliesen zorbler": "organisation"}),
     ("got the sofa from zorbler & quibb", {"zorbler & quibb": "organisation"}),
     ("got the sofa from lisbon & zorbler", {"lisbon & zorbler": "organisation"}),
     ("dongels van tp-link", {"tp link": "organisation"}),
@@ -374,7 +404,14 @@ def test_other_words_are_not_of_these_kinds(text: str, unwanted: str):
 
 @for_all(
     "text",
-    ["bei autohaus gekauft", "bij bakkerij bestellen", "from salt & vinegar", "van brood & kaas"],
+    [
+        "bei autohaus gekauft",
+        "beim friseur gewesen",
+        "zu salz & pfeffer",
+        "bij bakkerij bestellen",
+        "from salt & vinegar",
+        "van brood & kaas",
+    ],
 )
 def test_other_words_after_a_preposition_and_a_trade_are_no_names(text: str):
     assert not [key for key in kinds(text) if " " in key]
