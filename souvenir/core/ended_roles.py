@@ -94,7 +94,8 @@ def new_holder(role: str) -> EndCause | None:
 
 
 @lru_cache(maxsize=4096)
-def _causes(role: str) -> frozenset[EndCause]:
+def causes_of(role: str) -> frozenset[EndCause]:
+    """Return what can end a role."""
     return frozenset(cause for cause, roles in _ENDED.items() if roles.fullmatch(role))
 
 
@@ -103,7 +104,7 @@ def end_of(role: str, said_at: datetime, keys: Collection[str], ends: Iterable[E
 
     :param keys: The normal forms of the concept that has the role.
     """
-    causes = _causes(role)
+    causes = causes_of(role)
     ending = (one.at for one in ends if one.cause in causes and _is_after(one, said_at, keys)) if causes else ()
     return max(ending, default=None)
 

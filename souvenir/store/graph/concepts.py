@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from souvenir.core.concept_kinds import kind_of
-from souvenir.core.ended_roles import end_of
+from souvenir.core.ended_roles import causes_of, end_of
 from souvenir.core.timestamps import from_us
 from souvenir.core.types import ClaimKind, ConceptKind, RecordKind
 from souvenir.core.types.statements import DESCRIBING_QUALITY
@@ -137,7 +137,11 @@ def _defined(
 ) -> dict[int, StoredDefinition]:
     """Return the best definition of each spelling, without the roles that have ended."""
     keys = {one.id: {member.key for member in of_one} for of_one in of_root.values() for one in of_one}
-    ended, found = ends(connection, namespace_id, hidden), best_definitions(connection, keys, hidden)
+    found = best_definitions(connection, keys, hidden)
+    since = min((one.at for one in found.values() if one.role and causes_of(one.role)), default=None)
+    if since is None:
+        return found
+    ended = ends(connection, namespace_id, since, hidden)
 
     def end(id_: int, one: StoredDefinition) -> datetime | None:
         return end_of(one.role, one.at, keys[id_], ended) if one.role else None

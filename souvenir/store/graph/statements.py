@@ -135,15 +135,20 @@ def best_definitions(
     return {concept_id: found for _, concept_id, found in rows}
 
 
-def ends(connection: Connection, namespace_id: int, hidden: Hidden) -> list[End]:
-    """Return the latest ends of roles that messages state. :param hidden: Texts that end nothing."""
+def ends(connection: Connection, namespace_id: int, since: datetime, hidden: Hidden) -> list[End]:
+    """Return the latest ends of roles that messages state since a time.
+
+    :param hidden: Texts that end nothing.
+    """
     shown, parameters = hidden.no_owner("e")
     query = (
         "SELECT id, attribute, value, at FROM (SELECT id, 'message' AS kind, message_id AS owner_id, attribute, value, "
-        "at FROM statements WHERE namespace_id = ? AND kind = 'end' ORDER BY at DESC LIMIT ?) e "
+        "at FROM statements WHERE namespace_id = ? AND kind = 'end' AND at >= ? ORDER BY at DESC LIMIT ?) e "
         f"WHERE attribute IS NOT NULL{shown}"
     )
-    rows = readable(connection, tuple[int, End], query, (namespace_id, MAX_ENDS, *parameters), table="statements")
+    rows = readable(
+        connection, tuple[int, End], query, (namespace_id, to_us(since), MAX_ENDS, *parameters), table="statements"
+    )
     return [end for _, end in rows]
 
 
