@@ -286,7 +286,7 @@ def test_an_agent_is_introduced_by_the_role_instead_of_the_sentence_unless_one_i
         "My sister Ines is a dentist.", "My boss Priya is a painter.", "I work at Brightlane.", "I'm Alice, hello."
     )
     ann.tell("Shona is a farmer, she talks a lot.", "Haar huisgenoot is een papegaai, Ricardo.")
-    ann.tell("My flatmate Inga is nice.", "My flatmate Inga is moving out.")
+    ann.tell("My flatmate Inga is nice.", "My flatmate Inga is moving the chairs.")
     state(ann, "priya", "description", "She pays.")
     assert {key: (one.role, one.description) for key, one in ann.leading().items()} == {
         "ines": ("your sister", None),

@@ -14,7 +14,7 @@ class StatementKind(StrEnum):
 
     A denial rules something out ("I never eat fish"), and a habit may contradict it. A step is what a message says as a
     whole, and may complete a promise. A withdrawal negates or cancels a plan. An introduction says that a person is
-    new, or who a person is.
+    new, or who a person is. An end says that a role has ended, or that another has it now.
     """
 
     PROMISE = "promise"
@@ -26,6 +26,7 @@ class StatementKind(StrEnum):
     STEP = "step"
     WITHDRAWAL = "withdrawal"
     INTRODUCTION = "introduction"
+    END = "end"
 
 
 VAGUE = "vague"
@@ -48,7 +49,8 @@ class Statement:
     :param attribute: The attribute that it states, such as `home`, the unit of an amount, `VAGUE`, `BARE_REPORT` or
         `EXPLAINED`; None if it states none.
     :param value: The value of the attribute, the term of what was moved to another day, the terms of what a step
-        reports as done or under way, or the name of the introduced person, as it is written.
+        reports as done or under way, the name of the introduced person, as it is written, or the key of the concept
+        of an end, whose attribute is an `EndCause`.
     :param due: The day of a promise or an appointment, or the new day of a change.
     :param replaced: The day that a change replaces, or that a withdrawal names.
     """

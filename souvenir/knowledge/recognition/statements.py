@@ -23,6 +23,7 @@ from souvenir.knowledge.recognition import introduction_patterns as introduction
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
+from souvenir.knowledge.recognition.ends import ends_in, may_end, replaced_in
 from souvenir.knowledge.recognition.extraction import said
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TITLES
 from souvenir.knowledge.recognition.statement_words import CLASS_OF, COMPOUND_HEADS, CONSUMED, GENERIC, SAME
@@ -91,7 +92,8 @@ def definitions_and_statements(
             return defined, ()
         people = [one for one in mentions if one.kind is ConceptKind.PERSON]
         named = [one.form for one in people if one.key not in ROLES and one.key not in RELATIVES]
-        return defined, statements_in(read, at.date(), named)
+        ended = (*_ended(read[:MAX_CHARS_READ], mentions), *replaced_in(defined))
+        return defined, (*statements_in(read, at.date(), named), *ended)
     except Exception:  # the boundary of background work: one text must not block the queue
         log.exception("statement_extraction_failed", chars=len(text))
         return {}, ()
@@ -110,6 +112,13 @@ def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple
             stated += _stated(found, place, said_on)
             stated += _introductions(found, place, people)
     return (*stated, *_mentioned(found))
+
+
+def _ended(text: str, mentions: Sequence[Mentioned]) -> Iterator[Statement]:
+    for sentence in _sentences(text) if may_end(text) else ():
+        no_end = (patterns.HYPOTHETICAL, patterns.LONG_AGO)
+        if sentence.is_statement and not any(one.search(sentence.read) for one in no_end):
+            yield from ends_in(sentence.read, text, mentions)
 
 
 def _sentences(text: str) -> list[_Sentence]:

@@ -14,10 +14,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from souvenir.core.concept_kinds import kind_of
+from souvenir.core.ended_roles import causes_of, end_of
 from souvenir.core.timestamps import from_us
 from souvenir.core.types import ClaimKind, ConceptKind, RecordKind
 from souvenir.core.types.statements import DESCRIBING_QUALITY
-from souvenir.store.graph.statements import StoredDefinition, best_definitions
+from souvenir.store.graph.statements import StoredDefinition, best_definitions, ends
 from souvenir.store.privacy import Hidden
 from souvenir.store.rows import CHOSEN, grouped, ids_parameter, readable, select
 from souvenir.store.sql import Connection
@@ -116,7 +117,8 @@ def by_ids(connection: Connection, namespace_id: int, ids: Iterable[int], hidden
     rows = select(connection, tuple[int, int], query, (ids_parameter(ids), namespace_id))
     root_of = dict(rows)
     of_root = _members(connection, set(root_of.values()))
-    known = _Known.of(connection, [one.id for of_one in of_root.values() for one in of_one], hidden)
+    defined = _defined(connection, namespace_id, of_root, hidden)
+    known = _Known.of(connection, [one.id for of_one in of_root.values() for one in of_one], defined, hidden)
     shown = {root: known.concept(of_one, _owners(connection, of_one)) for root, of_one in of_root.items()}
     return {id_: shown[root] for id_, root in root_of.items() if root in shown}
 
@@ -130,6 +132,27 @@ def _owners(connection: Connection, spelled: Sequence[_Member]) -> int:
     return int(counted)
 
 
+def _defined(
+    connection: Connection, namespace_id: int, of_root: Mapping[int, Sequence[_Member]], hidden: Hidden
+) -> dict[int, StoredDefinition]:
+    """Return the best definition of each spelling, without the roles that have ended."""
+    keys = {one.id: {member.key for member in of_one} for of_one in of_root.values() for one in of_one}
+    found = best_definitions(connection, keys, hidden)
+    since = min((one.at for one in found.values() if one.role and causes_of(one.role)), default=None)
+    if since is None:
+        return found
+    ended = ends(connection, namespace_id, since, hidden)
+
+    def end(id_: int, one: StoredDefinition) -> datetime | None:
+        return end_of(one.role, one.at, keys[id_], ended) if one.role else None
+
+    over = {id_: at for id_, one in found.items() if (at := end(id_, one)) is not None}
+    later = best_definitions(connection, over, hidden, over) if over else {}
+    holding = {id_: one for id_, one in later.items() if end(id_, one) is None}
+    # What ended still tells the kind.
+    return found | {id_: holding.get(id_, found[id_]._replace(role=None, quality=0)) for id_ in over}
+
+
 @dataclass(frozen=True, slots=True)
 class _Known:
     """Forms, kinds, claims and times of some concepts, by id."""
@@ -141,7 +164,9 @@ class _Known:
     defined: Mapping[int, StoredDefinition]
 
     @classmethod
-    def of(cls, connection: Connection, ids: Sequence[int], hidden: Hidden) -> _Known:
+    def of(
+        cls, connection: Connection, ids: Sequence[int], defined: Mapping[int, StoredDefinition], hidden: Hidden
+    ) -> _Known:
         chosen = ids_parameter(ids)
         forms: defaultdict[int, Counter[str]] = defaultdict(Counter)
         kinds: defaultdict[int, Counter[ConceptKind]] = defaultdict(Counter)
@@ -164,7 +189,7 @@ class _Known:
         spans = select(connection, tuple[int, int | None, int | None], query, (chosen,))
         times = {id_: (first, last) for id_, first, last in spans if first is not None and last is not None}
         stated = _stated(connection, chosen, hidden)
-        return cls(forms, kinds, stated, times, best_definitions(connection, ids, hidden))
+        return cls(forms, kinds, stated, times, defined)
 
     def concept(self, of_root: Sequence[_Member], owners: int) -> Concept:
         root = of_root[0]

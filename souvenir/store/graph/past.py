@@ -15,7 +15,7 @@ import apsw
 
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import from_us, to_us
-from souvenir.core.types import Memory
+from souvenir.core.types import Memory, RecordKind
 from souvenir.store.graph import mentions, statements
 from souvenir.store.graph.mentions import Reading
 from souvenir.store.rows import readable, select
@@ -30,6 +30,7 @@ _HASH_DIGITS = 13
 
 _MENTIONS = "concept_id, kind, owner_id, form, concept_kind, at"
 _DEFINITIONS = "id, kind, owner_id, concept_id, sentence, quality, role, at, namespace_id"
+_ENDS = "id, kind, message_id, sentence, terms, attribute, value, at, namespace_id"
 _CLAIMS = "id, kind, concept_id, other_id, text, confidence, made_by, job_id, created_at, namespace_id, message_id"
 _SIMILAR = "concept_id, other_id"
 
@@ -72,7 +73,7 @@ def fill(
     unchanged: Mapping[str, Set[int]],
     former: Sequence[Reading],
 ) -> list[int]:
-    """Insert the mentions and definitions of these texts, the claims of then and the stored similarities.
+    """Insert the mentions, definitions and ends of roles of these texts, the claims and the stored similarities.
 
     Claims of entities are left out.
 
@@ -111,6 +112,12 @@ def fill(
         if key in ids
     )
     statements.write_definitions(graph, namespace_id, defined)
+    shape = tuple[int, str, int, str, str, str | None, str | None, int, int]
+    source = "statements WHERE namespace_id = ? AND kind = 'end'"
+    kept = unchanged[RecordKind.MESSAGE.value]
+    _copy(store, graph, shape, "statements", _ENDS, source, (namespace_id,), lambda row: row[2] in kept)
+    of_messages = (one for one in former if one.kind is RecordKind.MESSAGE)
+    statements.write(graph, namespace_id, ((one.owner_id, one.at, one.statements) for one in of_messages))
     shape = tuple[int, str, int, int | None, str, float, str, str | None, int, int, int | None]
     source = "claims WHERE namespace_id = ? AND created_at <= ? AND memory_id IS NULL"
     _copy(store, graph, shape, "claims", _CLAIMS, source, (namespace_id, to_us(at)), lambda row: {*row[2:4]} <= known)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from typing import NamedTuple
 
+from souvenir.core.ended_roles import End
+from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import ConceptKind, RecordKind
 from souvenir.core.types.statements import Definition, Statement, StatementKind
@@ -52,6 +54,11 @@ class MessageMention(NamedTuple):
     form: str
     kind: ConceptKind | None
 
+
+MAX_ENDS = 256
+"""Maximum number of ends that are read, the latest ones."""
+
+_BEFORE_ALL = -(2**62)
 
 _COLUMNS = "id, message_id, kind, sentence, terms, attribute, value, due, replaced, at"
 
@@ -106,22 +113,43 @@ def forget_definitions(connection: Connection, kind: RecordKind, owner_ids: Iter
     )
 
 
-def best_definitions(connection: Connection, concept_ids: Iterable[int], hidden: Hidden) -> dict[int, StoredDefinition]:
+def best_definitions(
+    connection: Connection, concept_ids: Iterable[int], hidden: Hidden, since: Mapping[int, datetime] | None = None
+) -> dict[int, StoredDefinition]:
     """Return the best definition of each concept that has one, the latest of several; spellings are not merged.
 
-    :param hidden: Texts whose definitions are left out.
+    :param hidden: Texts whose definitions are left out. :param since: Only those after this time, by concept.
     """
     shown, parameters = hidden.no_owner("d")
     query = (
         "SELECT id, concept_id, kind, owner_id, sentence, quality, role, at, (SELECT concept_kind FROM mentions m "
         "WHERE m.kind = f.kind AND m.owner_id = f.owner_id AND m.concept_id = f.concept_id "
         "AND m.concept_kind NOT IN ('date', 'quantity')) FROM definitions f WHERE id IN (SELECT "
-        f"(SELECT d.id FROM definitions d WHERE d.concept_id = value{shown} "
-        "ORDER BY d.quality DESC, d.at DESC, d.owner_id DESC, d.kind LIMIT 1) FROM json_each(?))"
+        "(SELECT d.id FROM definitions d WHERE d.concept_id = CAST(j.value ->> 0 AS BIGINT) "
+        f"AND d.at > CAST(j.value ->> 1 AS BIGINT){shown} "
+        "ORDER BY d.quality DESC, d.at DESC, d.owner_id DESC, d.kind LIMIT 1) FROM json_each(?) j)"
     )
-    parameters = *parameters, ids_parameter(concept_ids)
+    after = {} if since is None else {id_: to_us(at) for id_, at in since.items()}
+    parameters = *parameters, to_json([[id_, after.get(id_, _BEFORE_ALL)] for id_ in concept_ids])
     rows = readable(connection, tuple[int, int, StoredDefinition], query, parameters, table="definitions")
     return {concept_id: found for _, concept_id, found in rows}
+
+
+def ends(connection: Connection, namespace_id: int, since: datetime, hidden: Hidden) -> list[End]:
+    """Return the latest ends of roles that messages state since a time.
+
+    :param hidden: Texts that end nothing.
+    """
+    shown, parameters = hidden.no_owner("e")
+    query = (
+        "SELECT id, attribute, value, at FROM (SELECT id, 'message' AS kind, message_id AS owner_id, attribute, value, "
+        "at FROM statements WHERE namespace_id = ? AND kind = 'end' AND at >= ? ORDER BY at DESC LIMIT ?) e "
+        f"WHERE attribute IS NOT NULL{shown}"
+    )
+    rows = readable(
+        connection, tuple[int, End], query, (namespace_id, to_us(since), MAX_ENDS, *parameters), table="statements"
+    )
+    return [end for _, end in rows]
 
 
 def due_between(
