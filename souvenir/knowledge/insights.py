@@ -23,6 +23,7 @@ from souvenir.knowledge.antecedents import clarified
 from souvenir.knowledge.recognition.definitions import is_relation
 from souvenir.knowledge.statement_comparison import (
     by_time,
+    cancels,
     completed,
     differs,
     has_old_value,
@@ -326,6 +327,7 @@ class _Reading:
         facts = self._latest(StatementKind.FACT, EARLIEST)
         earlier = by_time(dated)
         ahead = [one for one in changes if one.id not in self._unclear and (one.due is None or one.due >= self._today)]
+        cancelled = [one for one in changes if is_cancellation(one)]
         found: list[tuple[Stated, Stated | None]] = []
         for one in by_time(one for one in (*ahead, *facts) if one.due is not None or self._is_recent(one)):
             before = next((fact for fact in facts if differs(fact, one) or is_left_by(fact, one)), None)
@@ -334,6 +336,7 @@ class _Reading:
             is_stated = one.kind is StatementKind.CHANGE and (one.replaced is not None or says_what_changed(one))
             is_new = (is_stated and one.terms != "") or (before is not None and not returns(facts, one))
             is_repeated = any(is_about_the_same(other, one) or is_moved_by(one, other) for other, _ in found)
+            is_repeated = is_repeated or any(cancels(other, one) for other in cancelled)
             if is_new and not is_repeated and (has_old_value(one, before) or self._is_fresh(one)):
                 found.append((one, before))
         found.sort(key=lambda row: (row[0].due or LATEST, not has_old_value(*row)))

@@ -16,6 +16,7 @@ from souvenir.core.types.statements import BARE_REPORT, VAGUE, StatementKind
 from souvenir.knowledge.recognition.gazetteer import KNOWN, RELATIVES
 from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW, UNDER_WAY
 from souvenir.knowledge.recognition.statement_words import COMMON_EVENTS, EVENT_OF
+from souvenir.knowledge.recognition.statements import content_terms
 from souvenir.store.graph.statements import Stated
 
 MIN_LEAD = timedelta(days=1)
@@ -85,6 +86,13 @@ def says_what_changed(one: Stated) -> bool:
 
 def is_cancellation(change: Stated) -> bool:
     return CALLED_OFF.search(change.sentence) is not None
+
+
+def cancels(change: Stated, one: Stated) -> bool:
+    """Return whether a change calls off what an earlier one is about: it has two terms of it, or no other subject."""
+    common = _common(change, one) if is_cancellation(change) and change.at > one.at else 0
+    subject = content_terms(CALLED_OFF.sub(" ", change.sentence)) if common else []
+    return common > 0 and common >= min(len(subject), 2)
 
 
 def is_under_way(change: Stated) -> bool:

@@ -78,9 +78,10 @@ def closeness(vector: Floats | None, means: tuple[Floats, Floats]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """:param value: Of a sentence whose concepts are all new and weigh 1."""
+    """:param value: Of a sentence whose concepts are all new and weigh 1. :param folded: Its text, casefolded."""
 
     sentence: Excerpt
+    folded: str
     value: float
     concepts: frozenset[int]
 
@@ -92,7 +93,7 @@ def sentences_of(
     centred: Floats,
     name: Collection[str],
 ) -> list[Excerpt]:
-    """Return the sentences that cover the topic's concepts best, in order: at most one of a message.
+    """Return the sentences that cover the topic's concepts best, in order: at most one of a message, and none twice.
 
     :param segments: The messages of each. :param forms: The concepts that each message mentions.
     :param terms: The weights of the topic's concepts. :param centred: Its centred mean. :param name: The parts of its
@@ -116,7 +117,9 @@ def sentences_of(
         best = max(left, key=gain)
         chosen.append(best.sentence)
         covered |= best.concepts
-        left = [one for one in left if one.sentence.message_id != best.sentence.message_id]
+        left = [
+            one for one in left if one.sentence.message_id != best.sentence.message_id and one.folded != best.folded
+        ]
     return sorted(chosen)
 
 
@@ -138,5 +141,5 @@ def _quotable(message: TopicMessage, forms: Sequence[Form], centred: Floats, nam
             concepts = frozenset(form.concept_id for form in forms if form.text.casefold() in folded)
             worth = value * (IS_QUESTION if sentence.endswith("?") else 1.0)
             worth *= SAYS_NAME if any(part in folded for part in name) else 1.0
-            found.append(_Candidate(Excerpt(message.id, start, len(sentence)), worth, concepts))
+            found.append(_Candidate(Excerpt(message.id, start, len(sentence)), folded, worth, concepts))
     return found

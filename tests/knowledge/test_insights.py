@@ -98,6 +98,12 @@ CASES: list[Case] = [
         },
         {7: ["overdue"]},
     ),
+    # A change that is called off itself, also when that is old news; a flat that was only seen.
+    (
+        {0: "The wedding is on 12 March.", 7: "The wedding is now on 19 March.", 14: "The wedding is cancelled."},
+        {15: ["change: Changed: “The wedding is cancelled"], 30: []},
+    ),
+    ({0: "I live in Bristol.", 7: "The flat in Bedminster was damp."}, {8: []}),
     # A day that comes by itself, and a duty that is past.
     ({0: "The landlord sells, we have to leave by Friday."}, {0: ["upcoming"], 7: []}),
     ({0: "Biddy the mare is in foal, the foal is due on 5 January."}, {0: ["upcoming"], 7: []}),

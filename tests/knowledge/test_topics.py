@@ -128,6 +128,13 @@ def test_a_summary_quotes_users_who_say_the_name(role: MessageRole, text: str, i
     assert len(quoted) == 3
 
 
+def test_a_summary_says_nothing_twice() -> None:
+    texts = [*["The starter died again."] * 4, "The starter lives again."]
+    messages = [TopicMessage(number, MessageRole.USER, text, None) for number, text in enumerate(texts)]
+    quoted = sentences_of([messages], {}, {}, np.zeros(1), ())
+    assert len({texts[one.message_id] for one in quoted}) == len(quoted) == 2
+
+
 def test_messages_with_a_topic_that_the_policy_hides_are_not_quoted(ann: Agent) -> None:
     health = {"sensitive_topics": ["health"]}
     ann.say(f"{SAILING[0]}.", metadata=health)

@@ -364,7 +364,7 @@ FACTS = (
         "home",
         with_one_of(
             "flat house apartment place",
-            rf"\b(?:my|our|the) (?:new )?(?:flat|house|apartment|place) (?:is )?in {_CAPITAL_PLACE}",
+            rf"\b(?:(?:my|our|the new) (?:flat|house|apartment|place)(?: is)?|the flat is) in {_CAPITAL_PLACE}",
         ),
     ),
     (

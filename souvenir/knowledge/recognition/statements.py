@@ -105,6 +105,9 @@ def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple
     :param text: Without recalled text. :param said_on: The day to which relative dates refer.
     :param people: The people whom it mentions, as they are written.
     """
+    if not date.min.year < said_on.year < date.max.year:
+        # "Tomorrow" may be no date.
+        return ()
     found = _sentences(text[:MAX_CHARS_READ])
     stated: list[Statement] = []
     for place, sentence in enumerate(found):
