@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from souvenir.knowledge.recognition.exact import Token
 from souvenir.knowledge.recognition.vocabulary import WordClass, class_of
 
 _SMALL = (WordClass.DETERMINER, WordClass.PREPOSITION, WordClass.TO, WordClass.FUNCTION)
+_CACHED_WORDS = 16_384
 _HEADING_WORDS = 3
 """From this many words on, capitals on all of them indicate a heading."""
 
@@ -36,6 +38,7 @@ def is_heading(words: Sequence[Token], *, marked: bool, ended: bool) -> bool:
     return marked or telling >= _HEADING_WORDS
 
 
+@lru_cache(_CACHED_WORDS)
 def is_unlike_a_start(text: str) -> bool:
     """Return True for capitals after the first letter: LGBTQ, YouTube."""
     stem = text.removesuffix("'s")

@@ -8,10 +8,10 @@ conditions, which `definitions` tests: `head` must be a noun for someone or some
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from souvenir.knowledge.recognition.word_patterns import words_of
+from souvenir.knowledge.recognition.word_patterns import PLAIN, words_of
 
 N = "\x00"
 """Stands for the concept in a sentence."""
@@ -126,12 +126,15 @@ class Form(NamedTuple):
     :param words: Only a sentence with one of these words can have the form; empty if any can. Words are quicker to look
         up than a pattern is to search.
     :param before: Only a concept right after one of these words can have the form; empty if any can.
+    :param in_small_letters: The pattern without regard to case, which is quicker to search: it matches each sentence in
+        small letters that `pattern` matches, and few others.
     """
 
     weight: int
     words: frozenset[str]
     pattern: re.Pattern[str]
-    before: frozenset[str] = frozenset()
+    before: frozenset[str]
+    in_small_letters: re.Pattern[str]
 
     @property
     def is_apposition(self) -> bool:
@@ -156,7 +159,7 @@ OF_RELATION = 5
 _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     (
         7,
-        "",
+        "name m im am bin heiße soy llamo nombre naam heet ben here hier",
         rf"{_GREETING}(?:(?P<self>{_I_AM}) {_NAME}"
         rf"(?=[,.;!]|$| \d| and\b| und\b| y\b| en\b| btw\b| from\b| aus\b| de\b| uit\b)"
         rf"|(?P<here>){_NAME} {_HERE})",
@@ -169,7 +172,7 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     (6, "been", rf"{_LEAD}{_NAME} (?:has|have) been (?P<role>{POSSESSIVE} .{{2,60}}?){_STOP}"),
     (
         6,
-        "",
+        "that she he it they thats shes hes its theys",
         rf"{_NAME},? (?:[–—-] )?(?:that|she|he|it|they)(?:['’]?s| is|['’]re) (?P<role>(?:{POSSESSIVE}|an?|the) "
         rf"(?:[\w’'-]+ ){{0,3}}?{_HEAD}(?: (?:from|in|of|on|at|near|for) .{{2,40}}?)?){_STOP}",
     ),
@@ -178,7 +181,11 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         "",
         rf"{_NAME} \((?P<role>{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_HEAD}|{PERSON})(?:(?:,| from| at| in) [^()]*)?\)",
     ),
-    (5, "", rf"{_NAME}, (?P<role>(?:{POSSESSIVE}|one of {POSSESSIVE}) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)"),
+    (
+        5,
+        _POSSESSIVE_WORDS,
+        rf"{_NAME}, (?P<role>(?:{POSSESSIVE}|one of {POSSESSIVE}) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)",
+    ),
     (
         5,
         "kids children sons daughters boys girls brothers sisters cats dogs",
@@ -211,12 +218,12 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         rf"(?:{_NOT_WHERE}|(?=\w+ [\w-]+ {N}))\b(?P<role>(?:the|das|der|die|la|el|het|de) {_HEAD}),? {_NAME}",
     ),
     (5, "", rf"{_CLAUSE}(?P<role>(?P<calling>[\w-]+)) {_NAME}"),
-    (5, "", rf"^(?P<role>(?:the|der|die|la|el|de) (?:[\w-]+ )?(?P<noun>[\w-]+)), {_NAME}(?=,)"),
+    (5, "the der die la el de", rf"^(?P<role>(?:the|der|die|la|el|de) (?:[\w-]+ )?(?P<noun>[\w-]+)), {_NAME}(?=,)"),
     (5, "who", rf"\b(?P<role>(?:the|{POSSESSIVE}) (?:[\w-]+ ){{1,3}}who [^,.;:]{{3,40}}), {_NAME}(?=[,.]|$)"),
     (5, "the my our", rf"(?:{_CLAUSE}|\b{_ASKED} ){_NAME} (?P<role>(?:the|my|our) {_HEAD})(?=[ ,.!?]|$)"),
     (
         4,
-        "",
+        "a an the ein eine der die das un una el la een de het",
         rf"{_NAME}, (?P<role>(?:an?|the|eine?|der|die|das|una?|el|la|een|de|het) [^,.;:!?()]{{2,60}}?)(?=[,.;:!?()]|$)",
     ),
     (
@@ -273,7 +280,7 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         "own run manage lead founded opened started chair edit the our my",
     ),
     (3, "bank insured", rf"\b{_I} (?:bank|insured)(?: [\w-]+){{0,3}} with {_NAME}", "with"),
-    (3, "", rf"{_NAME} (?P<works>works|worked) (?:as|at|for|in)\b"),
+    (3, "works worked", rf"{_NAME} (?P<works>works|worked) (?:as|at|for|in)\b"),
     (
         3,
         "start started starting joined",
@@ -282,7 +289,7 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     ),
     (
         3,
-        "",
+        "who que",
         rf"{_NAME},? who (?:is|was|runs|owns|works|teaches|plays|lives|makes|manages|leads|keeps|coaches|rents"
         rf"|sells)\b|{_NAME}, que (?!es como\b)\w",
     ),
@@ -382,13 +389,13 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     ),
     (
         1,
-        "",
+        "next from",
         rf"{_NAME},? (?P<role>next door|from (?:(?:my|our|the) [\w-]+(?: [\w-]+)?|downstairs|upstairs|next door|work"
         rf"|school|uni|church))(?P<one>,| (?:has|is|was|wants|said|says|came|comes|called|did|offered|will)\b)",
     ),
     (
         2,
-        "",
+        "stores runs makes lets helps provides offers tracks manages means stands refers",
         rf"{_LEAD}{_NAME} (?:stores|runs|makes|lets|helps|provides|offers|tracks|manages|means|stands for"
         rf"|refers to)\b",
     ),
@@ -396,11 +403,23 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
 
 
 def _form(weight: int, words: str, pattern: str, before: str = "") -> Form:
-    return Form(weight, frozenset(words.split()), re.compile(pattern, re.IGNORECASE), frozenset(before.split()))
+    in_any_case, in_small_letters = re.compile(pattern, re.IGNORECASE), re.compile(pattern)
+    return Form(weight, frozenset(words.split()), in_any_case, frozenset(before.split()), in_small_letters)
 
 
 FORMS = tuple(_form(*form) for form in _FORMS)
+_OF_ANY_WORDS = frozenset(place for place, form in enumerate(FORMS) if not form.words)
+_OF_WORD: Mapping[str, Collection[int]] = {
+    word: [place for place, form in enumerate(FORMS) if word in form.words]
+    for word in frozenset().union(*(form.words for form in FORMS))
+}
+"""The places in `FORMS` of those that each word permits."""
 _NO_WORD = re.compile(r"\W")
+
+
+def in_small_letters(marked: str) -> str:
+    """Return a sentence in small letters, those that a pattern in any case takes for others too."""
+    return marked.translate(PLAIN).lower()
 
 
 def words_before(marked: str) -> list[str]:
@@ -411,9 +430,6 @@ def words_before(marked: str) -> list[str]:
 
 def forms_of(sentence: str) -> list[Form]:
     """Return the forms that a sentence can have by its words, best first; those of relations if it is a question."""
-    words, is_question = words_of(sentence), sentence.endswith("?")
-    return [
-        form
-        for form in FORMS
-        if not (form.words and form.words.isdisjoint(words)) and (form.weight == OF_RELATION or not is_question)
-    ]
+    places = _OF_ANY_WORDS.union(*(_OF_WORD.get(word, ()) for word in words_of(sentence)))
+    found = [FORMS[place] for place in sorted(places)]
+    return [form for form in found if form.weight == OF_RELATION] if sentence.endswith("?") else found

@@ -32,6 +32,7 @@ from souvenir.knowledge.recognition.definition_forms import (
     Form,
     N,
     forms_of,
+    in_small_letters,
     words_before,
 )
 from souvenir.knowledge.recognition.foreign import compound_kind
@@ -264,9 +265,9 @@ def _definition(
     marked = with_mark(sentence, mention.form)
     if marked is None:
         return None
-    before = words_before(marked)
+    before, lower = words_before(marked), in_small_letters(marked)
     for form in forms:
-        if form.before and form.before.isdisjoint(before):
+        if (form.before and form.before.isdisjoint(before)) or form.in_small_letters.search(lower) is None:
             continue
         match = form.pattern.search(marked)
         if match is None or not _holds(form, match, mention, author):

@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from souvenir.core.dates import FOREIGN_MONTHS, MONTHS
-from souvenir.knowledge.recognition.word_patterns import words_of
+from souvenir.knowledge.recognition.word_patterns import PLAIN, words_of
 
 PAST = timedelta(days=60)
 """A day without a year that is at most so long ago is the past one."""
@@ -101,13 +101,9 @@ class NamedDay(NamedTuple):
     is_numbered: bool
 
 
-_PLAIN = str.maketrans("ſıİ", "siI")
-"""Letters that a pattern in any case takes for others: "auguſt"."""
-
-
 def named_days(sentence: str, said_on: date) -> list[NamedDay]:
     """Return the days that a sentence names, in order of appearance."""
-    sentence = sentence.translate(_PLAIN)
+    sentence = sentence.translate(PLAIN)
     if _NECESSARY.isdisjoint(words_of(sentence)) and not _DIGIT.search(sentence):
         return []
     found: list[NamedDay] = []

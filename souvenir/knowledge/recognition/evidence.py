@@ -140,8 +140,8 @@ def words_of_model(folded: Sequence[str], first: int, end: int) -> int:
 
 
 def is_tool_of_common_word(words: Sequence[Token | None], folded: Sequence[str], place: int) -> bool:
-    """Return True for a well-known product in small letters whose name is a verb: "my kindle", "on zoom"."""
-    if place == 0 or KNOWN.get(folded[place]) is not ConceptKind.PRODUCT:
+    """Return True for a well-known product in small letters if its name is a verb: "my kindle", "on zoom"."""
+    if place == 0:
         return False
     ahead = words[place + 1] if place + 1 < len(words) else None
     if ahead is not None and class_of(ahead.word) in _NO_ENDS:

@@ -311,9 +311,9 @@ class NameReader:
             return True
         if self._has_saint and (self._is_saint(place) or self._is_saint(place - 1)):
             return True
-        is_company = KNOWN.get(folded) is ConceptKind.ORGANISATION
-        if folded in COMMON_WORDS or (not is_company and singular(folded) in COMMON_WORDS):
-            return is_tool_of_common_word(self._words, self._folded, place)
+        known = KNOWN.get(folded)
+        if folded in COMMON_WORDS or (known is not ConceptKind.ORGANISATION and singular(folded) in COMMON_WORDS):
+            return known is ConceptKind.PRODUCT and is_tool_of_common_word(self._words, self._folded, place)
         is_plain = folded == token.word  # "böse" is no Bose
         if (is_plain and is_known_in_small_letters(folded)) or (
             self._lower and (folded in GIVEN_NAMES or folded in KNOWN)

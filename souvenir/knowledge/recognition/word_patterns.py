@@ -7,6 +7,9 @@ from functools import lru_cache
 
 _WORD = re.compile(r"\w+")
 
+PLAIN = str.maketrans("ſıİ", "siI")
+"""Letters that a pattern in any case takes for others: "auguſt"."""
+
 _CACHED_SENTENCES = 16
 """Many patterns are searched in one sentence, then in the next."""
 

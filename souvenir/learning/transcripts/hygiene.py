@@ -70,6 +70,8 @@ class _Tag:
 
 def screened(text: str, role: TurnRole) -> list[HiddenSpan]:
     """Return the spans of one turn that are never learned from."""
+    if _PLAIN.fullmatch(text):
+        return []
     fences = _fenced(text)
     blocks, code = _tagged(text, fences)
     hidden = merged([*fences, *blocks])
@@ -256,6 +258,9 @@ Locating the error in an invalid value takes time linear in the text, so the sea
 """
 
 _DECODER = json.JSONDecoder(strict=False)
+
+_PLAIN = re.compile(rf"[A-Za-zÀ-ÿ0-9 ,.;!?'’\"“”()/–—€$-]{{0,{MIN_BLOB_CHARS - 1}}}")
+"""A line that is too short for encoded data, without the signs of tags, headings, announced lists, colours and JSON."""
 
 
 def noise(text: str, *, is_tool: bool) -> Iterator[HiddenSpan]:
