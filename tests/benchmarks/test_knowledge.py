@@ -30,6 +30,7 @@ CONVERSATION = Labelled(
     "ann",
     [MessageDraft(MessageRole.USER, text, session_id="s", created_at=AT) for text in (MOVED, ALSO)],
     {},
+    {},
     [],
     [Described("Alice", 0, MOVED), Described("Heron", 0, MOVED), Described("Zelda", None, None)],
 )

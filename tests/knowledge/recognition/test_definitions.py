@@ -166,6 +166,7 @@ NOTHING = [
     ("Is Ann a doctor?", "Ann"),
     ("I told Ann about it.", "Ann"),
     ("Ann is a bit of a pain.", "Ann"),
+    ("I like Bristol, the choir, the harbour, and my friends.", "Bristol"),
     ("Ann is an angel.", "Ann"),
     ("Ann is the actual problem.", "Ann"),
     ("Saskia is een schat.", "Saskia"),
