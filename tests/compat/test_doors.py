@@ -16,7 +16,7 @@ import pytest
 
 from tests.client.models import MODEL
 from tests.client.running import RunningService
-from tests.compat.proxy.conftest import settings_for, wait_until_indexed
+from tests.compat.proxy.conftest import indexed_at_once, settings_for, wait_until_indexed
 from tests.mcp.conftest import Asking
 from tests.thoroughness import sampled
 from tests.vendors.llm import LLMVendor
@@ -224,11 +224,12 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
         api_key=ADMIN,
         mcp_tools="memory,connector",
     )
-    service.start()
-    doors = Doors(service, vendor)
-    yield doors
-    doors.http.close()
-    service.stop()
+    with indexed_at_once():
+        service.start()
+        doors = Doors(service, vendor)
+        yield doors
+        doors.http.close()
+        service.stop()
     vendor.stop()
 
 

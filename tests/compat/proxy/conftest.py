@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -13,6 +14,7 @@ import httpx
 import openai
 import pytest
 
+from souvenir.compat.proxy import storing
 from souvenir_client.errors import NotFound
 from tests.client.models import MODEL, Memory
 from tests.client.running import RunningService
@@ -80,6 +82,14 @@ def wait_until_indexed(service: RunningService) -> None:
         time.sleep(0.01)
 
 
+@contextmanager
+def indexed_at_once() -> Iterator[None]:
+    """Let services of this process index what was said without waiting for the other side of the call."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storing, "INDEX_DELAY_S", 0.0)
+        yield
+
+
 def settings_for(vendor: LLMVendor) -> dict[str, Any]:
     return {"openai_base_url": f"{vendor.url}/v1", "anthropic_base_url": vendor.url}
 
@@ -95,9 +105,10 @@ def vendor() -> Iterator[LLMVendor]:
 @pytest.fixture(scope="module")
 def running(vendor: LLMVendor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     service = RunningService(tmp_path_factory.mktemp("proxy") / "data", **settings_for(vendor))
-    service.start()
-    yield service
-    service.stop()
+    with indexed_at_once():
+        service.start()
+        yield service
+        service.stop()
 
 
 @pytest.fixture
