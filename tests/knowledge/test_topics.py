@@ -336,7 +336,7 @@ def best_segments(units: np.ndarray, costs: np.ndarray) -> float:
     for cuts in product((False, True), repeat=len(units) - 1):
         begins = [0, *(index for index, cut in enumerate(cuts, 1) if cut)]
         parts = [units[begin:end] for begin, end in zip(begins, [*begins[1:], len(units)], strict=True)]
-        values.append(sum(float(np.linalg.norm(part.sum(axis=0))) for part in parts) - costs[begins].sum())
+        values.append(sum(float(np.linalg.norm(part.sum(axis=0))) for part in parts) - float(costs[begins].sum()))
     return max(values)
 
 

@@ -61,7 +61,6 @@ _RELATIVE_CLAUSE = re.compile(r"(?:der|die|das) (?:man|ich|er|sie|es|wir|ihr) |(
 """Words after a comma that are no role: "das man heute erledigt", "The Heron"."""
 
 _LIST_GOES_ON = re.compile(r", (?:the|an?|my|our|some) [\w' ]+(?:,| and )", re.IGNORECASE)
-_NAME_BEFORE = re.compile(r"(?<![.!?] )\b[A-ZÀ-Ý][\w'’-]+, $")
 
 _PART_OF_CLAUSE = frozenset((WordClass.BE, WordClass.MODAL, WordClass.SUBJECT, WordClass.VERB, WordClass.FUNCTION))
 _FINITE_VERBS = frozenset(
@@ -288,7 +287,10 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned, author: Message
     role = groups.get("role")
     if role is not None and (_judges(role) or (mention.kind is not ConceptKind.EVENT and _DAY.match(role))):
         return False
-    if form.is_apposition and role is not None and (not _may_follow(role, mention) or _is_listed(match)):
+    if form.is_apposition and role is not None and not _may_follow(role, mention):
+        return False
+    if form.is_apposition and role is not None and _LIST_GOES_ON.match(match.string, match.end("role")):
+        # "I like Bristol, the choir, the harbour and the sea."
         return False
     if form.is_apposition and author is MessageRole.ASSISTANT and match.string[: match.start()].endswith(": "):
         # A list: "Note: Kestrel, the pump key."
@@ -308,12 +310,6 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned, author: Message
     if form.weight <= _OF_PURPOSE and not is_name and mention.kind is ConceptKind.PHRASE:
         return False
     return all(_FITS[name](words, mention) for name, words in groups.items() if name in _FITS)
-
-
-def _is_listed(match: re.Match[str]) -> bool:
-    """Return whether a role is the next one of a list, or belongs to the name before it: "Marta, my boss, N"."""
-    goes_on = _LIST_GOES_ON.match(match.string, match.end("role"))
-    return goes_on is not None or _NAME_BEFORE.search(match.string[: match.start("role")]) is not None
 
 
 def _may_follow(role: str, mention: Mentioned) -> bool:
