@@ -104,6 +104,8 @@ CASES: list[Case] = [
         {15: ["change: Changed: “The wedding is cancelled"], 30: []},
     ),
     ({0: "I live in Bristol.", 7: "The flat in Bedminster was damp."}, {8: []}),
+    # A day of a report.
+    ({0: "I fetched my father from the clinic on the 16th as planned."}, {0: []}),
     # A day that comes by itself, and a duty that is past.
     ({0: "The landlord sells, we have to leave by Friday."}, {0: ["upcoming"], 7: []}),
     ({0: "Biddy the mare is in foal, the foal is due on 5 January."}, {0: ["upcoming"], 7: []}),

@@ -141,6 +141,7 @@ NOT_PLANNED = any_of(
 )
 PAST = any_of(
     r"\b(?:yesterday|last|ago|since|done|went|was|did|used|attended|figure out)\b|(?<!['’]ve )(?<!have )\bgot\b",
+    rf"{I} (?:fetched|collected|visited|returned|attended|arrived|delivered|finished|met|saw|took|drove|flew)\b",
     r"\b(?:gestern|letzte\w*|vorige\w*|seit|war|waren|hatte|ayer|pasad[oa]|fue|estuvo|gisteren|sinds|geweest)\b",
 )
 """A sentence about something past, which is no appointment."""
@@ -231,8 +232,7 @@ CHANGES = with_one_of(
     r"|\bmy last (?:day|night|shift|lesson|class)\b.*\b(?:was|is)\b|\d.*\b(?:up|down) from \D{0,4}\d",
     r"\b(?:took|takes|taking|taken) over (?:from|as)\b|\bfell through\b"
     r"|\b(?:cancelled|called off) (?:my|our|the)\b|\bstarted as an?\b|\bfällt aus\b|\bgaat niet door\b"
-    r"|\bchanged (?:my|our) minds?\b"
-    r"|\b(?:not|n['’]t)\b.*\bafter all\b",
+    r"|\bchanged (?:my|our) minds?\b|\b(?:not|n['’]t)\b.*\bafter all\b",
     r"\b(?:verschoben|verlegt|verplaatst|verschoven|verzet) (?:auf|naar)\b"
     r"|\b(?:auf|naar) [^.,;]{1,30} (?:verschoben|verlegt|verplaatst|verzet)\b"
     r"|\bfang(?:e|en) (?:\S+ ){0,4}bei (?-i:[A-ZÄÖÜ])\w+ an\b|\b(?:ik ben|ben ik) (?:\S+ ){0,4}begonnen bij\b"
