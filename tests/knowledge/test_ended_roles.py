@@ -23,6 +23,7 @@ BOSS, RESIGNED = "My manager Lorraine wants a list.", "Lorraine has resigned wit
         (BOSS, "Quit Torchys, last shift was yesterday.", "lorraine"),
         (BOSS, "I handed in my notice.", "lorraine"),
         (BOSS, "So the new manager is called Kyle and he is 21.", "lorraine"),
+        (BOSS, "My manager is now Bashir Khan.", "lorraine"),
         ("My flatmate Inga is nice.", "Inga is moving in with her boyfriend.", "inga"),
         ("Our landlord Glenn is kind.", "New landlady is Wendy, she has two alpacas.", "glenn"),
         ("I work at Torchys in Leeds.", "also i quit torchys, last shift is the 11th.", "torchys"),

@@ -263,9 +263,9 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         4,
         "is was are ist war es heißt heet llama",
         rf"{_CLAUSE}(?P<role>(?:(?:the|{POSSESSIVE}|der|die|das|el|la|de|het) (?:new )?|new )(?!name\b)(?:[\w-]+ )"
-        rf"{{0,2}}[\w-]+) (?:(?P<equal>is|was|are|ist|war|es)(?: the)?|(?:is|are) (?:called|named)"
-        rf"|heißt|heet|se llama) {_NAME}",
-        "is was are ist war es the called named heißt heet llama",
+        rf"{{0,2}}[\w-]+) (?:(?P<equal>is|was|are|ist|war|es)(?: now| jetzt| ahora| nu)?(?: the)?"
+        rf"|(?:is|are) (?:called|named)|heißt|heet|se llama) {_NAME}",
+        "is was are ist war es now jetzt ahora nu the called named heißt heet llama",
     ),
     (
         4,

@@ -123,6 +123,7 @@ DEFINING = [
     ("Oisín is our first, he's five months old.", "Oisín", None),
     ("Meine Frau Anke kocht.", "Anke", "meine Frau"),
     ("Mossie is a fella.", "Mossie", None),
+    ("My boss is now Bashir Khan.", "Bashir Khan", "your boss"),
     ("Yair es un niño.", "Yair", None),
     ("Yair es un médico que corre.", "Yair", "un médico"),
     ("Mijn vader kent een aannemer, Henk Wolters.", "Henk Wolters", "een aannemer"),
