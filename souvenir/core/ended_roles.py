@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 
 class EndCause(StrEnum):
-    """What ends roles, as stored: someone stops to work, someone moves out, or the user leaves a place or their job.
+    """The causes by which roles end, as stored: someone stops working, someone moves out, or the user leaves.
 
-    The others are roles that one person or place has at a time: that they are someone else's now ends them.
+    The others are of roles that one person or place has at a time: such a role ends when another one has it.
     """
 
     STOPPED_WORK = "stopped work"
@@ -39,7 +39,7 @@ class End(NamedTuple):
 
 
 _OF_ITSELF = frozenset((EndCause.STOPPED_WORK, EndCause.MOVED_OUT, EndCause.PLACE_LEFT))
-"""Causes that end roles of the concept that they name; the others end those of others."""
+"""Causes that end the roles of the concept that they name; the others end the roles of other concepts."""
 
 _BOSS = r"boss|(?:line )?manager|chef(?:in)?|jef[ea]|baas"
 _AT_WORK = (

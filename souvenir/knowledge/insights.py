@@ -336,8 +336,8 @@ class _Reading:
             is_stated = one.kind is StatementKind.CHANGE and (one.replaced is not None or says_what_changed(one))
             is_new = (is_stated and one.terms != "") or (before is not None and not returns(facts, one))
             is_repeated = any(is_about_the_same(other, one) or is_moved_by(one, other) for other, _ in found)
-            is_repeated = is_repeated or any(cancels(other, one) for other in cancelled)
-            if is_new and not is_repeated and (has_old_value(one, before) or self._is_fresh(one)):
+            is_over = any(cancels(other, one) for other in cancelled)
+            if is_new and not is_repeated and not is_over and (has_old_value(one, before) or self._is_fresh(one)):
                 found.append((one, before))
         found.sort(key=lambda row: (row[0].due or LATEST, not has_old_value(*row)))
         return [self._change(one, before) for one, before in found[:MAX_INSIGHTS]]

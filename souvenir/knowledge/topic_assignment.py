@@ -64,7 +64,7 @@ _NOTHING = TopicContents({}, {})
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What the name and the summary of a topic are chosen from.
+    """The material of which the name and the summary of a topic are chosen.
 
     :param segments: The messages of the most central ones. :param forms: The concepts that each message mentions.
     :param means: Its mean vector as it is, and centred.

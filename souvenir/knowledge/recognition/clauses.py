@@ -63,7 +63,7 @@ _GOES = frozenset("go goes going went".split())
 _TRANSPORT = frozenset("train bus tram flight ferry coach road path trail line route motorway shuttle plane".split())
 """Things that go to places; others are sent to organisations: "the manuscript went to Kestrel"."""
 _OUTDOORS = frozenset("swim swims swam swimming surf surfs surfed surfing camp camps camped camping".split())
-"""What people do at places, rather than at organisations."""
+"""Activities at places, rather than at organisations."""
 _FLIES = frozenset("flew fly flying flights flight".split())
 _SPORTS = frozenset(
     "match game play plays played playing cup tie lost lose beat beaten won final fixture derby".split()

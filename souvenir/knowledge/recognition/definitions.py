@@ -37,7 +37,7 @@ from souvenir.knowledge.recognition.definition_forms import (
 )
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import HEADS, PEOPLE_OR_FIRMS, PHRASE_HEADS, RELATIVES, ROLES, SMALL_WORDS
-from souvenir.knowledge.recognition.kinds import class_of_noun
+from souvenir.knowledge.recognition.kinds import UNSPECIFIED_PEOPLE, class_of_noun
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import FOREIGN, WordClass, class_of
 
@@ -142,13 +142,13 @@ _NOT_DEFINING = re.compile(
 )
 _FIRST_PERSON = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 _BY_AUTHOR = re.compile(r"(?<= )I(?P<be> am| was|['’]m)?(?=['’]ve\b| \w)", re.IGNORECASE)
-"""What the author does in a relative clause: "the tortoise I got", which are other words in other languages."""
+"""The author as the subject of an English relative clause: "the tortoise I got"."""
 _INFLECTED = re.compile(r"^(mein|unser|sein|ihr|ein)(em|en|er)( \w+)$", re.IGNORECASE)
 """A German role in the dative or the accusative, whose noun has the same form in the nominative: "meinem Chef"."""
 
 _SOMEBODY = (
-    "guy|man|woman|girl|boy|lady|lad|lass|dude|bloke|fella|fellow|chap|person|kid|beast|niñ[oa]|chic[oa]|señora?|hombre|mujer|tipo"
-    "|mann|frau|junge|mädchen|typ|jongen|meisje|vrouw|mevrouw|meneer"
+    "|".join(sorted(UNSPECIFIED_PEOPLE))
+    + "|beast|niñ[oa]|chic[oa]|señora?|hombre|mujer|tipo|mann|frau|junge|mädchen|typ|jongen|meisje|vrouw|mevrouw|meneer"
 )
 _VAGUE_ROLE = re.compile(
     rf"(?:(?:an?|una?|eine?|een) (?:new |old )?)?(?:{_SOMEBODY})|the \w+est|your (?:first|last|one)", re.IGNORECASE

@@ -94,7 +94,7 @@ _QUIT_WORD = re.compile(rf"{_I}quit (?:the )?(?P<place>[\w'’-]+)", re.IGNORECA
 """A place that is written like no name: "i quit torchys"."""
 
 _IN_YEAR = re.compile(r"\b(?:in|en|im jahr) (?:19|20)\d\d\b", re.IGNORECASE)
-"""What is said to have ended in a year is part of a life story, and no news."""
+"""The year of an end, which makes it a part of a life story, and no news."""
 
 _QUITS = re.compile(
     r"quit|resign|retire|fired|sacked|laid|work|job|notice|arbeit|kündig|trabaj|renunci|werk|ontslag", re.IGNORECASE

@@ -56,9 +56,10 @@ _PRONOUN_COPULAS = frozenset("hes he's shes she's its it's thats that's he’s s
 """Copulas whose pronoun stands for the name before the comma: "Sprocket, hes a lurcher"."""
 _OTHER_WORDS = PEOPLE_OR_FIRMS | {"nicht", "prima"}
 """Roles that say nothing of a name next to them: "nicht" is a niece in Dutch only, "prima" a cousin in Spanish only."""
-_UNSPECIFIED_PEOPLE = frozenset(
+UNSPECIFIED_PEOPLE = frozenset(
     "guy man woman lady girl boy bloke chap fellow kid someone somebody person dude fella lad lass lassie".split()
 )
+"""Nouns that tell no more of a person than that it is one."""
 _BREEDS = ("hund", "hound", "terrier", "mischling", "spaniel", "doodle", "dackel", "pudel", "katze", "kater", "hond")
 """Ends of words for dogs and cats: elkhound, Dackelmischling."""
 _BOAT = "boat"
@@ -207,10 +208,10 @@ def _kind_of_called(before: Sequence[str]) -> ConceptKind | None:
         return _person_or_animal(before[1]) if len(before) > 1 else None
     if before[:1] and (before[0] in _PRONOUN_COPULAS or before[0] == ""):
         return next(filter(None, map(class_of_noun, before)), None)
-    if not _UNSPECIFIED_PEOPLE.isdisjoint(before[:1]):
+    if not UNSPECIFIED_PEOPLE.isdisjoint(before[:1]):
         return ConceptKind.PERSON
     is_from = len(before) > 3 and before[1] in _ARTICLES and before[2] in _SOMEWHERE
-    if is_from and before[3] in _UNSPECIFIED_PEOPLE:
+    if is_from and before[3] in UNSPECIFIED_PEOPLE:
         return ConceptKind.PERSON
     # "A Ford Transit Custom called Doris."
     is_made = any(KNOWN.get(word) is ConceptKind.PRODUCT or word in MAKERS for word in before[:3])
