@@ -157,13 +157,15 @@ def test_an_unusable_answer_leaves_its_messages_for_another_job(ann: Agent, erro
     assert waiting(ann.engine) == 1
 
 
-def test_a_job_fails_with_the_error_of_an_unavailable_model(ann: Agent, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("error", "times"), [(LLMUnavailable("It is away"), 3), (LLMRejected("Correct the key"), 1)])
+def test_a_job_fails_with_the_error_of_an_unavailable_model(
+    ann: Agent, monkeypatch: pytest.MonkeyPatch, error: Exception, times: int
+):
     monkeypatch.setattr(worker, "RETRY_PAUSES_S", (0.0, 0.0))
     ann.tell(MOVED)
-    for error, times in ((LLMUnavailable("It is away"), 3), (LLMRejected("Correct the key"), 1)):
-        model = fails_with(error)
-        job = run(ann.model_claims(model))
-        assert (job.status, job.failure, model.count("describe")) == (JobStatus.FAILED, str(error), times)
+    model = fails_with(error)
+    job = run(ann.model_claims(model))
+    assert (job.status, job.failure, model.count("describe")) == (JobStatus.FAILED, str(error), times)
     assert waiting(ann.engine) == 1
 
 
