@@ -92,12 +92,10 @@ WORKERS := $(shell $(PYTHON) -c 'import os; print((3 * (os.cpu_count() or 1) + 1
 PYTEST := $(PY) -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Tests start the service dozens of times and reuse its compiled modules.
 test test-thorough test-postgres: export PYTHONDONTWRITEBYTECODE :=
-test: $(TOOLS) $(PAGE_TOOLS) $(JS_TOOLS) ## Run the tests on all cores, with ON_BOTH on PostgreSQL and those of the TypeScript client at the same time; ARGS goes to pytest, and leaves the latter out
-	@$(if $(ARGS),$(PYTEST) $(ARGS),$(TEST_ALL))
-
-# Those on PostgreSQL wait for its server, in one process and in the time that the others leave; they are reported last.
-TEST_ALL = further=$$(mktemp); { $(PY) -m pytest --engine postgres $(ON_BOTH) && $(TEST_JS); } >$$further 2>&1 & \
-	status=0; $(PYTEST) || status=$$?; wait $$! || status=$$?; cat $$further; rm $$further; exit $$status
+test: $(TOOLS) $(PAGE_TOOLS) $(JS_TOOLS) ## Run the tests on all cores, then ON_BOTH on PostgreSQL and those of the TypeScript client; ARGS goes to pytest, and leaves the latter out
+	@$(PYTEST) $(ARGS)
+	@$(if $(ARGS),,$(PYTEST) --engine postgres $(ON_BOTH))
+	@$(if $(ARGS),,$(TEST_JS))
 
 TEST_JS := $(if $(JS_TOOLS),cd client-js && npm test --silent,echo "The TypeScript client is not tested, because $(NO_JS_TOOLS)")
 test-js: $(TOOLS) $(JS_TOOLS) ## Run the tests of the TypeScript client; needs npm and Node.js 20 or newer
