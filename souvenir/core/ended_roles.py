@@ -109,12 +109,21 @@ def end_of(role: str, said_at: datetime, keys: Collection[str], ends: Iterable[E
     return max(ending, default=None)
 
 
+def is_left(keys: Collection[str], ends: Iterable[End]) -> bool:
+    """Return whether an end says that a concept has left, or was left."""
+    return any(one.cause in _OF_ITSELF and _is_of(one, keys) for one in ends)
+
+
 def _is_after(end: End, said_at: datetime, keys: Collection[str]) -> bool:
     """A concept may have a role and lose it in one message; one may have it there instead of another one."""
-    is_of_it = end.key is not None and any(_is_short_for(end.key.split(), key.split()) for key in keys)
+    is_of_it = _is_of(end, keys)
     if end.cause in _OF_ITSELF:
         return is_of_it and end.at >= said_at
     return not is_of_it and end.at > said_at
+
+
+def _is_of(end: End, keys: Collection[str]) -> bool:
+    return end.key is not None and any(_is_short_for(end.key.split(), key.split()) for key in keys)
 
 
 def _is_short_for(words: Sequence[str], name: Sequence[str]) -> bool:

@@ -13,6 +13,7 @@ from itertools import permutations
 from math import exp, log
 
 from souvenir.core.concept_kinds import NAMED_KINDS
+from souvenir.core.ended_roles import is_left
 from souvenir.core.types import ConceptKind
 from souvenir.knowledge.recognition.definitions import SELF
 from souvenir.knowledge.recognition.foreign import compound_kind
@@ -29,6 +30,7 @@ from souvenir.knowledge.recognition.gazetteer import (
     ROLES,
 )
 from souvenir.store.graph import concepts as rows
+from souvenir.store.graph.statements import ends
 from souvenir.store.privacy import Hidden
 from souvenir.store.sql import Connection
 
@@ -126,9 +128,10 @@ def top(
 def worth_reading(connection: Connection, namespace_id: int, hidden: Hidden, *, limit: int) -> list[rows.Concept]:
     """Return the concepts that introduce an agent: those of which something is said, then names that recur.
 
-    Left out are the name of the user, concepts that only the assistant mentions, common nouns, phrases, and, unless a
-    text says what they are, names of an unknown kind, names that people mention seldom, and the shorter of two names. A
-    description or a role counts as much as twice the mentions; of equal ones the latest comes first.
+    Left out are the name of the user, concepts that only the assistant mentions, common nouns, phrases, and the shorter
+    of two names; and unless a text says what they are, names of an unknown kind, names that people mention seldom, and
+    whom or what was left (a colleague who resigned). A description or a role counts as much as twice the mentions; of
+    equal ones the latest comes first.
 
     :param hidden: As in `by_ids`.
     """
@@ -139,6 +142,9 @@ def worth_reading(connection: Connection, namespace_id: int, hidden: Hidden, *, 
         return log(1 + one.owners) + log(2) * ((one.kind in NAMED_KINDS) + _is_described(one))
 
     told = [one for one in found if uses[one.id] and _tells(one, uses[one.id])]
+    since = min((one.first_at for one in told if one.first_at and not _is_described(one)), default=None)
+    ended = ends(connection, namespace_id, since, hidden) if since else []
+    told = [one for one in told if _is_described(one) or not is_left((one.key,), ended)]
     # Sorting is stable, so that the order of significance decides between equal values and times.
     ordered = sorted(told, key=lambda one: (-value(one), -_time_of(one)))
     return _without_shorter_names(ordered)[:limit]

@@ -20,6 +20,8 @@ BOSS, RESIGNED = "My manager Lorraine wants a list.", "Lorraine has resigned wit
         (BOSS, "Our practice manager, Lorraine, has resigned.", "lorraine"),
         (BOSS, "Lorraine left, now is Mr Dhaliwal and half of the people have flu.", "lorraine"),
         (BOSS, "Lorraine is no longer my boss.", "lorraine"),
+        ("Our treasurer Bert is rude.", "Sacked Bert, finally.", "bert"),
+        ("Our treasurer Bert is rude.", "We had to meet, and we let Bert go.", "bert"),
         (BOSS, "Quit Torchys, last shift was yesterday.", "lorraine"),
         (BOSS, "I handed in my notice.", "lorraine"),
         (BOSS, "So the new manager is called Kyle and he is 21.", "lorraine"),
@@ -60,6 +62,7 @@ def test_a_role_that_has_ended_is_shown_no_more(ann: Agent, said: str, end: str,
                 "I resigned from the choir.",
                 "My sister has a new boss, Kyle.",
                 "Lorraine moved out of the kitchen.",
+                "We let Lorraine go first.",
             )
         ),
         ("My sister Ines is kind.", "Ines quit, and she left the company.", "ines"),
@@ -107,3 +110,10 @@ def test_the_assistant_ends_no_role(ann: Agent) -> None:
     ann.tell(BOSS, at=START)
     ann.tell(RESIGNED, at=START + timedelta(days=9), role=MessageRole.ASSISTANT)
     assert ann.concept("lorraine").role == "your manager"
+
+
+def test_who_has_left_does_not_introduce_the_agent_unless_something_else_is_said_of_them(ann: Agent) -> None:
+    ann.tell("Pavel starts on the tiles.", "Pavel did not come.", "My uncle Bert tiles too.", "Bert came.", at=START)
+    assert {"pavel", "bert"} <= ann.leading().keys()
+    ann.tell("Sacked Pavel, no show again.", "Bert retired.", at=START)
+    assert ann.leading().keys() & {"pavel", "bert"} == {"bert"}

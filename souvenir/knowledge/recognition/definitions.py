@@ -119,7 +119,7 @@ _JUDGEMENT = re.compile(
     r"|^[\w ]+ ones?(?: (?:at|for|in)\b|$)",
     re.IGNORECASE,
 )
-_DAY = re.compile(r"^(?:the|der|den|el|de) \d{1,2}(?:st|nd|rd|th|\.)?(?: (?:at|of|um|om|in)\b|$)", re.IGNORECASE)
+_DAY = re.compile(r"^(?:the|der|den|el|de) \d{1,2}(?:st|nd|rd|th|\.)?(?: (?:at|of|um|om|in|de)\b|$)", re.IGNORECASE)
 """A day, which is the role of an event only: "the 25th at 9"."""
 _PLURAL = re.compile(rf"{N} are an? ", re.IGNORECASE)
 _FORMAL = re.compile(r"(?:mr|mrs|ms|miss|dr)\b", re.IGNORECASE)
@@ -162,10 +162,11 @@ _CUT_AT_END = re.compile(r" (?:who|that|which|que|die|dat|der|there)$", re.IGNOR
 _OF_ANOTHER = re.compile(
     r"(?:his|her|their|sus?|zijn|haar) |ex$|(?:(?:an?|the|eine?n?|der|die|una?|el|la|een|de|het) )?(?:sister|brother"
     r"|cousin|aunt|uncle|son|daughter|friend|colleague|schwester|bruder|sohn|tochter|freund|freundin|kollege|kollegin"
-    r"|hermana|hermano|hijo|hija|amiga|amigo|zus|broer|zoon|dochter|vriend|vriendin|collega)$",
+    r"|hermana|hermano|hijo|hija|amiga|amigo|zus|broer|zoon|dochter|vriend|vriendin|collega)$"
+    r"|(?:an?|(?:(?:an?|the) )?new) (?:(?:girl|boy)friend|husband|wife|fianc[eé]e?)$",
     re.IGNORECASE,
 )
-"""A role that says nothing without the sentence before: "his brother", "a friend"."""
+"""A role that says nothing without the sentence before: "his brother", "a friend", "the new wife"."""
 
 _DETERMINED = re.compile(rf"(?:{OWNERS}|the|new|an?|der|die|das|eine?|el|la|una?|de|het|een) ", re.IGNORECASE)
 """Roles whose first word has a capital at the start of a sentence only, unless it is a name."""

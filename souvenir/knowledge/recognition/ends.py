@@ -28,7 +28,9 @@ _MONTHS = (
 _NOT_LATER = rf"(?![^.;]*\b(?:next|soon|tomorrow|end of|{_MONTHS}|\d+)\b)"
 _FOR_ANOTHER = r"(?:for|got|to start) an? (?:[\w-]+ ){0,2}(?:job|post|role|position|company|firm|bank|school|startup)\b"
 _NOT_MY = r"(?:(?:no longer|not) (?:my|our)|isn['’]?t (?:my|our)) (?:[\w-]+ )?"
+_I = r"(?:^(?:and |also |so )?|\b(?:i|we)(?:['’]ve)?(?: (?:have|had|just|finally|also|already))* )"
 _STAFF_LEFT = (
+    rf"{_I}(?:(?:fired|sacked|dismissed|laid off|got rid of) (?:(?:my|our|the) )?{N}|let {N} go){_STOP}",
     rf"{_WHO}(?:quit|resigned|retired|stepped down|(?:fired|sacked|laid off|let go|made redundant)"
     rf"|(?:quit|left|handed in) (?:his|her|their) (?:job|notice|resignation)){_STOP}",
     rf"{_WHO}transferred to (?-i:[A-Z]|the |another )",
@@ -51,7 +53,6 @@ _MOVED_OUT = (
     rf"{_WHO}{_NOT_MY}(?:(?:flat|room|house)mate|neighbou?r)\b",
     rf"{N} (?:ist (?:[\w ]{{1,20}} )?(?:aus|weg)gezogen|se (?:mudó|ha mudado)|is (?:[\w ]{{1,20}} )?verhuisd)\b",
 )
-_I = r"(?:^(?:and |also |so )?|\b(?:i|we)(?:['’]ve)?(?: (?:have|had|just|finally|also|already))* )"
 _PLACE_LEFT = (
     rf"{_I}(?:quit|resigned from|retired from|got (?:fired|sacked|laid off) from|stopped working (?:at|for)"
     rf"|(?:quit|left) (?:my|the) job at|handed in my notice at|moved (?:out of|away from)"
@@ -84,10 +85,10 @@ _OF_CONCEPT = {
 }
 _OF_JOB = _patterns(_JOB_LEFT)
 _MAY_END = re.compile(
-    r"\b(?:quit|left|resigned|retired|stepped|fired|sacked|laid off|let go|made redundant|transferred|handed in|moved"
-    r"|moving|leaving|no longer|not my|not our|isn|doesn|does not|don|do not|stopped|in rente|in pension|verlassen"
-    r"|nicht mehr|renunci|dimiti|dimitido|se jubil|se ha|dej|ya no|se mud|despidieron|ontslag|pensioen|niet meer"
-    r"|opgestapt|verhuisd)|gekündigt|gezogen|he dejado",
+    r"\b(?:quit|left|resigned|retired|stepped|fired|sacked|dismissed|got rid|laid off|let|made redundant|transferred"
+    r"|handed in|moved|moving|leaving|no longer|not my|not our|isn|doesn|does not|don|do not|stopped|in rente"
+    r"|in pension|verlassen|nicht mehr|renunci|dimiti|dimitido|se jubil|se ha|dej|ya no|se mud|despidieron|ontslag"
+    r"|pensioen|niet meer|opgestapt|verhuisd)|gekündigt|gezogen|he dejado",
     re.IGNORECASE,
 )
 _QUIT_WORD = re.compile(rf"{_I}quit (?:the )?(?P<place>[\w'’-]+)", re.IGNORECASE)

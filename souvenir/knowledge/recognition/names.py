@@ -74,6 +74,7 @@ from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.recognition.vocabulary import (
     FOREIGN,
     GENERIC,
+    MODALS,
     PLACE_OPENERS,
     SENTENCE_OPENERS,
     WordClass,
@@ -126,6 +127,7 @@ _LISTED_BY_COMMAS = (ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
 """Without places, of which a comma names the next: Fisk & Daughter, Oslo."""
 _ADJECTIVE_ENDINGS = (*_ORIGINS, "ful", "less")
 _VERBS_OF_PEOPLE = frozenset("is was has will says said wants lives works".split())
+_PLAIN_VERBS = frozenset("be come do get give go have know let like make see tell".split())
 _BARE_TITLES = frozenset("mr mrs ms miss mister dr prof sr sra".split())
 """Titles that are no names alone."""
 
@@ -346,6 +348,7 @@ class NameReader:
         if (
             folded in NAMES_AND_WORDS
             and folded not in self._no_names
+            and not (place == 0 and self._is_question_with_modal())
             and (place > 0 or goes_on or not _VERBS_OF_PEOPLE.isdisjoint(self._folded[place + 1 : place + 2]))
         ):
             return True
@@ -359,6 +362,12 @@ class NameReader:
             is_verb = class_of(word) is WordClass.VERB and word in COMMON_WORDS and folded not in KNOWN
             return goes_on or not is_verb or self._is_object(place)
         return self._may_begin_sentence(token, goes_on=goes_on)
+
+    def _is_question_with_modal(self) -> bool:
+        """Return True for "Will Ann come?", unlike "Will Smith comes"."""
+        verb = self._text(2)
+        is_plain = class_of(verb) is WordClass.NOUN_OR_VERB or verb in _PLAIN_VERBS
+        return self._folded[0] in MODALS and is_plain and self._is_capital(1)
 
     def _may_begin_sentence(self, token: Token, *, goes_on: bool) -> bool:
         """Return True for a word whose capital is not explained by the start of the sentence."""

@@ -15,6 +15,7 @@ KINDS: list[tuple[str, dict[str, str]]] = [
     ("My boss Priya approved it.", {"priya": "person"}),
     ("Mrs Jones phoned.", {"mrs jones": "person"}),
     ("Will is my brother.", {"will": "person"}),
+    ("Will Ann stay till Monday? Will Smith says so.", {"ann": "person", "will smith": "person"}),
     ("i had lunch with my friend sara in lisbon", {"sara": "person", "lisbon": "place"}),
     ("My mum turns 60 in May.", {"mum": "person"}),
     ("Our beagle Pico is ill.", {"pico": "animal"}),
