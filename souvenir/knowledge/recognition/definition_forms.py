@@ -37,9 +37,9 @@ _STOP = (
 PERSON = (
     r"(?:(?:step|grand|great-?(?:grand)?)?-?(?:mother|father|son|daughter|child|parents?)|mum|mom|mam|dad|sister"
     r"|brother"
-    r"|wife|vrouw|husband|partner|girlfriend|boyfriend|fianc[eé]e?|aunt|uncle|cousin|niece|nephew|twin|sister-in-law"
-    r"|brother-in-law|mother-in-law|father-in-law|boss|manager|editor|colleague|coworker|co-worker|friend|neighbou?r"
-    r"|teacher|tutor|coach|doctor|nurse|dentist|therapist|physio\w*|lawyer|landlord|landlady|flatmate|roommate"
+    r"|wife|vrouw|husband|partner|girlfriend|boyfriend|fianc[eé]e?|aunt|uncle|cousin|niece|nephew|twin"
+    r"|(?:sister|brother|mother|father|son|daughter)[- ]in[- ]law|boss|manager|editor|colleague|co-?worker|friend"
+    r"|neighbou?r|teacher|tutor|coach|doctor|nurse|dentist|therapist|physio\w*|lawyer|landlord|landlady|flatmate|roommate"
     r"|housemate"
     r"|boyfriend|assistant|apprentice|intern|client|customer|supplier|conductor|captain|pastor|priest|vet|midwife"
     r"|guy|woman|girl|man|lady|maid of honor|best man"
@@ -179,7 +179,8 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     (
         5,
         "",
-        rf"{_NAME} \((?P<role>{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_HEAD}|{PERSON})(?:(?:,| from| at| in) [^()]*)?\)",
+        rf"{_NAME} \((?P<role>{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_HEAD}|{PERSON}"
+        r"|(?:the )?(?:[\w-]+ )?(?P<person>[\w-]+))(?:(?:,| from| at| in) [^()]*)?\)",
     ),
     (
         5,
@@ -198,7 +199,8 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     (
         5,
         "is s",
-        rf"(?:^|[,;:–—(] |\b(?:and|but|so) )(?P<role>(?P<calling>[\w-]+))(?: is|['’]s)(?: an? \w+ called)? {_NAME}",
+        rf"(?:^|[,;:–—(] |\b(?:and|but|so) )(?P<role>(?:(?!h(?:is|er) |their )[\w-]+ )?(?P<calling>[\w-]+))"
+        rf"(?: is|['’]s)(?: an? \w+ called)? {_NAME}",
     ),
     (5, "a an new", rf"\b(?P<role>(?:an? (?:new |old |good |dear )?|new ){PERSON}),? (?:called |named )?{_NAME}"),
     (5, _POSSESSIVE_WORDS, rf"\b(?P<role>{_OWN}),? {_NAME}"),
@@ -218,7 +220,12 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         rf"(?:{_NOT_WHERE}|(?=\w+ [\w-]+ {N}))\b(?P<role>(?:the|das|der|die|la|el|het|de) {_HEAD}),? {_NAME}",
     ),
     (5, "", rf"{_CLAUSE}(?P<role>(?P<calling>[\w-]+)) {_NAME}"),
-    (5, "the der die la el de", rf"^(?P<role>(?:the|der|die|la|el|de) (?:[\w-]+ )?(?P<noun>[\w-]+)), {_NAME}(?=,)"),
+    (
+        5,
+        "the der die la el de",
+        rf"(?:^|\b(?:and|but|met|saw|with) )(?P<role>(?:the|der|die|la|el|de) (?:[\w-]+ )?(?P<noun>[\w-]+)), {_NAME}"
+        r"(?=,)",
+    ),
     (5, "who", rf"\b(?P<role>(?:the|{POSSESSIVE}) (?:[\w-]+ ){{1,3}}who [^,.;:]{{3,40}}), {_NAME}(?=[,.]|$)"),
     (5, "the my our", rf"(?:{_CLAUSE}|\b{_ASKED} ){_NAME} (?P<role>(?:the|my|our) {_HEAD})(?=[ ,.!?]|$)"),
     (

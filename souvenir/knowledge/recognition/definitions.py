@@ -151,7 +151,8 @@ _SOMEBODY = (
     + "|beast|niñ[oa]|chic[oa]|señora?|hombre|mujer|tipo|mann|frau|junge|mädchen|typ|jongen|meisje|vrouw|mevrouw|meneer"
 )
 _VAGUE_ROLE = re.compile(
-    rf"(?:(?:an?|una?|eine?|een) (?:new |old )?)?(?:{_SOMEBODY})|the \w+est|your (?:first|last|one)", re.IGNORECASE
+    rf"(?:(?:an?|the|una?|eine?|een) (?:new |old |nice |young )?)?(?:{_SOMEBODY})|the \w+est|your (?:first|last|one)",
+    re.IGNORECASE,
 )
 """A role that says nothing."""
 
