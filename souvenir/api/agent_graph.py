@@ -205,9 +205,9 @@ class ConceptToState(BaseModel):
     name: Annotated[_Name | None, Field(description="Replaces the most frequent name.")] = None
     description: Annotated[Description | None, Field(description="The description.")] = None
     kind: Annotated[_Name | None, Field(description="Replaces the most frequent kind; stored in snake_case.")] = None
-    aliases: Annotated[list[_Name], Field(max_length=MAX_ALIASES, description="Other names.")] = Field(
-        default_factory=list
-    )
+    aliases: Annotated[
+        list[_Name], Field(max_length=MAX_ALIASES, description="Other names, in addition to the stated ones.")
+    ] = Field(default_factory=list)
 
     def statement(self) -> ConceptStatement:
         return ConceptStatement(self.name, self.description, self.kind, tuple(self.aliases), key=self.key)
