@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from souvenir.core.errors import TopicNotFound
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
+from souvenir.core.text import clean_name
 from souvenir.core.types import ClaimedBy, Scope, TopicClaimKind
 from souvenir.knowledge.claim_types import require_visible
 from souvenir.knowledge.recognition.spelling import key_of, singular
@@ -117,12 +118,12 @@ class Topics:
 
         :raises TopicNotFound: If there is no such topic. :raises InvalidRequest: If a text is blank.
         """
+        given = dict(changes)
         for key, text in changes.items():
             if text is not None:
                 require_visible(text, key)
-        safe = {
-            key: None if text is None else self._engine.screening.text(scope, text) for key, text in changes.items()
-        }
+                given[key] = clean_name(text) if key == "name" else text
+        safe = {key: None if text is None else self._engine.screening.text(scope, text) for key, text in given.items()}
 
         def work(tx: Transaction) -> NamedTopic:
             before = _require_topic(tx.connection, tx.namespace_id, topic_id)

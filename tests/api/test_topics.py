@@ -48,6 +48,7 @@ def test_a_topic_is_named_and_is_called_by_its_terms_again(agent: TestClient):
     assert agent.patch(path, json={"name": ""}).status_code == 422
     for blank in ({"name": "\u200b"}, {"summary": "\u2060 \u200b"}):
         assert agent.patch(path, json=blank).status_code == 422
+    assert agent.patch(path, json={"name": "Sai\u200bling"}).json()["name"] == "Sailing"
     assert agent.patch(path, json={}).json()["detail"] == "Nothing to change; give name or summary"
 
 
