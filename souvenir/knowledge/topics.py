@@ -23,7 +23,7 @@ from souvenir.store.graph import topics as rows
 from souvenir.store.graph.topics import AssignedSession, Texts, Topic
 from souvenir.store.messages import agents, messages
 from souvenir.store.messages.messages import Message
-from souvenir.store.privacy import HiddenTexts
+from souvenir.store.privacy import NOTHING_HIDDEN, HiddenTexts
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
@@ -102,7 +102,7 @@ class Topics:
         with self._engine.namespace(scope) as (connection, _):
             agent = agents.require_agent(connection, scope)
             namespace_id, hidden = agent.namespace_id, self._engine.screening.hidden_texts(connection, agent)
-            topic = _require_topic(connection, namespace_id, topic_id)
+            topic = _require_topic(connection, namespace_id, topic_id, hidden)
             [named] = named_topics(connection, namespace_id, [topic], hidden)
             said = rows.discussing(connection, topic_id, hidden.messages, looked_at=MESSAGES_LOOKED_AT, limit=MESSAGES)
             found = messages.by_id(connection, namespace_id, [one.message_id for one in said])
@@ -126,24 +126,26 @@ class Topics:
         safe = {key: None if text is None else self._engine.screening.text(scope, text) for key, text in given.items()}
 
         def work(tx: Transaction) -> NamedTopic:
-            before = _require_topic(tx.connection, tx.namespace_id, topic_id)
+            hidden = self._engine.screening.hidden_texts(tx.connection, agents.require_agent(tx.connection, scope))
+            before = _require_topic(tx.connection, tx.namespace_id, topic_id, hidden)
             name, summary = safe.get("name", before.name), safe.get("summary", before.summary)
             rows.describe(tx.connection, topic_id, name, summary)
-            changed = _require_topic(tx.connection, tx.namespace_id, topic_id)
-            hidden = self._engine.screening.hidden_texts(tx.connection, agents.require_agent(tx.connection, scope))
+            changed = _require_topic(tx.connection, tx.namespace_id, topic_id, NOTHING_HIDDEN)
             [named] = named_topics(tx.connection, tx.namespace_id, [changed], hidden)
             return named
 
         # Checked before the write, which creates the namespace of its scope.
         with self._engine.namespace(scope) as (connection, _):
-            _require_topic(connection, agents.require_agent(connection, scope).namespace_id, topic_id)
+            agent = agents.require_agent(connection, scope)
+            hidden = self._engine.screening.hidden_texts(connection, agent)
+            _require_topic(connection, agent.namespace_id, topic_id, hidden)
         return self._engine.write(scope, work)
 
 
-def _require_topic(connection: Connection, namespace_id: int, topic_id: int) -> Topic:
-    """:raises TopicNotFound: If there is no such topic."""
+def _require_topic(connection: Connection, namespace_id: int, topic_id: int, hidden: HiddenTexts) -> Topic:
+    """:raises TopicNotFound: If there is no such topic, or only one of hidden messages that no caller described."""
     found = rows.find(connection, namespace_id, topic_id)
-    if found is None:
+    if found is None or (found.named_by is None and rows.is_hidden(connection, topic_id, hidden.messages)):
         raise TopicNotFound(topic_id)
     return found
 

@@ -60,6 +60,18 @@ def test_a_topic_of_another_agent_is_404(agent: TestClient):
     assert agent.get("/agents/nobody/topics").json()["code"] == "agent_not_found"
 
 
+def test_a_topic_of_hidden_messages_is_404_like_an_absent_one(agent: TestClient):
+    path = f"/agents/ann/topics/{ask(agent)['topics'][0]['id']}"
+    for message in agent.get("/messages/ann").json():
+        flagged = agent.patch(f"/messages/ann/{message['id']}", json={"metadata": {"sensitive_topics": ["health"]}})
+        assert flagged.status_code == 200
+    assert agent.get(path).status_code == 200
+    agent.put("/agents/ann/policy", json={"hidden_topics": ["health"]})
+    for answer in (agent.get(path), agent.patch(path, json={"name": "Sea"})):
+        assert (answer.status_code, answer.json()["code"]) == (404, "topic_not_found")
+    assert ask(agent)["topics"] == []
+
+
 def test_insights_are_sent_as_they_are_described(agent: TestClient):
     promise = {
         "agent_name": "ann", "role": "user", "content": "I'll send Priya the draft by 5 January 2024.",

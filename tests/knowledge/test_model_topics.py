@@ -220,6 +220,8 @@ def test_messages_with_a_topic_that_the_policy_hides_are_in_no_summary_of_a_mode
     assert ann.topic().named_by is ClaimedBy.MODEL
     Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
     assert ann.topic().named_by is None
+    ann.execute('UPDATE messages SET metadata = \'{"sensitive_topics": ["health"]}\'')
+    assert ann.topics() == [], "a name of a model from a hidden message lists no topic"
 
 
 def test_each_topic_is_shown_once_in_a_job_and_its_frame_cannot_be_closed(ann: Agent, monkeypatch: pytest.MonkeyPatch):
