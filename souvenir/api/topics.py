@@ -160,7 +160,7 @@ def get_topic(topic_id: TopicId, scope: AgentReader, service: RunningService) ->
     cost=CostClass.LIGHT,
     access=REMEMBERED,
     sdk="agents.describe_topic",
-    errors=[400, 404],
+    errors=[400, 404, 409],
 )
 def describe_topic(
     topic_id: TopicId, body: DescribeTopicRequest, scope: AgentWriter, service: RunningService

@@ -43,6 +43,9 @@ def test_a_topic_is_named_and_is_called_by_its_terms_again(agent: TestClient):
     path = f"/agents/ann/topics/{topic['id']}"
     named = agent.patch(path, json={"name": "Sailing", "summary": "Trips at sea"}).json()
     assert (named["name"], named["named_by"], named["summary"]) == ("Sailing", "caller", "Trips at sea")
+    other = agent.patch(f"/agents/ann/topics/{ask(agent)['topics'][1]['id']}", json={"name": "sailing"})
+    assert (other.status_code, other.json()["code"]) == (409, "conflict")
+    assert other.json()["detail"].startswith(f"Topic {topic['id']} has the name 'sailing'; give another one")
     again = agent.patch(path, json={"name": None}).json()
     assert (again["name"], again["named_by"], again["summary"]) == (topic["name"], "caller", "Trips at sea")
     assert agent.patch(path, json={"name": ""}).status_code == 422
