@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from souvenir.api.fields import Clean, Record, printable, wire_time
-from souvenir.api.parameters import AgentReader, AgentWriter
+from souvenir.api.parameters import AgentWriter, PresentAgentReader
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.timestamps import utc_now
 from souvenir.knowledge.claim_types import ConceptStatement, RelationStatement
@@ -272,7 +272,7 @@ class GraphFileFormat(StrEnum):
     },
 )
 def export_graph(
-    scope: AgentReader,
+    scope: PresentAgentReader,
     service: RunningService,
     format: Annotated[GraphFileFormat, Query(description="JSON or GraphML.")] = GraphFileFormat.JSON,
     embeddings: Annotated[bool, Query(description="Include the vectors of messages; JSON only.")] = False,
