@@ -28,6 +28,7 @@ from souvenir.knowledge.concept_similarity import root_of
 from souvenir.knowledge.concepts import all_names, find_by_name, keys_of_name, require_concept, require_concepts
 from souvenir.knowledge.entity_concepts import content_of, relations_behind, stated_claims
 from souvenir.knowledge.knowledge_graph import remove_relations
+from souvenir.knowledge.recognition.spelling import key_of
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import claims as rows
 from souvenir.store.graph import concept_similarity, concepts, mention_queue, mentions
@@ -253,9 +254,11 @@ def _require_unmerged(tx: Transaction, concept_id: int) -> None:
         raise Conflict(f"Concept {concept_id} is merged into {name!r}; change the aliases of concept {root_id} instead")
 
 
-def _require_free_name(tx: Transaction, root_id: int, name: str) -> None:
+def _require_free_name(tx: Transaction, root_id: int, name: str, stated: Mapping[str, int]) -> None:
+    """:param stated: The concepts of stated names, by their keys. :raises Conflict: If another concept has the name."""
     members, _ = all_names(tx.connection, tx.namespace_id, root_id)
-    if not {*mentions.known_keys(tx.connection, tx.namespace_id, keys_of_name(name)).values()} <= {*members}:
+    owners = {*mentions.known_keys(tx.connection, tx.namespace_id, keys_of_name(name)).values()}
+    if not owners | {stated.get(key_of(name), root_id)} <= {*members}:
         raise Conflict(f"Another concept has the name {name!r}; to merge the two, give that name in aliases")
 
 
@@ -282,7 +285,7 @@ def _unclaimed(tx: Transaction, drafts: Sequence[ClaimDraft]) -> list[ClaimDraft
 
 
 def _concept_drafts(
-    tx: Transaction, patches: Iterable[tuple[int, ConceptPatch]], keys: Mapping[str, Sequence[str]]
+    tx: Transaction, patches: Sequence[tuple[int, ConceptPatch]], keys: Mapping[str, Sequence[str]]
 ) -> Iterator[ClaimDraft]:
     """Yield the claims of callers. An alias that names another concept makes that concept a spelling of this one.
 
@@ -291,9 +294,13 @@ def _concept_drafts(
     :raises Conflict: If another concept has a new name.
     """
     known = mentions.known_keys(tx.connection, tx.namespace_id, {key for found in keys.values() for key in found})
+    stated: dict[str, int] = {}
+    if any(patch.name for _, patch in patches):
+        for name, concept_id in concepts.stated_names(tx.connection, tx.namespace_id):
+            stated.setdefault(key_of(name), concept_id)
     for concept_id, patch in patches:
         if patch.name:
-            _require_free_name(tx, require_concept(tx.connection, tx.namespace_id, concept_id).id, patch.name)
+            _require_free_name(tx, require_concept(tx.connection, tx.namespace_id, concept_id).id, patch.name, stated)
         for kind, text in patch.texts.items():
             if text:
                 yield ClaimDraft(kind, concept_id, text, ClaimedBy.CALLER, confidence=patch.confidence)

@@ -82,3 +82,18 @@ def test_aliases_in_bulk_are_added_and_those_of_a_patch_replace_all(ann: Agent) 
     ann.update(ann.concept("sofa"), aliases=("couch",))
     assert ann.concept("sofa").stated_aliases == ("couch",)
     assert ann.concept("settee").key == "settee"
+
+
+def test_a_name_that_a_caller_gave_to_another_concept_is_refused(ann: Agent) -> None:
+    ann.tell(*SEATS)
+    before = seats(ann)
+    ann.update(before["sofa"], name="Old Faithful", aliases=("Chesterfield",))
+    for used in ("old faithful", "Chesterfield"):
+        with pytest.raises(Conflict, match="Another concept has the name"):
+            ann.update(before["couch"], name=used)
+        with pytest.raises(Conflict):
+            ann.graph.claims.state(ANN, [ConceptStatement(key="couch", name=used)], [])
+    assert ann.concept("couch") == before["couch"]
+    assert ann.update(before["sofa"], name="OLD FAITHFUL").name == "OLD FAITHFUL"
+    ann.update(before["sofa"], name="", aliases=())
+    assert ann.update(before["couch"], name="Chesterfield").name == "Chesterfield"
