@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from souvenir.api.fields import Clean, Record, printable, wire_time
-from souvenir.api.parameters import AgentReader, AgentWriter
+from souvenir.api.parameters import AgentWriter, PresentAgentReader
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.timestamps import utc_now
 from souvenir.knowledge.claim_types import ConceptStatement, RelationStatement
@@ -137,9 +137,8 @@ MAX_STATED = 1_000
 MAX_ALIASES = 50
 MAX_DESCRIPTION_CHARS = 10_000
 
-_Name = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), Clean, AfterValidator(printable)
-]
+_StatedName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), Clean]
+_Name = Annotated[_StatedName, AfterValidator(printable)]
 ConceptKey = Annotated[_Name, Field(description="The `key` of a concept, or one of its names.")]
 Description = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_DESCRIPTION_CHARS), Clean
@@ -202,12 +201,12 @@ class ConceptToState(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [_CONCEPT]})
 
     key: ConceptKey
-    name: Annotated[_Name | None, Field(description="Replaces the most frequent name.")] = None
+    name: Annotated[_StatedName | None, Field(description="Replaces the most frequent name.")] = None
     description: Annotated[Description | None, Field(description="The description.")] = None
     kind: Annotated[_Name | None, Field(description="Replaces the most frequent kind; stored in snake_case.")] = None
-    aliases: Annotated[list[_Name], Field(max_length=MAX_ALIASES, description="Other names.")] = Field(
-        default_factory=list
-    )
+    aliases: Annotated[
+        list[_StatedName], Field(max_length=MAX_ALIASES, description="Other names, in addition to the stated ones.")
+    ] = Field(default_factory=list)
 
     def statement(self) -> ConceptStatement:
         return ConceptStatement(self.name, self.description, self.kind, tuple(self.aliases), key=self.key)
@@ -273,7 +272,7 @@ class GraphFileFormat(StrEnum):
     },
 )
 def export_graph(
-    scope: AgentReader,
+    scope: PresentAgentReader,
     service: RunningService,
     format: Annotated[GraphFileFormat, Query(description="JSON or GraphML.")] = GraphFileFormat.JSON,
     embeddings: Annotated[bool, Query(description="Include the vectors of messages; JSON only.")] = False,

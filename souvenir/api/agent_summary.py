@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from souvenir.api.concepts import ConceptRecord
 from souvenir.api.fields import Moment, Record, WireTime
 from souvenir.api.messages import MessageRecord
-from souvenir.api.parameters import AgentReader
+from souvenir.api.parameters import PresentAgentReader
 from souvenir.api.sessions import SessionRecord
 from souvenir.knowledge.insights import InsightKind
 from souvenir.server.load_shedding import CostClass
@@ -87,7 +87,7 @@ class SummaryResponse(BaseModel):
     sdk="concepts.summary",
     errors=[404],
 )
-def agent_summary(scope: AgentReader, service: RunningService) -> SummaryResponse:
+def agent_summary(scope: PresentAgentReader, service: RunningService) -> SummaryResponse:
     """Get an agent's statistics, its recent messages and sessions, and its most characteristic concepts."""
     counts, graph = service.agents.stats(scope).counts, service.graph
     sessions, _ = service.sessions.page(scope, SessionFilter(), limit=RECENT)
@@ -110,7 +110,7 @@ def agent_summary(scope: AgentReader, service: RunningService) -> SummaryRespons
     errors=[404],
 )
 def agent_insights(
-    scope: AgentReader,
+    scope: PresentAgentReader,
     service: RunningService,
     at: Annotated[
         Moment | None, Query(description="The time to which due, new and quiet refer; by default now.")

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from souvenir.api.concepts import ConceptId
 from souvenir.api.fields import MAX_ID, Clean, Record, SessionId, WireTime
 from souvenir.api.jobs import AllActors, JobId
-from souvenir.api.parameters import AgentReader, AgentWriter
+from souvenir.api.parameters import AgentWriter, PresentAgentReader
 from souvenir.core.types import ClaimedBy, ClaimKind, TopicClaimKind
 from souvenir.knowledge.claim_types import TypedRelation
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, WaitS, result_of
@@ -63,7 +63,7 @@ class ConceptRelations(BaseModel):
     sdk="concepts.relations",
     errors=[404],
 )
-def list_relations(concept_id: ConceptId, scope: AgentReader, service: RunningService) -> ConceptRelations:
+def list_relations(concept_id: ConceptId, scope: PresentAgentReader, service: RunningService) -> ConceptRelations:
     """List the stated relations from and to a concept."""
     found = service.graph.claims.relations(scope, concept_id)
     return ConceptRelations(relations=[ConceptRelation.of_relation(one) for one in found])
@@ -203,7 +203,9 @@ def describe_concepts(
     sdk="concepts.claims",
     errors=[404],
 )
-def get_description(job_id: JobId, scope: AgentReader, service: RunningService, all_actors: AllActors) -> DescribeJob:
+def get_description(
+    job_id: JobId, scope: PresentAgentReader, service: RunningService, all_actors: AllActors
+) -> DescribeJob:
     """Get the progress of a description job and its claims, each with its source message."""
     return DescribeJob.of(*service.model_claims.get(scope, job_id, all_actors=all_actors))
 

@@ -36,10 +36,8 @@ ConceptName = Annotated[
     Clean,
     Field(description="A name of a concept; case and spelling variants are recognised.", examples=["alice"]),
 ]
-StatedName = Annotated[
-    str, StringConstraints(strip_whitespace=True, max_length=MAX_NAME_CHARS), Clean, Field(examples=["Alice Smith"])
-]
-StatedDescription = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_DESCRIPTION_CHARS), Clean]
+StatedName = Annotated[str, StringConstraints(max_length=MAX_NAME_CHARS), Clean, Field(examples=["Alice Smith"])]
+StatedDescription = Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION_CHARS), Clean]
 _Alias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS), Clean]
 
 
@@ -53,7 +51,7 @@ class UpdateConceptRequest(BaseModel):
     name: Annotated[StatedName | None, Field(description="The name.")] = None
     description: Annotated[StatedDescription | None, Field(description="The description.")] = None
     kind: Annotated[
-        Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_KIND_CHARS), Clean] | None,
+        Annotated[str, StringConstraints(max_length=MAX_KIND_CHARS), Clean] | None,
         Field(description="The kind of the concept, such as `person`; stored in snake_case."),
     ] = None
     aliases: Annotated[

@@ -29,6 +29,13 @@ async def _agent_reader(agent_name: AgentName, _: Reader, request: Request) -> S
     return agent_scope(request, agent_name)
 
 
+async def _present_agent_reader(agent_name: AgentName, _: Reader, request: Request) -> Scope:
+    """:raises InvalidRequest: If the request names a time, whose answer would be that of the present."""
+    if "as_of" in request.query_params:
+        raise InvalidRequest("as_of is not supported here, where answers are of the present; leave it out")
+    return agent_scope(request, agent_name)
+
+
 async def _agent_writer(agent_name: AgentName, _: Writer, request: Request) -> Scope:
     return agent_scope(request, agent_name)
 
@@ -39,6 +46,8 @@ async def _agent_admin(agent_name: AgentName, _: Admin, request: Request) -> Sco
 
 AgentReader = Annotated[Scope, Depends(_agent_reader)]
 """The whole namespace of the agent in the path, for a caller who may read it."""
+PresentAgentReader = Annotated[Scope, Depends(_present_agent_reader)]
+"""The same, of a route about what an agent knows that takes no `as_of`, although others of them do."""
 AgentWriter = Annotated[Scope, Depends(_agent_writer)]
 AgentAdmin = Annotated[Scope, Depends(_agent_admin)]
 

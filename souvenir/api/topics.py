@@ -9,7 +9,7 @@ from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from souvenir.api.fields import MAX_ID, Clean, OptionalWireTime, Record, WireTime, wire_time
-from souvenir.api.parameters import AgentReader, AgentWriter, Limit, Offset
+from souvenir.api.parameters import AgentWriter, Limit, Offset, PresentAgentReader
 from souvenir.core.errors import NothingToDo
 from souvenir.knowledge.topics import NamedTopic, TopicDetails
 from souvenir.server.load_shedding import CostClass
@@ -142,14 +142,16 @@ TopicId = Annotated[int, Path(ge=0, le=MAX_ID, description="The id of a topic.",
 
 
 @routes.get(_TOPICS, summary="List topics", cost=CostClass.LIGHT, access=REMEMBERED, sdk="agents.topics", errors=[404])
-def list_topics(scope: AgentReader, service: RunningService, offset: Offset = 0, limit: Limit = 100) -> TopicPage:
+def list_topics(
+    scope: PresentAgentReader, service: RunningService, offset: Offset = 0, limit: Limit = 100
+) -> TopicPage:
     """List the topics of an agent; messages of the last half minute may be missing."""
     found, total = service.graph.topics.page(scope, offset=offset, limit=limit)
     return TopicPage(topics=[TopicRecord.of_topic(one) for one in found], total=total, offset=offset, limit=limit)
 
 
 @routes.get(_TOPIC, summary="Get a topic", cost=CostClass.LIGHT, sdk="agents.topic", errors=[404])
-def get_topic(topic_id: TopicId, scope: AgentReader, service: RunningService) -> TopicDetailsRecord:
+def get_topic(topic_id: TopicId, scope: PresentAgentReader, service: RunningService) -> TopicDetailsRecord:
     """Get a topic with its sessions and its most relevant messages."""
     return TopicDetailsRecord.of_details(service.graph.topics.details(scope, topic_id))
 
@@ -160,7 +162,7 @@ def get_topic(topic_id: TopicId, scope: AgentReader, service: RunningService) ->
     cost=CostClass.LIGHT,
     access=REMEMBERED,
     sdk="agents.describe_topic",
-    errors=[400, 404],
+    errors=[400, 404, 409],
 )
 def describe_topic(
     topic_id: TopicId, body: DescribeTopicRequest, scope: AgentWriter, service: RunningService

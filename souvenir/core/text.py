@@ -199,6 +199,8 @@ def _end(text: str, at: int) -> int:
 FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters and symbols that are drawn as blanks."""
 
+_UNPRINTED = frozenset(("Cc", "Cf"))
+
 _BLANK_CATEGORIES = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Mn", "Me", "Mc"))
 
 
@@ -210,3 +212,24 @@ def is_blank(text: str) -> bool:
 def is_unseen(sign: str) -> bool:
     """Return whether a character is a blank, a control or format character, or a combining mark."""
     return unicodedata.category(sign)[0] in "ZCM" or sign in _BLANK_LETTERS
+
+
+_JOINERS = "\u200c\u200d"
+
+
+def clean_name(text: str) -> str:
+    """Return a name without control and format characters such as U+200B, and with single blanks between its words.
+
+    The joiners U+200C and U+200D stay between two visible characters beyond ASCII, where scripts and emoji need them.
+    """
+    words = " ".join(text.split())
+    kept = (
+        sign
+        for before, sign, after in zip(f" {words}", words, f"{words[1:]} ", strict=False)
+        if unicodedata.category(sign) not in _UNPRINTED or (sign in _JOINERS and _is_joined(before, after))
+    )
+    return " ".join("".join(kept).split())
+
+
+def _is_joined(*neighbours: str) -> bool:
+    return not any(sign.isascii() or unicodedata.category(sign) in _UNPRINTED for sign in neighbours)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from souvenir.core.errors import InvalidRequest
-from souvenir.core.text import is_blank
+from souvenir.core.text import clean_name, is_blank
 from souvenir.core.types import ClaimKind
 from souvenir.privacy.screening import AppliedPolicy
 from souvenir.store.graph.claims import Claim
@@ -43,7 +43,7 @@ class ConceptPatch:
         return {kind: text for kind, text in given.items() if text is not None}
 
     def screened(self, policy: AppliedPolicy) -> Self:
-        """Redact what the policy says.
+        """Redact what the policy says; names are cleaned first (`clean_name`).
 
         :raises InvalidRequest: If a text is blank but not empty, an alias is blank, or the kind has no letters.
         """
@@ -52,13 +52,13 @@ class ConceptPatch:
                 require_visible(text, kind.value)
         for alias in self.aliases or ():
             require_visible(alias, "alias")
-        safe = {kind: policy.text(text) for kind, text in self.texts.items()}
+        safe = {kind: policy.text(text.strip()) for kind, text in self.texts.items()}
         return replace(
             self,
-            name=safe.get(ClaimKind.NAME),
+            name=None if self.name is None else policy.text(clean_name(self.name)),
             description=safe.get(ClaimKind.DESCRIPTION),
             kind=safe.get(ClaimKind.KIND) and _type(safe[ClaimKind.KIND], "kind", "person"),
-            aliases=None if self.aliases is None else tuple(policy.text(alias) for alias in self.aliases),
+            aliases=None if self.aliases is None else tuple(policy.text(clean_name(one)) for one in self.aliases),
         )
 
 

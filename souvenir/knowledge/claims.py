@@ -24,6 +24,7 @@ from souvenir.knowledge.claim_types import (
     relation_type,
     type_name,
 )
+from souvenir.knowledge.concept_similarity import root_of
 from souvenir.knowledge.concepts import all_names, find_by_name, keys_of_name, require_concept, require_concepts
 from souvenir.knowledge.entity_concepts import content_of, relations_behind, stated_claims
 from souvenir.knowledge.knowledge_graph import remove_relations
@@ -72,7 +73,8 @@ class Claims:
 
         :raises NothingToDo: If the patch changes nothing.
         :raises ConceptNotFound: If there is no such concept.
-        :raises Conflict: If another concept has the new name.
+        :raises Conflict: If another concept has the new name, or if a caller merged this one into another one, whose
+            aliases would be replaced.
         """
         if not patch.texts and patch.aliases is None:
             raise NothingToDo("Nothing to change; give name, description, kind or aliases")
@@ -81,6 +83,8 @@ class Claims:
 
         def work(tx: Transaction) -> Concept:
             root_id = require_concept(tx.connection, tx.namespace_id, concept_id).id
+            if patch.aliases is not None:
+                _require_unmerged(tx, concept_id)
             keys = {alias: keys_of_name(alias) for alias in patch.aliases or ()}
             drafts = list(_concept_drafts(tx, [(root_id, patch)], keys))
             _write(tx, drafts, replaced=_replaced_claims(tx, root_id, patch))
@@ -133,7 +137,7 @@ class Claims:
         of_concepts = [one.screened(policy) for one in of_concepts]
         relations = [one.screened(policy) for one in relations]
         keys = [one.key for one in of_concepts] + [end for one in relations for end in (one.from_key, one.to_key)]
-        keys_of_aliases = {alias: [key_of(alias)] for one in of_concepts for alias in one.aliases or ()}
+        keys_of_aliases = {alias: keys_of_name(alias) for one in of_concepts for alias in one.aliases or ()}
 
         def work(tx: Transaction) -> StatementResult:
             agents.require_agent(tx.connection, scope)
@@ -241,9 +245,20 @@ def _replaced_claims(tx: Transaction, root_id: int, patch: ConceptPatch) -> set[
     }
 
 
-def _require_free_name(tx: Transaction, root_id: int, name: str) -> None:
+def _require_unmerged(tx: Transaction, concept_id: int) -> None:
+    """:raises Conflict: If a caller stated that the concept is an alias, even if it is not merged yet."""
+    root_id = root_of(tx.connection, concept_id)
+    stated = (one for one in rows.of_concepts(tx.connection, [concept_id]) if one.kind is ClaimKind.ALIAS)
+    if root_id is not None and any(one.is_direct and one.other_id not in (None, concept_id) for one in stated):
+        name = require_concept(tx.connection, tx.namespace_id, root_id).name
+        raise Conflict(f"Concept {concept_id} is merged into {name!r}; change the aliases of concept {root_id} instead")
+
+
+def _require_free_name(tx: Transaction, root_id: int, name: str, stated: Mapping[str, int]) -> None:
+    """:param stated: The concepts of stated names, by their keys. :raises Conflict: If another concept has the name."""
     members, _ = all_names(tx.connection, tx.namespace_id, root_id)
-    if not {*mentions.known_keys(tx.connection, tx.namespace_id, keys_of_name(name)).values()} <= {*members}:
+    owners = {*mentions.known_keys(tx.connection, tx.namespace_id, keys_of_name(name)).values()}
+    if not owners | {stated.get(key_of(name), root_id)} <= {*members}:
         raise Conflict(f"Another concept has the name {name!r}; to merge the two, give that name in aliases")
 
 
@@ -270,7 +285,7 @@ def _unclaimed(tx: Transaction, drafts: Sequence[ClaimDraft]) -> list[ClaimDraft
 
 
 def _concept_drafts(
-    tx: Transaction, patches: Iterable[tuple[int, ConceptPatch]], keys: Mapping[str, Sequence[str]]
+    tx: Transaction, patches: Sequence[tuple[int, ConceptPatch]], keys: Mapping[str, Sequence[str]]
 ) -> Iterator[ClaimDraft]:
     """Yield the claims of callers. An alias that names another concept makes that concept a spelling of this one.
 
@@ -279,9 +294,13 @@ def _concept_drafts(
     :raises Conflict: If another concept has a new name.
     """
     known = mentions.known_keys(tx.connection, tx.namespace_id, {key for found in keys.values() for key in found})
+    stated: dict[str, int] = {}
+    if any(patch.name for _, patch in patches):
+        for name, concept_id in concepts.stated_names(tx.connection, tx.namespace_id):
+            stated.setdefault(key_of(name), concept_id)
     for concept_id, patch in patches:
         if patch.name:
-            _require_free_name(tx, require_concept(tx.connection, tx.namespace_id, concept_id).id, patch.name)
+            _require_free_name(tx, require_concept(tx.connection, tx.namespace_id, concept_id).id, patch.name, stated)
         for kind, text in patch.texts.items():
             if text:
                 yield ClaimDraft(kind, concept_id, text, ClaimedBy.CALLER, confidence=patch.confidence)

@@ -28,7 +28,7 @@ from souvenir.core.errors import (
 from souvenir.core.settings import Settings
 from souvenir.core.stored_json import StoredJson
 from souvenir.core.timestamps import utc_now
-from souvenir.core.types import JsonObject, Scope
+from souvenir.core.types import JsonObject, Scope, TopicClaimKind
 from souvenir.jobs.handler import TRANSIENT, RunningJob
 from souvenir.jobs.worker import Jobs
 from souvenir.knowledge.claim_types import ProposedClaim
@@ -42,7 +42,7 @@ from souvenir.knowledge.model_answers import (
     digest_of,
     first_of,
 )
-from souvenir.knowledge.topics import named_topics
+from souvenir.knowledge.topics import all_texts, named_topics
 from souvenir.learning.questions import spent
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.llm.provider import LLMProvider
@@ -62,6 +62,9 @@ CONTEXT_MESSAGES = 2
 
 GONE = "gone"
 """The reason for dropping a claim whose message or concept changed or was deleted."""
+
+NAME_TAKEN = "name_taken"
+"""The reason for dropping a name that another topic has."""
 
 _NOT_THIS_ONE = (LLMOutputUnusable, LLMPromptTooLong, LLMRefused)
 """Failures of a single question; the next one may succeed."""
@@ -250,10 +253,12 @@ class ModelClaims:
             digests = dict(state.read)
             unchanged = {one.id for one in now if digests[one.id] == digest_of([one.content])}
             stored = Claims.apply(tx, job.id, [one for one in state.found if one.message_id in unchanged])
-            stored += _name_topics(tx, job.id, state.topics)
-            kinds = [*(one.kind.value for one in state.found), *(one.kind.value for one in state.topics)]
+            free, taken = _free_names(tx, state.topics)
+            stored += _name_topics(tx, job.id, free)
+            kinds = [*(one.kind.value for one in state.found), *(one.kind.value for one in free)]
             gone = Counter(kinds) - stored
-            dropped = state.dropping({(kind, GONE): number for kind, number in gone.items()}).dropped
+            lost = {(kind, GONE): number for kind, number in gone.items()} | taken
+            dropped = state.dropping(lost).dropped
             description_queue.mark(tx.connection, tx.namespace_id, unchanged, job.id)
             following = self._following(tx.connection, tx.namespace_id, job.parameters["session"], START)
             unread = description_queue.has_queued_messages(tx.connection, tx.namespace_id)
@@ -348,6 +353,24 @@ def _topics(
         ShownTopic(one.topic.id, one.name, of_topic[one.topic.id])
         for one in named_topics(connection, namespace_id, open_to_claims, NOTHING_HIDDEN)
     ]
+
+
+def _free_names(
+    tx: Transaction, proposed: Sequence[TopicClaimDraft]
+) -> tuple[list[TopicClaimDraft], dict[tuple[str, str], int]]:
+    """Return the claims without names that another topic has, in any case, and the number of these."""
+    texts = all_texts(tx.connection, tx.namespace_id, NOTHING_HIDDEN.messages) if proposed else {}
+    names = [(topic_id, one.name.casefold()) for topic_id, one in texts.items()]
+    free: list[TopicClaimDraft] = []
+    for one in proposed:
+        if one.kind is TopicClaimKind.NAME:
+            name = one.text.casefold()
+            if any(other == name and topic_id != one.topic_id for topic_id, other in names):
+                continue
+            names.append((one.topic_id, name))
+        free.append(one)
+    taken = len(proposed) - len(free)
+    return free, {(TopicClaimKind.NAME.value, NAME_TAKEN): taken} if taken else {}
 
 
 def _name_topics(tx: Transaction, job_id: str, proposed: Sequence[TopicClaimDraft]) -> Counter[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from heapq import nlargest
@@ -26,7 +26,8 @@ from souvenir.knowledge.clustering import Clusters, clusters_of
 from souvenir.knowledge.recognition import vocabulary
 from souvenir.knowledge.segmentation import Floats, Segment, Turn, segments_of, unit_vectors
 from souvenir.knowledge.topic_description import sentences_of, terms_of
-from souvenir.knowledge.topic_names import Phrase, name_of, phrases_of
+from souvenir.knowledge.topic_names import Phrase, name_of, phrases_of, shown_name
+from souvenir.knowledge.topics import all_texts
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import meta, namespaces
 from souvenir.store.graph import topics as rows
@@ -123,24 +124,37 @@ class TopicAssignment:
             taken = rows.unsorted(connection, namespace_id)
             segments = self._segments(connection, namespace_id, taken)
             clusters, topics = clustered(connection, segments)
-            changed = _changed(rows.stored(connection, namespace_id), topics, taken)
+            before = rows.stored(connection, namespace_id)
+            changed = frozenset(_changed(before, topics, taken))
             largest = nlargest(DESCRIBED, range(len(topics)), key=lambda index: (_messages_in(topics[index]), index))
-            chosen = sorted({*changed} & {*largest})
-            drafts = {index: _draft(connection, topics[index], clusters.means[index]) for index in chosen}
-        names = self._names(drafts)
+            drafts = {
+                index: _draft(connection, topics[index], clusters.means[index]) for index in largest if index in changed
+            }
+            staying = {topic.extent for index, topic in enumerate(topics) if index not in changed}
+            used = _used_names(connection, namespace_id, {id_ for id_ in before if before[id_].extent in staying})
+        names = self._names(drafts, used)
         texts = {index: one.texts(names[index], topics[index].terms) for index, one in drafts.items()}
-        found = _Found(topics, frozenset(changed), texts)
+        found = _Found(topics, changed, texts)
         self._engine.write_rows(lambda connection: _store(connection, namespace_id, list(taken.values()), found))
 
-    def _names(self, drafts: Mapping[int, _Draft]) -> dict[int, list[Phrase]]:
-        """Return the names of topics; their phrases are embedded, outside of any transaction."""
+    def _names(self, drafts: Mapping[int, _Draft], used: Set[str]) -> dict[int, list[Phrase]]:
+        """Return the names of topics; their phrases are embedded, outside of any transaction.
+
+        :param drafts: In the order in which they choose a name that no other topic has.
+        :param used: Names of other topics, casefolded.
+        """
         texts = sorted({phrase.text for one in drafts.values() if one.means[0].any() for phrase in one.phrases})
         vectors: dict[str, Floats] = {}
         for begin in range(0, len(texts), TEXTS_AT_ONCE):
             some = texts[begin : begin + TEXTS_AT_ONCE]
             embedded = self._engine.models.serving.embedder.embed_documents(some)
             vectors |= zip(some, unit_vectors(embedded.astype(np.float64)), strict=True)
-        return {index: name_of(one.phrases, vectors, one.means) for index, one in drafts.items()}
+        found: dict[int, list[Phrase]] = {}
+        taken = {*used}
+        for index, one in drafts.items():
+            found[index] = name_of(one.phrases, vectors, one.means, taken)
+            taken.add(shown_name([phrase.text for phrase in found[index]]).casefold())
+        return found
 
     def _segments(self, connection: Connection, namespace_id: int, changed: Mapping[int, int]) -> _Segments:
         """Return the segments of every session by id; only changed ones are read, unless the agent is not cached."""
@@ -227,6 +241,13 @@ def _changed(
         for index, topic in enumerate(topics)
         if topic.extent not in known or any(place.session_id in sessions for place in topic.segments)
     ]
+
+
+def _used_names(connection: Connection, namespace_id: int, unchanged: Set[int]) -> set[str]:
+    """Return the casefolded names of topics by callers and models, and by the messages of unchanged topics."""
+    texts = all_texts(connection, namespace_id, frozenset())
+    stated = {one.stated_name for one in texts.values() if one.stated_name is not None}
+    return {name.casefold() for name in stated | {one.own_name for id_, one in texts.items() if id_ in unchanged}}
 
 
 def _store(connection: Connection, namespace_id: int, places: Sequence[int], found: _Found) -> None:

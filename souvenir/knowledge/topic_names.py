@@ -136,20 +136,35 @@ def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, S
     ]
 
 
-def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tuple[Floats, Floats]) -> list[Phrase]:
+def name_of(
+    phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tuple[Floats, Floats], used: Collection[str] = ()
+) -> list[Phrase]:
     """Return the parts of a name, best first; none if no phrase is close enough to the topic.
 
     :param vectors: Unit vectors of the phrases, of the length `UNIT`; empty if the topic has none.
     :param means: The mean of the topic, and its centred mean.
+    :param used: Names of other topics, casefolded: another second part or else another first part is taken instead, if
+        one is good enough.
     """
     near = {one: closeness(vectors.get(one.text), means) for one in phrases}
     values = {one: one.weight * sqrt(near[one]) for one in phrases}
-    chosen: list[Phrase] = []
-    for one in sorted(phrases, key=lambda one: -values[one]):
-        least = (NEXT_PART * values[chosen[0]], NEXT_CLOSENESS) if chosen else (LEAST_VALUE, one.least)
-        if values[one] >= least[0] and near[one] >= least[1] and _goes_with(one, chosen, vectors):
-            chosen.append(one)
-    return chosen[:PARTS]
+    ranked = sorted(phrases, key=lambda one: -values[one])
+
+    def parts_of(some: Iterable[Phrase]) -> list[Phrase]:
+        chosen: list[Phrase] = []
+        for one in some:
+            least = (NEXT_PART * values[chosen[0]], NEXT_CLOSENESS) if chosen else (LEAST_VALUE, one.least)
+            if values[one] >= least[0] and near[one] >= least[1] and _goes_with(one, chosen, vectors):
+                chosen.append(one)
+        return chosen
+
+    for begin in range(len(ranked)):
+        chosen = parts_of(ranked[begin:])
+        for second in range(1, max(2, len(chosen))):
+            name = [*chosen[:1], *chosen[second:], *chosen[1:second]][:PARTS]
+            if name and shown_name([one.text for one in name]).casefold() not in used:
+                return name
+    return parts_of(ranked)[:PARTS]
 
 
 def _goes_with(one: Phrase, chosen: Sequence[Phrase], vectors: Mapping[str, Floats]) -> bool:

@@ -6,12 +6,13 @@ and sentences of its messages. These are composed when they are read, so that th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
-from souvenir.core.errors import TopicNotFound
+from souvenir.core.errors import Conflict, TopicNotFound
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
+from souvenir.core.text import clean_name
 from souvenir.core.types import ClaimedBy, Scope, TopicClaimKind
 from souvenir.knowledge.claim_types import require_visible
 from souvenir.knowledge.recognition.spelling import key_of, singular
@@ -22,8 +23,8 @@ from souvenir.store.graph import topics as rows
 from souvenir.store.graph.topics import AssignedSession, Texts, Topic
 from souvenir.store.messages import agents, messages
 from souvenir.store.messages.messages import Message
-from souvenir.store.privacy import HiddenTexts
-from souvenir.store.sql import Connection
+from souvenir.store.privacy import NOTHING_HIDDEN, HiddenTexts
+from souvenir.store.sql import NO_LIMIT, Connection
 from souvenir.store.transaction import Transaction
 
 SESSIONS = 100
@@ -45,6 +46,23 @@ class WeightedTerm:
     concept_id: int
     name: str
     weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTexts:
+    """:param stated_name: The name of a caller, else of a model. :param own_name: That of its messages, or empty.
+
+    The others are as in `NamedTopic`.
+    """
+
+    stated_name: str | None
+    own_name: str
+    summary: str | None
+    named_by: ClaimedBy | None
+
+    @property
+    def name(self) -> str:
+        return self.stated_name or self.own_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +119,7 @@ class Topics:
         with self._engine.namespace(scope) as (connection, _):
             agent = agents.require_agent(connection, scope)
             namespace_id, hidden = agent.namespace_id, self._engine.screening.hidden_texts(connection, agent)
-            topic = _require_topic(connection, namespace_id, topic_id)
+            topic = _require_topic(connection, namespace_id, topic_id, hidden)
             [named] = named_topics(connection, namespace_id, [topic], hidden)
             said = rows.discussing(connection, topic_id, hidden.messages, looked_at=MESSAGES_LOOKED_AT, limit=MESSAGES)
             found = messages.by_id(connection, namespace_id, [one.message_id for one in said])
@@ -116,35 +134,47 @@ class Topics:
         """Set the `name` or the `summary` of a topic; None removes it.
 
         :raises TopicNotFound: If there is no such topic. :raises InvalidRequest: If a text is blank.
+        :raises Conflict: If another topic has the name.
         """
+        given = dict(changes)
         for key, text in changes.items():
             if text is not None:
                 require_visible(text, key)
-        safe = {
-            key: None if text is None else self._engine.screening.text(scope, text) for key, text in changes.items()
-        }
+                given[key] = clean_name(text) if key == "name" else text
+        safe = {key: None if text is None else self._engine.screening.text(scope, text) for key, text in given.items()}
 
         def work(tx: Transaction) -> NamedTopic:
-            before = _require_topic(tx.connection, tx.namespace_id, topic_id)
-            name, summary = safe.get("name", before.name), safe.get("summary", before.summary)
-            rows.describe(tx.connection, topic_id, name, summary)
-            changed = _require_topic(tx.connection, tx.namespace_id, topic_id)
             hidden = self._engine.screening.hidden_texts(tx.connection, agents.require_agent(tx.connection, scope))
+            before = _require_topic(tx.connection, tx.namespace_id, topic_id, hidden)
+            name, summary = safe.get("name", before.name), safe.get("summary", before.summary)
+            if name is not None and "name" in safe:
+                _require_free_name(tx, topic_id, name, hidden)
+            rows.describe(tx.connection, topic_id, name, summary)
+            changed = _require_topic(tx.connection, tx.namespace_id, topic_id, NOTHING_HIDDEN)
             [named] = named_topics(tx.connection, tx.namespace_id, [changed], hidden)
             return named
 
         # Checked before the write, which creates the namespace of its scope.
         with self._engine.namespace(scope) as (connection, _):
-            _require_topic(connection, agents.require_agent(connection, scope).namespace_id, topic_id)
+            agent = agents.require_agent(connection, scope)
+            hidden = self._engine.screening.hidden_texts(connection, agent)
+            _require_topic(connection, agent.namespace_id, topic_id, hidden)
         return self._engine.write(scope, work)
 
 
-def _require_topic(connection: Connection, namespace_id: int, topic_id: int) -> Topic:
-    """:raises TopicNotFound: If there is no such topic."""
+def _require_topic(connection: Connection, namespace_id: int, topic_id: int, hidden: HiddenTexts) -> Topic:
+    """:raises TopicNotFound: If there is no such topic, or only one of hidden messages that no caller described."""
     found = rows.find(connection, namespace_id, topic_id)
-    if found is None:
+    if found is None or (found.named_by is None and rows.is_hidden(connection, topic_id, hidden.messages)):
         raise TopicNotFound(topic_id)
     return found
+
+
+def _require_free_name(tx: Transaction, topic_id: int, name: str, hidden: HiddenTexts) -> None:
+    """:raises Conflict: If another topic is shown with this name, in any case."""
+    for other, texts in all_texts(tx.connection, tx.namespace_id, hidden.messages).items():
+        if other != topic_id and texts.name.casefold() == name.casefold():
+            raise Conflict(f"Topic {other} has the name {name!r}; give another one, or rename that topic first")
 
 
 def named_topics(
@@ -156,11 +186,7 @@ def named_topics(
     """
     topics = list(found)
     terms = rows.terms(connection, [topic.id for topic in topics])
-    by_model = claims.current_of_topics(connection, [topic.id for topic in topics], hidden.messages)
-    texts = rows.texts(connection, [topic.id for topic in topics], hidden.messages)
-    unsaid = mentions.hidden_keys(
-        connection, namespace_id, {key for one in texts.values() for part in one.name for key in _keys(part)}
-    )
+    shown_texts = texts_of(connection, namespace_id, topics, hidden.messages)
     wanted = {one for of_topic in terms.values() for one, _ in of_topic}
     wanted -= concepts.only_in_hidden(connection, wanted, hidden)
     shown = concepts.by_ids(connection, namespace_id, wanted, hidden)
@@ -172,14 +198,41 @@ def named_topics(
             if id_ in shown:
                 best.setdefault(shown[id_].id, WeightedTerm(shown[id_].id, shown[id_].name, weight))
         of_topic = list(best.values())
+        texts = shown_texts[topic.id]
+        named.append(NamedTopic(topic, texts.name, texts.summary, texts.named_by, of_topic))
+    return named
+
+
+def texts_of(
+    connection: Connection, namespace_id: int, topics: Sequence[Topic], hidden: Set[int]
+) -> dict[int, ShownTexts]:
+    """Return the name and the summary of each topic, in a read transaction.
+
+    :param hidden: Messages that are not quoted.
+    """
+    by_model = claims.current_of_topics(connection, [topic.id for topic in topics], hidden)
+    texts = rows.texts(connection, [topic.id for topic in topics], hidden)
+    unsaid = mentions.hidden_keys(
+        connection, namespace_id, {key for one in texts.values() for part in one.name for key in _keys(part)}
+    )
+    found = {}
+    for topic in topics:
         claimed, said = by_model.get(topic.id, {}), texts.get(topic.id, Texts())
         parts = [part for part in said.name if unsaid.isdisjoint(_keys(part))]
-        name = topic.name or claimed.get(TopicClaimKind.NAME) or shown_name(parts)
         summary = claimed.get(TopicClaimKind.SUMMARY, " ".join(said.summary) or None)
-        summary = summary if topic.summary is None else topic.summary
-        named_by = ClaimedBy.CALLER if topic.named_by else ClaimedBy.MODEL if claimed else None
-        named.append(NamedTopic(topic, name, summary, named_by, of_topic))
-    return named
+        found[topic.id] = ShownTexts(
+            topic.name or claimed.get(TopicClaimKind.NAME),
+            shown_name(parts),
+            summary if topic.summary is None else topic.summary,
+            ClaimedBy.CALLER if topic.named_by else ClaimedBy.MODEL if claimed else None,
+        )
+    return found
+
+
+def all_texts(connection: Connection, namespace_id: int, hidden: Set[int]) -> dict[int, ShownTexts]:
+    """Return the name and the summary of all topics, as `texts_of`."""
+    found, _ = rows.page(connection, namespace_id, hidden=None, offset=0, limit=NO_LIMIT)
+    return texts_of(connection, namespace_id, found, hidden)
 
 
 @lru_cache(_CACHED_PARTS)

@@ -40,6 +40,10 @@ def topics_parameter(topics: Iterable[str]) -> str:
     return json.dumps(list(topics))
 
 
+_SOURCES_OF_CLAIMS = (("messages", "message_id"), ("memories", "memory_id"), ("memories", "other_memory_id"))
+"""The columns of a claim that name its texts; of a relation of entities also the entity that it leads to."""
+
+
 class Hidden(Protocol):
     """The texts that a policy hides, as conditions of a query: they are quoted nowhere.
 
@@ -52,7 +56,7 @@ class Hidden(Protocol):
         """Return the condition that a row, with `kind` and `owner_id`, is of no hidden text."""
 
     def no_claim(self, table: str) -> tuple[str, tuple[str, ...]]:
-        """Return the condition that a claim is of no hidden message, and of no hidden entity; names are shown."""
+        """Return the condition that a claim is of no hidden message, and of or to no hidden entity; names are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +80,10 @@ class HiddenTopics:
             return "", ()
         flagged_one = (
             f"EXISTS (SELECT 1 FROM {source} h WHERE h.id = {table}.{column} AND {is_flagged('h.metadata', '?')})"
-            for source, column in (("messages", "message_id"), ("memories", "memory_id"))
+            for source, column in _SOURCES_OF_CLAIMS
         )
         is_of_hidden = f"{table}.kind NOT IN ('name', 'alias') AND ({' OR '.join(flagged_one)})"
-        return f" AND NOT ({is_of_hidden})", (topics_parameter(self.topics),) * 2
+        return f" AND NOT ({is_of_hidden})", (topics_parameter(self.topics),) * len(_SOURCES_OF_CLAIMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +107,10 @@ class HiddenTexts:
         if not self.messages and not self.memories:
             return "", ()
         is_of_hidden = " OR ".join(
-            f"({table}.{column} IS NOT NULL AND {table}.{column} {CHOSEN})" for column in ("message_id", "memory_id")
+            f"({table}.{column} IS NOT NULL AND {table}.{column} {CHOSEN})" for _, column in _SOURCES_OF_CLAIMS
         )
-        chosen = ids_parameter(self.messages), ids_parameter(self.memories)
+        ids = {"messages": ids_parameter(self.messages), "memories": ids_parameter(self.memories)}
+        chosen = tuple(ids[source] for source, _ in _SOURCES_OF_CLAIMS)
         return f" AND NOT ({table}.kind NOT IN ('name', 'alias') AND ({is_of_hidden}))", chosen
 
 

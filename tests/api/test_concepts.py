@@ -115,6 +115,37 @@ def test_texts_that_look_blank_are_refused_like_blank_ones(told: TestClient, bla
     assert (entity.status_code, "is blank" in entity.json()["detail"]) == (422, True)
 
 
+@pytest.mark.parametrize("field", ["name", "description", "kind"])
+def test_blanks_are_refused_and_remove_nothing_and_an_empty_text_removes(told: TestClient, field: str):
+    path = f"/agents/{AGENT}/concepts/{get(told, 'concept', name='clara')['id']}"
+    before = told.get(path).json()
+    stated = told.patch(path, json={field: " guru "}).json()
+    assert stated[field] == "guru" != before[field]
+    refused = told.patch(path, json={field: " \n\t"})
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == f"The {field} is blank; give at least one visible character"
+    assert told.get(path).json()[field] == "guru"
+    assert told.patch(path, json={field: ""}).json()[field] == before[field]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("\u200b Kla\u200bra\u2060 \t Lee", "Klara Lee"),
+        ("Kla\u200dra", "Klara"),
+        ("می\u200cروم", "می\u200cروم"),
+        ("👩\u200d💻", "👩\u200d💻"),
+    ],
+)
+def test_names_are_stored_without_format_characters_that_no_script_needs(told: TestClient, given: str, name: str):
+    path = f"/agents/{AGENT}/concepts/{get(told, 'concept', name='clara')['id']}"
+    assert told.patch(path, json={"name": given, "aliases": [f"{given} Smith"]}).json()["name"] == name
+    assert told.get(path).json()["aliases"][0] == f"{name} Smith"
+    assert told.patch(path, json={"name": "", "aliases": []}).json()["name"] == "Clara"
+    told.post(f"/agents/{AGENT}/graph", json={"concepts": [{"key": "clara", "name": given}]})
+    assert told.get(path).json()["name"] == name
+
+
 def test_a_kind_is_kept_in_snake_case_by_every_route(told: TestClient):
     path = f"/agents/{AGENT}/concepts/{get(told, 'concept', name='clara')['id']}"
     assert told.patch(path, json={"kind": "Tech Company"}).json()["kind"] == "tech_company"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,9 @@ from starlette.testclient import TestClient
 
 from souvenir.core.timestamps import utc_now
 from tests.api.conftest import indexed
+from tests.api.operations import OPERATIONS, Operation
 from tests.api.test_replayed_answers import AGENT, Living, Question
+from tests.cases import for_all
 from tests.thoroughness import sampled
 
 CHANGES = sampled(80, 500)
@@ -348,3 +351,23 @@ def test_there_is_no_concept_before_the_first_text_and_a_future_time_is_now(kept
         assert kept.get(path, "2999-01-01").json() == kept.get(path).json()
         assert kept.get(path, "yesterday").status_code == 422
     assert kept.client.get("/agents/nobody/concepts", params={"as_of": before}).status_code == 404
+
+
+OF_KNOWLEDGE = [
+    one
+    for one in OPERATIONS
+    if one.method == "GET" and re.match(r"/agents/{agent_name}/(concept|topics|graph|insights|summary)", one.template)
+]
+
+
+@for_all("operation", OF_KNOWLEDGE)
+def test_a_route_of_the_present_refuses_an_earlier_time_instead_of_ignoring_it(
+    client: TestClient, operation: Operation
+) -> None:
+    declared = {one["name"] for one in operation.description["parameters"]}
+    answer = client.get(operation.path, params={**operation.query, "as_of": "2024-01-01"})
+    if "as_of" in declared:
+        assert answer.status_code == 404
+    else:
+        assert (answer.status_code, answer.json()["detail"][:29]) == (422, "as_of is not supported here, ")
+        assert client.get(operation.path, params=operation.query).status_code == 404

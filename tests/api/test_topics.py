@@ -43,11 +43,15 @@ def test_a_topic_is_named_and_is_called_by_its_terms_again(agent: TestClient):
     path = f"/agents/ann/topics/{topic['id']}"
     named = agent.patch(path, json={"name": "Sailing", "summary": "Trips at sea"}).json()
     assert (named["name"], named["named_by"], named["summary"]) == ("Sailing", "caller", "Trips at sea")
+    other = agent.patch(f"/agents/ann/topics/{ask(agent)['topics'][1]['id']}", json={"name": "sailing"})
+    assert (other.status_code, other.json()["code"]) == (409, "conflict")
+    assert other.json()["detail"].startswith(f"Topic {topic['id']} has the name 'sailing'; give another one")
     again = agent.patch(path, json={"name": None}).json()
     assert (again["name"], again["named_by"], again["summary"]) == (topic["name"], "caller", "Trips at sea")
     assert agent.patch(path, json={"name": ""}).status_code == 422
     for blank in ({"name": "\u200b"}, {"summary": "\u2060 \u200b"}):
         assert agent.patch(path, json=blank).status_code == 422
+    assert agent.patch(path, json={"name": "Sai\u200bling"}).json()["name"] == "Sailing"
     assert agent.patch(path, json={}).json()["detail"] == "Nothing to change; give name or summary"
 
 
@@ -57,6 +61,18 @@ def test_a_topic_of_another_agent_is_404(agent: TestClient):
     for answer in (agent.get(path), agent.patch(path, json={"name": "Mine"})):
         assert (answer.status_code, answer.json()["code"]) == (404, "topic_not_found")
     assert agent.get("/agents/nobody/topics").json()["code"] == "agent_not_found"
+
+
+def test_a_topic_of_hidden_messages_is_404_like_an_absent_one(agent: TestClient):
+    path = f"/agents/ann/topics/{ask(agent)['topics'][0]['id']}"
+    for message in agent.get("/messages/ann").json():
+        flagged = agent.patch(f"/messages/ann/{message['id']}", json={"metadata": {"sensitive_topics": ["health"]}})
+        assert flagged.status_code == 200
+    assert agent.get(path).status_code == 200
+    agent.put("/agents/ann/policy", json={"hidden_topics": ["health"]})
+    for answer in (agent.get(path), agent.patch(path, json={"name": "Sea"})):
+        assert (answer.status_code, answer.json()["code"]) == (404, "topic_not_found")
+    assert ask(agent)["topics"] == []
 
 
 def test_insights_are_sent_as_they_are_described(agent: TestClient):

@@ -11,6 +11,7 @@ import pytest
 from souvenir.api.agent_graph import json_graph
 from souvenir.conversations.agents import Agents
 from souvenir.core.errors import ConceptNotFound
+from souvenir.core.timestamps import utc_now
 from souvenir.core.types import ClaimedBy, MemoryPatch
 from souvenir.knowledge.claim_types import ConceptPatch, ConceptStatement
 from souvenir.knowledge.entities import Entity, Observations
@@ -99,10 +100,26 @@ def test_the_type_and_the_relations_of_an_entity_that_the_policy_hides_are_not_s
     assert (known.kind_of("ann lee"), len(known.relations_of("ann lee"))) == ("patient", 2)
     Agents(known.engine).set_policy(ANN, {"hidden_topics": ["health"]})
     assert known.kind_of("ann lee") == "person"
-    assert known.relations_of("ann lee") == [("acme", "insures", "ann lee")]
+    assert known.relations_of("ann lee") == known.relations_of("acme") == []
+
+
+def test_a_relation_to_an_entity_that_the_policy_hides_is_not_shown(known: Known):
+    clinic = Entity("acme", "clinic", ("Treats depression",))
+    known.store(LEE, clinic, WORKS, EntityRelation("Ann_Lee", "Globex", "left"))
+    at = utc_now()
+    linked = [("ann lee", "left", "globex"), ("ann lee", "works_at", "acme")]
+    assert known.relations_of("ann lee") == linked
+    Agents(known.engine).set_policy(ANN, {"hidden_topics": ["health"]})
+    assert known.relations_of("ann lee") == linked[:1]
+    assert known.relations_of("acme") == []
+    for as_of in (None, at):
+        reached = known.graph.concepts.related(ANN, "ann lee", as_of)[1]
+        assert {one.relationship_type for one in reached} - {"co_occurs"} == {"left"}
     relations = json.loads(b"".join(graph_pieces(known.engine, ANN, json_graph)))["relations"]
     types = {one["properties"]["relationship_type"] for one in relations if one["type"] == "RELATES_TO"}
-    assert {"insures", "works_at"} & types == {"insures"}
+    assert types - {"co_occurs"} == {"left"}
+    Agents(known.engine).set_policy(ANN, {"hidden_topics": []})
+    assert known.relations_of("ann lee") == linked
 
 
 def test_the_export_of_the_graph_lists_entities_and_relations_as_stated(known: Known):

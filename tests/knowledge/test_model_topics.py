@@ -186,6 +186,36 @@ def test_a_quote_and_numbers_must_be_in_messages_of_the_topic(ann: Agent):
     assert [ann.graph.topics.details(ANN, id_).named.named_by for id_ in (1, 2)] == [None, None]
 
 
+def test_a_model_gives_no_name_that_another_topic_has(ann: Agent):
+    oven = [f"{BAKED}, with Greta and Boris in Milan"] * 3
+    ann.tell(*[f"{SAILED}, with Alice on the Albatross to Madeira"] * 3, *oven)
+    sea, baking = (ann.graph.topics.details(ANN, id_).named for id_ in (1, 2))
+    ann.graph.topics.describe(ANN, 1, {"name": "Pastimes"})
+
+    def names(prompt: Prompt) -> JsonObject:
+        numbers = dict(re.findall(r"^(T\d): (.*) \(turns .*\)$", prompt.user, re.MULTILINE))
+        [baked] = [number for number, shown in numbers.items() if shown == baking.name]
+        return {"claims": [name("PASTIMES", BAKED, baked), summary("Boris bakes panettone.", BAKED, baked)]}
+
+    told = result(ann.model_claims(ScriptedModel({"describe": names})))
+    assert (told["claims"], dropped(told)) == ({"topic_summary": 1}, {"name_taken": 1})
+    assert ann.graph.topics.details(ANN, 2).named.name == baking.name != sea.name
+
+
+def test_a_model_gives_one_name_to_one_topic(ann: Agent):
+    oven = [f"{BAKED}, with Greta and Boris in Milan"] * 3
+    ann.tell(*[f"{SAILED}, with Alice on the Albatross to Madeira"] * 3, *oven)
+
+    def names(prompt: Prompt) -> JsonObject:
+        listed = re.findall(r"^(T\d): .* \(turns (.*)\)$", prompt.user, re.MULTILINE)
+        quotes = [(SAILED if "0" in turns else BAKED, number) for number, turns in listed]
+        return {"claims": [name("Pastimes", quote, number) for quote, number in quotes]}
+
+    told = result(ann.model_claims(ScriptedModel({"describe": names})))
+    assert (told["claims"], dropped(told)) == ({"topic_name": 1}, {"name_taken": 1})
+    assert {ann.graph.topics.details(ANN, id_).named.named_by for id_ in (1, 2)} == {None, "model"}
+
+
 def test_a_topic_whose_message_changed_meanwhile_keeps_its_name(ann: Agent):
     _, again = sail(ann)
 
@@ -220,6 +250,8 @@ def test_messages_with_a_topic_that_the_policy_hides_are_in_no_summary_of_a_mode
     assert ann.topic().named_by is ClaimedBy.MODEL
     Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
     assert ann.topic().named_by is None
+    ann.execute('UPDATE messages SET metadata = \'{"sensitive_topics": ["health"]}\'')
+    assert ann.topics() == [], "a name of a model from a hidden message lists no topic"
 
 
 def test_each_topic_is_shown_once_in_a_job_and_its_frame_cannot_be_closed(ann: Agent, monkeypatch: pytest.MonkeyPatch):

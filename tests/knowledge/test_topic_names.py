@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import count
 
 import numpy as np
 import pytest
 
 from souvenir.conversations.agents import Agents
+from souvenir.core.errors import Conflict
 from souvenir.core.types import ConceptKind, MessageRole
-from souvenir.knowledge import topic_assignment, topic_names
+from souvenir.knowledge import clustering, topic_assignment, topic_names
 from souvenir.knowledge.recognition.extraction import noun_phrases
 from souvenir.knowledge.segmentation import UNIT, Floats
 from souvenir.knowledge.topic_names import (
@@ -105,11 +106,12 @@ def parts(
     *weights: tuple[str, float],
     means: Floats | None = None,
     least: float = 0.0,
+    used: Collection[str] = (),
     **cosines: float,
 ) -> list[str]:
     """Return the parts of a name of phrases with these weights and cosines to the topic.
 
-    :param least: The closeness from which they may be the first part.
+    :param least: The closeness from which they may be the first part. :param used: Names of other topics.
     """
     found = [
         Phrase(text, weight, least, text.istitle(), (Excerpt(number, 0, 1),))
@@ -117,7 +119,7 @@ def parts(
     ]
     vectors = {text: UNIT * np.array([cosine, np.sqrt(1 - cosine**2)]) for text, cosine in cosines.items()}
     mean = UNIT * np.array([1.0, 0.0]) if means is None else means
-    return [one.text for one in name_of(found, vectors, (mean, mean))]
+    return [one.text for one in name_of(found, vectors, (mean, mean), used)]
 
 
 def test_a_name_has_the_phrases_that_are_said_most_and_are_close_to_the_topic() -> None:
@@ -133,6 +135,21 @@ def test_a_name_has_the_phrases_that_are_said_most_and_are_close_to_the_topic() 
 def test_the_first_part_of_a_name_is_close_enough_for_how_often_it_is_said() -> None:
     assert parts(("knee", 9.0), knee=0.3, least=0.08) == ["knee"]
     assert parts(("knee", 9.0), knee=0.3, least=0.1) == []
+
+
+def test_a_name_that_another_topic_has_is_given_up_for_the_next_best_parts() -> None:
+    weights = ("knee", 1.0), ("run", 0.9), ("stairs", 0.8)
+
+    def named(*used: str) -> list[str]:
+        return parts(*weights, used=used, knee=0.9, run=0.9, stairs=0.9)
+
+    assert named() == named("knee", "run, knee") == ["knee", "run", "stairs"]
+    assert named("knee, run") == ["knee", "stairs", "run"]
+    assert named("knee, run", "knee, stairs") == ["run", "stairs"]
+    assert named("knee, run", "knee, stairs", "run, stairs") == ["stairs"]
+    assert named("knee, run", "knee, stairs", "run, stairs", "stairs") == ["knee", "run", "stairs"]
+    assert parts(("Leeds", 1.0), used=["leeds"], Leeds=0.9) == ["Leeds"]
+    assert parts(("Leeds", 1.0), ("knee", 0.5), used=["leeds, knee"], Leeds=0.9, knee=0.9) == ["Leeds", "knee"]
 
 
 @for_all(
@@ -189,6 +206,41 @@ def test_a_topic_is_named_by_common_nouns_of_its_messages(ann: Agent) -> None:
     ann.tell(*LESSONS)
     topic = ann.topic()
     assert (topic.name, topic.named_by) == ("guitar, metronome", None)
+
+
+OVEN = ("Boris bakes panettone with Greta, in the oven", "Greta brought panettone for Boris and the oven")
+
+
+@pytest.mark.usefixtures("related")
+def test_a_topic_takes_no_name_that_another_one_has(ann: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustering, "SAME_TOPIC", (9.0, 9.0))
+    ann.tell(*OVEN, session="old")
+    assert ann.topic().name == "oven, panettone"
+    ann.tell(*OVEN, session="new")
+    named = {one.topic.id: one.name for one in ann.topics()}
+    assert named == {1: "oven, panettone", 2: "panettone"}
+    ann.tell("The oven", session="new")
+    assert {one.topic.id: one.name for one in ann.topics()} == named
+
+
+@pytest.mark.usefixtures("related")
+def test_a_name_that_a_caller_gave_to_another_topic_is_not_taken(ann: Agent) -> None:
+    ann.tell("Alice took the Albatross from Lisbon", "Lisbon again, on the Albatross", session="sea")
+    topics = ann.graph.topics
+    topics.describe(ANN, ann.topic().topic.id, {"name": "Oven, Panettone"})
+    ann.tell(*OVEN, session="oven")
+    assert {one.name for one in ann.topics()} == {"Oven, Panettone", "panettone"}
+    sea, oven = sorted(one.topic.id for one in ann.topics())
+    for used in ("panettone", "Panettone "):
+        with pytest.raises(Conflict, match=f"Topic {oven} has the name"):
+            topics.describe(ANN, sea, {"name": used})
+    assert topics.describe(ANN, sea, {"name": "OVEN, panettone"}).name == "OVEN, panettone"
+    assert topics.describe(ANN, oven, {"name": "Panettone"}).name == "Panettone"
+    with pytest.raises(Conflict, match=f"Topic {sea} has the name"):
+        topics.describe(ANN, oven, {"name": "Oven, panettone", "summary": "Bread"})
+    assert topics.details(ANN, oven).named.summary != "Bread"
+    topics.describe(ANN, sea, {"name": "Sailing"})
+    assert topics.describe(ANN, oven, {"name": "Oven, panettone"}).name == "Oven, panettone"
 
 
 @pytest.mark.usefixtures("related")

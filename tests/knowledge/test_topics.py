@@ -144,8 +144,26 @@ def test_messages_with_a_topic_that_the_policy_hides_are_not_quoted(ann: Agent) 
     Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
     assert ann.topic().summary == f"{SAILING[1]}." == ann.graph.topics.details(ANN, topic.topic.id).named.summary
     Conversations(ann.engine).edit(ANN, second, metadata=health)
-    named = ann.graph.topics.details(ANN, topic.topic.id).named
-    assert (named.name, named.summary) == ("", None)
+    assert ann.topics() == []
+
+
+def test_a_topic_of_hidden_messages_only_is_like_an_absent_one_unless_a_caller_described_it(ann: Agent) -> None:
+    ann.tell(*SAILING, metadata={"sensitive_topics": ["health"]})
+    topics, topic_id = ann.graph.topics, ann.topic().topic.id
+    Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
+    for _ in range(2):
+        with pytest.raises(TopicNotFound, match=str(topic_id)):
+            topics.details(ANN, topic_id)
+        with pytest.raises(TopicNotFound):
+            topics.describe(ANN, topic_id, {"name": "Sailing"})
+        assert ann.topics() == []
+        Agents(ann.engine).set_policy(ANN, {"hidden_topics": []})
+        topics.describe(ANN, topic_id, {"name": "Sailing"})
+        Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
+        found = topics.details(ANN, topic_id)
+        assert (found.named, found.messages) == (ann.topic(), [])
+        assert (found.named.name, found.named.summary, found.named.terms) == ("Sailing", None, [])
+        assert topics.describe(ANN, topic_id, {"name": None}).name == ""
 
 
 def test_messages_of_a_running_session_are_assigned_again_when_they_are_indexed(ann: Agent) -> None:

@@ -4118,7 +4118,7 @@ export interface components {
             description?: string | null;
             /** @description Replaces the most frequent kind; stored in snake_case. */
             kind?: string | null;
-            /** @description Other names. */
+            /** @description Other names, in addition to the stated ones. */
             aliases?: string[];
         };
         /** @enum {string} */

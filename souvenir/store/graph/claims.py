@@ -223,6 +223,13 @@ _OF_NO_HIDDEN = (
 )
 """The condition that no source message of a claim about a topic is hidden."""
 
+SHOWN_OF_TOPIC = (
+    "EXISTS (SELECT 1 FROM messages q JOIN topic_segments s ON s.session_id = q.session_id AND q.position "
+    "BETWEEN s.first_position AND s.last_position WHERE q.id = c.message_id AND s.topic_id = c.topic_id) "
+    f"AND {_OF_NO_HIDDEN}"
+)
+"""The condition that a claim `c` about a topic is shown; its parameter is the hidden messages."""
+
 
 def current_of_topics(
     connection: Connection, topic_ids: Iterable[int], hidden: Iterable[int]
@@ -232,10 +239,8 @@ def current_of_topics(
     :param hidden: Messages; claims that were written from one of them are left out.
     """
     query = (
-        "SELECT c.topic_id, c.kind, c.text FROM topic_claims c JOIN messages q ON q.id = c.message_id "
-        f"WHERE c.topic_id {CHOSEN} AND EXISTS (SELECT 1 FROM topic_segments s WHERE s.topic_id = c.topic_id "
-        "AND s.session_id = q.session_id AND q.position BETWEEN s.first_position AND s.last_position) "
-        f"AND {_OF_NO_HIDDEN} ORDER BY c.id"
+        f"SELECT c.topic_id, c.kind, c.text FROM topic_claims c WHERE c.topic_id {CHOSEN} AND {SHOWN_OF_TOPIC} "
+        "ORDER BY c.id"
     )
     rows = select(connection, tuple[int, TopicClaimKind, str], query, (ids_parameter(topic_ids), ids_parameter(hidden)))
     found: defaultdict[int, dict[TopicClaimKind, str]] = defaultdict(dict)

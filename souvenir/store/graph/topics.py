@@ -16,6 +16,7 @@ from typing import NamedTuple
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.store.graph import mentions
+from souvenir.store.graph.claims import SHOWN_OF_TOPIC
 from souvenir.store.rows import CHOSEN, first, ids_parameter, only, readable, select
 from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
@@ -331,8 +332,8 @@ _SELECT = (
 )
 
 _HAS_NAME = (
-    "(t.name IS NOT NULL OR EXISTS (SELECT 1 FROM topic_claims c WHERE c.topic_id = t.id AND c.kind = 'topic_name') "
-    "OR EXISTS (SELECT 1 FROM topic_sentences e WHERE e.topic_id = t.id AND e.ordinal < 0 "
+    "(t.name IS NOT NULL OR EXISTS (SELECT 1 FROM topic_claims c WHERE c.topic_id = t.id AND c.kind = 'topic_name' "
+    f"AND {SHOWN_OF_TOPIC}) OR EXISTS (SELECT 1 FROM topic_sentences e WHERE e.topic_id = t.id AND e.ordinal < 0 "
     f"AND NOT e.message_id {CHOSEN}))"
 )
 
@@ -351,7 +352,7 @@ def page(
 
     :param hidden: Messages that are not quoted; topics without another name are left out. None: none is left out.
     """
-    chosen, parameters = "t.namespace_id = ?", (namespace_id, *(() if hidden is None else (ids_parameter(hidden),)))
+    chosen, parameters = "t.namespace_id = ?", (namespace_id, *(() if hidden is None else (ids_parameter(hidden),) * 2))
     if hidden is not None:
         chosen += f" AND {_HAS_NAME}"
     rows = readable(
@@ -369,6 +370,15 @@ def find(connection: Connection, namespace_id: int, topic_id: int) -> Topic | No
     return first(
         connection, Topic, f"{_SELECT} WHERE t.namespace_id = ? AND t.id = ? GROUP BY t.id", (namespace_id, topic_id)
     )
+
+
+def is_hidden(connection: Connection, topic_id: int, hidden: Set[int]) -> bool:
+    """Return whether all messages of a topic are hidden."""
+    query = (
+        "SELECT m.id FROM topic_segments o JOIN messages m ON m.session_id = o.session_id AND m.position BETWEEN "
+        f"o.first_position AND o.last_position WHERE o.topic_id = ? AND NOT m.id {CHOSEN} LIMIT 1"
+    )
+    return bool(hidden) and first(connection, int, query, (topic_id, ids_parameter(hidden))) is None
 
 
 def terms(connection: Connection, topic_ids: Iterable[int]) -> dict[int, list[tuple[int, float]]]:
