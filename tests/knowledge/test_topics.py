@@ -30,9 +30,12 @@ from souvenir.knowledge.segmentation import (
     LONGEST,
     OF_OPENING,
     OF_USER,
+    OPENING_COUNTS,
+    PREVIOUS_WEIGHT,
     SEGMENT_COST,
     SESSION_PRIOR,
     SHORT_BYTES,
+    UNIT,
     Segment,
     Turn,
     segments_of,
@@ -346,6 +349,31 @@ def test_openings_and_users_mention_more_than_answers() -> None:
     [one] = segments_of(turns)
     assert one.mentions == {1: 2 * OF_USER, 2: 3 * OF_USER + 1, 3: 1}
     assert OF_OPENING == OF_USER > 1
+
+
+def test_the_first_message_of_a_segment_counts_more_in_its_mean() -> None:
+    near = np.eye(2) @ [[1.0, 0.0], [0.8, 0.6]]
+    [one] = segments_of(turns_of(near, [100, 100]))
+    expected = UNIT * (OPENING_COUNTS * near[0] + near[1]) / (OPENING_COUNTS + 1)
+    assert np.abs(one.mean - expected).max() <= 1 < OPENING_COUNTS
+    assert one.weight == 2 * (LEAST_WEIGHT + FULL_BYTES)
+
+
+@for_all("size, share", [(LONG_BYTES, 0.0), (LONG_BYTES + 100, 0.0), (LONG_BYTES // 2, 0.5), (LONG_BYTES // 3, 2 / 3)])
+def test_a_segment_with_a_short_opening_leans_on_the_one_before(size: int, share: float) -> None:
+    one, other, last = segments_of(turns_of(np.eye(3), [FULL_BYTES, size, LONG_BYTES]))
+    previous, own = share * PREVIOUS_WEIGHT, OPENING_COUNTS * (LEAST_WEIGHT + FULL_BYTES)
+    assert np.abs(other.mean - UNIT * np.array([previous, own, 0]) / (previous + own)).max() <= 1
+    assert (one.mean.tolist(), last.mean.tolist()) == ([UNIT, 0, 0], [0, 0, UNIT])
+
+
+def test_a_segment_leans_on_no_segment_without_vectors() -> None:
+    turns = [replace(one, vector=None) for one in turns_of(np.zeros((LONGEST, 2)), [100] * LONGEST)]
+    turns.append(replace(turns_of(np.eye(2)[:1], [SHORT_BYTES])[0], position=LONGEST))
+    mute, one = segments_of(turns)
+    assert (mute.mean.tolist(), one.mean.tolist()) == ([0, 0], [UNIT, 0])
+    one, mute = segments_of([*turns[-1:], *turns[:-1]])
+    assert (one.mean.tolist(), mute.mean.tolist()) == ([UNIT, 0], [0, 0])
 
 
 def best_segments(units: np.ndarray, costs: np.ndarray) -> float:
