@@ -43,10 +43,10 @@ topic: less if they say both in a sentence."""
 NEXT_POWER = 0.25
 """Power of the closeness in the value of further parts, where that of the first one is a half."""
 
-CLOSENESS_ABROAD = 0.1
-"""Closeness of a phrase in another language than English, whose vector says little."""
+CLOSENESS_ABROAD, LEAST_ABROAD = 0.1, 1.8
+"""Closeness of a phrase in another language than English, whose vector says little, and its least weight."""
 
-LEAST_VALUE, LEAST_ALONE = 0.57, 0.7
+LEAST_VALUE, LEAST_ALONE = 0.5, 0.7
 """Least value of the first part, and of a common noun of English without another part, which is more often a detail;
 without one, a topic has no name ..."""
 
@@ -163,10 +163,19 @@ def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tup
     :param means: The mean of the topic, and its centred mean.
     """
     near = {one: closeness(vectors.get(one.text), means) if one.is_english else CLOSENESS_ABROAD for one in phrases}
-    able = [one for one in phrases if near[one] >= LEAST_CLOSENESS and one.weight * sqrt(near[one]) >= LEAST_VALUE]
+    values = {one: one.weight * sqrt(near[one]) for one in phrases}
+    able = [
+        one
+        for one in phrases
+        if (
+            values[one] >= LEAST_VALUE and near[one] >= LEAST_CLOSENESS
+            if one.is_english
+            else one.weight >= LEAST_ABROAD
+        )
+    ]
     if not able:
         return []
-    first = max(able, key=lambda one: one.weight * sqrt(near[one]))
+    first = max(able, key=values.__getitem__)
     chosen = [first]
     for one in sorted(phrases, key=lambda one: -one.weight * near[one] ** NEXT_POWER):
         least = NEXT_CLOSENESS if one.said_in.isdisjoint(first.said_in) else IN_SENTENCE
@@ -175,7 +184,7 @@ def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tup
         if _goes_with(one, first, vectors) and not any(_share_word(one.text, other.text) for other in chosen):
             chosen.append(one)
     is_alone = len(chosen) == 1 and first.is_english and not first.is_name and " " not in first.text
-    if is_alone and first.weight * sqrt(near[first]) < LEAST_ALONE:
+    if is_alone and values[first] < LEAST_ALONE:
         return []
     return chosen[:PARTS]
 
