@@ -40,10 +40,13 @@ NEXT_NEAR, NEXT_CLOSENESS, IN_SENTENCE = 0.2, 0.08, 0.05
 """Least cosine of a further part to the first one, with which users say it in a message, and its least closeness to the
 topic: less if they say both in a sentence."""
 
+NEXT_WEIGHT = 0.5
+"""Least weight of a further part, relative to the first one."""
+
 NEXT_POWER = 0.25
 """Power of the closeness in the value of further parts, where that of the first one is a half."""
 
-CLOSENESS_ABROAD, LEAST_ABROAD = 0.1, 1.8
+CLOSENESS_ABROAD, LEAST_ABROAD = 0.1, 1.7
 """Closeness of a phrase in another language than English, whose vector says little, and its least weight."""
 
 LEAST_VALUE, LEAST_ALONE = 0.5, 0.7
@@ -179,7 +182,12 @@ def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tup
     chosen = [first]
     for one in sorted(phrases, key=lambda one: -one.weight * near[one] ** NEXT_POWER):
         least = NEXT_CLOSENESS if one.said_in.isdisjoint(first.said_in) else IN_SENTENCE
-        if near[one] < least or one.is_name or not (one.is_english or one in able):
+        if (
+            one.weight < NEXT_WEIGHT * first.weight
+            or near[one] < least
+            or one.is_name
+            or not (one.is_english or one in able)
+        ):
             continue
         if _goes_with(one, first, vectors) and not any(_share_word(one.text, other.text) for other in chosen):
             chosen.append(one)

@@ -187,7 +187,7 @@ def test_a_name_has_the_phrases_that_are_said_most_and_are_close_to_the_topic() 
     assert parts(("knee", 1.0), ("run", 1.0), knee=0.51, run=0.49) == ["knee", "run"]
     assert parts(("knee", 9.0), knee=0.27) == [], "a closeness of 0.27 times 0.27"
     assert parts(("knee", 9.0), knee=0.29) == ["knee"]
-    assert parts(("knee", 1.0), ("run", 0.3), means=np.zeros(2)) == ["knee", "run"]
+    assert parts(("knee", 1.0), ("run", 0.51), ("stairs", 0.49), means=np.zeros(2)) == ["knee", "run"]
 
 
 def test_a_common_noun_of_english_has_a_higher_value_if_it_is_the_only_part() -> None:
@@ -262,7 +262,7 @@ def test_a_name_does_not_quote_messages_that_the_policy_hides(ann: Agent) -> Non
     ann.tell("The guitar and the metronome")
     assert name(ann) == "guitar, cello"
     Agents(ann.engine).set_policy(ANN, {"hidden_topics": ["health"]})
-    assert name(ann) == "guitar, metronome"
+    assert name(ann) == "guitar"
 
 
 @pytest.mark.usefixtures("related")
@@ -271,9 +271,9 @@ def test_a_deleted_concept_is_in_no_name(ann: Agent) -> None:
     assert name(ann) == "Lisbon, guitar"
     [lisbon] = [one.concept_id for one in ann.graph.topics.details(ANN, 1).named.terms if one.name == "Lisbon"]
     ann.graph.concepts.hide(ANN, lisbon)
-    assert name(ann) == "guitar, metronome"
+    assert name(ann) == "guitar"
     ann.tell("The guitar in Lisbon")
-    assert name(ann) == "guitar, metronome"
+    assert name(ann) == "guitar"
 
 
 def test_a_topic_without_a_name_is_not_listed_until_it_gets_one(ann: Agent) -> None:
