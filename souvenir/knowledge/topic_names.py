@@ -49,8 +49,8 @@ NEXT_POWER = 0.25
 CLOSENESS_ABROAD, LEAST_ABROAD = 0.1, 1.7
 """Closeness of a phrase in another language than English, whose vector says little, and its least weight."""
 
-LEAST_VALUE, LEAST_ALONE = 0.5, 0.7
-"""Least value of the first part, and of a common noun of English without another part, which is more often a detail;
+LEAST_VALUE, LEAST_ALONE = 0.48, 0.7
+"""Least value of the first part, and of common nouns of English without another part, which are more often a detail;
 without one, a topic has no name ..."""
 
 LEAST_CLOSENESS = 0.08
@@ -166,40 +166,36 @@ def name_of(phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tup
     :param means: The mean of the topic, and its centred mean.
     """
     near = {one: closeness(vectors.get(one.text), means) if one.is_english else CLOSENESS_ABROAD for one in phrases}
-    values = {one: one.weight * sqrt(near[one]) for one in phrases}
-    able = [
-        one
-        for one in phrases
-        if (
-            values[one] >= LEAST_VALUE and near[one] >= LEAST_CLOSENESS
-            if one.is_english
-            else one.weight >= LEAST_ABROAD
-        )
-    ]
+    able = [one for one in phrases if _may_be_first(one, near[one])]
     if not able:
         return []
-    first = max(able, key=values.__getitem__)
+    first = max(able, key=lambda one: one.weight * sqrt(near[one]))
     chosen = [first]
     for one in sorted(phrases, key=lambda one: -one.weight * near[one] ** NEXT_POWER):
-        least = NEXT_CLOSENESS if one.said_in.isdisjoint(first.said_in) else IN_SENTENCE
-        if (
-            one.weight < NEXT_WEIGHT * first.weight
-            or near[one] < least
-            or one.is_name
-            or not (one.is_english or one in able)
+        if _goes_with(one, first, near[one], vectors) and not any(
+            _share_word(one.text, other.text) for other in chosen
         ):
-            continue
-        if _goes_with(one, first, vectors) and not any(_share_word(one.text, other.text) for other in chosen):
             chosen.append(one)
-    is_alone = len(chosen) == 1 and first.is_english and not first.is_name and " " not in first.text
-    if is_alone and values[first] < LEAST_ALONE:
+    is_alone = len(chosen) == 1 and first.is_english and not first.is_name
+    if is_alone and first.weight * sqrt(near[first]) < LEAST_ALONE:
         return []
     return chosen[:PARTS]
 
 
-def _goes_with(one: Phrase, first: Phrase, vectors: Mapping[str, Floats]) -> bool:
-    """Return whether users say a phrase in a message with the first part of a name, to which it is similar."""
+def _may_be_first(one: Phrase, near: float) -> bool:
+    """Return whether a phrase with this closeness may be the first part of a name."""
+    if not one.is_english:
+        return one.weight >= LEAST_ABROAD
+    return near >= LEAST_CLOSENESS and one.weight * sqrt(near) >= LEAST_VALUE
+
+
+def _goes_with(one: Phrase, first: Phrase, near: float, vectors: Mapping[str, Floats]) -> bool:
+    """Return whether a phrase with this closeness may be a further part of a name."""
+    if one.is_name or one.weight < NEXT_WEIGHT * first.weight or not (one.is_english or _may_be_first(one, near)):
+        return False
     if {id_ for id_, _ in one.said_in}.isdisjoint(id_ for id_, _ in first.said_in):
+        return False
+    if near < (NEXT_CLOSENESS if one.said_in.isdisjoint(first.said_in) else IN_SENTENCE):
         return False
     return not vectors or float(vectors[one.text] @ vectors[first.text]) >= NEXT_NEAR * UNIT**2
 
