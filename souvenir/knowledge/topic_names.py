@@ -11,12 +11,15 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import chain
 from math import log2, sqrt
 
 from souvenir.core.concept_kinds import NAMED_KINDS
+from souvenir.core.text import sentences
 from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.index.analyser import Analyser, fold
 from souvenir.knowledge.recognition.extraction import noun_phrases, said
+from souvenir.knowledge.recognition.foreign import ENGLISH, OF, VAGUE
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, RELATIVES, ROLES, TIME_WORDS
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import AUXILIARIES, EMPTY, FOREIGN, GENERIC, MODALS, WEAK
@@ -33,18 +36,28 @@ PARTS_SHOWN = 2
 PLACES = 2
 """Places of a part, in different messages."""
 
-NEXT_PART = 0.4
-"""Least value of a further part, relative to the first one ..."""
+NEXT_NEAR, NEXT_CLOSENESS, IN_SENTENCE = 0.2, 0.08, 0.05
+"""Least cosine of a further part to the first one, with which users say it in a message, and its least closeness to the
+topic: less if they say both in a sentence."""
 
-NEXT_NEAR, NEXT_CLOSENESS = 0.3, 0.1
-"""... its least cosine to it, since a topic may contain another subject too, and its least closeness to the topic."""
+NEXT_WEIGHT = 0.5
+"""Least weight of a further part, relative to the first one."""
 
-LEAST_VALUE = 0.6
-"""Least value of the first part; without one, a topic has no name ..."""
+NEXT_POWER = 0.25
+"""Power of the closeness in the value of further parts, where that of the first one is a half."""
 
-LEAST_CLOSENESS, LEAST_CLOSENESS_OF_RARE = 0.08, 0.12
-"""... and its least closeness to the topic: more for a phrase whose last word users do not say in two segments and in
-half of them, or in so many messages of the only one: it is often a detail."""
+CLOSENESS_ABROAD, LEAST_ABROAD = 0.1, 1.7
+"""Closeness of a phrase in another language than English, whose vector says little, and its least weight."""
+
+LEAST_VALUE, LEAST_ALONE = 0.48, 0.7
+"""Least value of the first part, and of common nouns of English without another part, which are more often a detail;
+without one, a topic has no name ..."""
+
+LEAST_CLOSENESS = 0.08
+"""... and its least closeness to the topic."""
+
+LEAST_MESSAGES = 2
+"""Least number of messages of users: one alone is more often a passing question."""
 
 CANDIDATES = 16
 """Phrases of a topic whose vectors are compared with it."""
@@ -52,9 +65,12 @@ CANDIDATES = 16
 OF_ANSWER = 0.2
 """How much an answer that says a phrase counts, next to `OF_USER` and `OF_OPENING`."""
 
+LATE = 0.6
+"""How much less a phrase counts at the end of a message than at its beginning."""
+
 OF_SEVERAL_WORDS, OF_VAGUE = 1.2, 0.5
 """Factors of phrases: several words say a subject better than one; people take part in subjects more often than they
-are one, and "corner" alone says little."""
+are one, a number of two digits is an amount or an age more often than a model, and "corner" alone says little."""
 
 _CACHED_PAIRS = 16_384
 _MAX_CHARS = 60
@@ -62,11 +78,13 @@ _MIN_CHARS = 3
 _VOWELS = frozenset("aeiouyäöü")
 _NO_NOUNS = frozenset(word.replace("'", "") for word in AUXILIARIES | MODALS) | FOREIGN
 """Words of other classes, with slips: dont, shes."""
-_DAYS_AND_NUMBERS = frozenset(
-    "easter ostern pascua pasen xmas pfingsten pinksteren eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand".split()
+_DAYS = frozenset("easter ostern pascua pasen xmas pfingsten pinksteren".split())
+"""They date something more often than they are a subject."""
+_NUMBERS = frozenset(
+    "eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty "
+    "seventy eighty ninety hundred thousand".split()
 )
-"""They date or count something more often than they are a subject."""
+"""What they count, or what has one of them, is a detail: sixteen pages, verse seventeen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,65 +92,70 @@ class Phrase:
     """A phrase that may be part of a name.
 
     :param text: The text of its first place. :param weight: How much it is said, times the factors of its words.
-    :param least: The closeness to the topic from which it may be the first part. :param is_name: It names a place, an
-        organisation or the like, which may be the first part only: next to another, it is more often a detail.
+    :param is_name: It names a place, an organisation or the like, which may be the first part only: next to another, it
+        is more often a detail. :param is_english: A message in English says it.
+    :param said_in: The messages, each with the number of a sentence, in which users say its last word.
     """
 
     text: str
     weight: float
-    least: float
     is_name: bool
+    is_english: bool
     places: tuple[Excerpt, ...]
+    said_in: frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
     """The phrases and stems of a message.
 
-    :param segment: The index of its segment. :param weight: How much it counts. :param forms: Its phrases by their
-        stems. :param stems: Those of all its words.
+    :param is_english: It has no nouns of another language. :param forms: Its phrases by their stems.
+    :param weights: How much the stems of all its words count. :param sentences: The stems of each sentence of a user.
     """
 
     message: TopicMessage
-    segment: int
-    weight: float
+    is_english: bool
     forms: Mapping[tuple[str, ...], str]
-    stems: frozenset[str]
+    weights: Mapping[str, float]
+    sentences: Sequence[Sequence[str]]
 
 
-def phrases_of(segments: Iterable[Sequence[TopicMessage]], forms: Mapping[int, Sequence[Form]]) -> list[Phrase]:
-    """Return the phrases that a topic's messages say most, best first.
+def phrases_of(segments: Sequence[Sequence[TopicMessage]], forms: Mapping[int, Sequence[Form]]) -> list[Phrase]:
+    """Return the phrases that a topic's messages say most, best first; none if users say less than `LEAST_MESSAGES`.
 
     :param segments: The messages of each. :param forms: The concepts that each message mentions.
     """
+    of_users = [one.id for segment in segments for one in segment if one.role is MessageRole.USER]
+    if len(of_users) < LEAST_MESSAGES:
+        return []
     mentioned = [one for of_message in forms.values() for one in of_message]
     people = {word for one in mentioned if _is_person(one) for word in _words(one.text)}
     names = {one.text for one in mentioned if one.kind in NAMED_KINDS}
     unknown = {one.text for one in mentioned if one.kind is ConceptKind.NAME}
-    heard = [one for index, segment in enumerate(segments) for one in _heard(index, segment, forms, people)]
-    of_users = [one for one in heard if one.message.role is MessageRole.USER]
+    heard = [one for segment in segments for one in _heard(segment, forms, people)]
     of_phrase: defaultdict[tuple[str, ...], list[_Heard]] = defaultdict(list)
     of_stem: defaultdict[str, float] = defaultdict(float)
     for one in heard:
         for stems in one.forms:
             of_phrase[stems].append(one)
-        for stem in one.stems:
-            of_stem[stem] += one.weight
-    found: list[tuple[float, str, str, tuple[Excerpt, ...]]] = []
+        for stem, weight in one.weights.items():
+            of_stem[stem] += weight
+    found: list[tuple[float, str, tuple[Excerpt, ...], str, bool]] = []
     for stems, sayers in of_phrase.items():
-        places = _places(stems, sayers)
+        places, is_english = _places(stems, sayers), any(one.is_english for one in sayers)
+        text = places[0][1] if places else ""
         # A name of nothing known is more often a person than a subject.
-        factor = _factor(_words(places[0][1])) if places and places[0][1] not in unknown else 0.0
+        factor = _factor(_words(text), is_english=is_english) if text and text not in unknown else 0.0
         if factor:
             # A phrase is said in part where its words are said apart.
-            said_whole = sum(one.weight for one in sayers) if len(stems) > 1 else of_stem[stems[0]]
-            said_in_part = min(of_stem[stem] for stem in stems)
+            said_whole = sum(_least(one.weights, stems) for one in sayers) if len(stems) > 1 else of_stem[stems[0]]
+            said_in_part = _least(of_stem, stems)
             weight = factor * log2(1 + (said_whole + said_in_part) / 2 / OF_USER)
-            found.append((-weight, places[0][1], stems[-1], tuple(place for place, _ in places)))
+            found.append((-weight, text, tuple(place for place, _ in places), stems[-1], is_english))
     best = sorted(found)[:CANDIDATES]
     return [
-        Phrase(text, -weight, _least_closeness(stem, of_users), text in names, places)
-        for weight, text, stem, places in best
+        Phrase(text, -weight, text in names, is_english, places, frozenset(_said_in(stem, heard)))
+        for weight, text, places, stem, is_english in best
     ]
 
 
@@ -146,47 +169,44 @@ def name_of(
     :param used: Names of other topics, casefolded: another second part or else another first part is taken instead, if
         one is good enough.
     """
-    near = {one: closeness(vectors.get(one.text), means) for one in phrases}
-    values = {one: one.weight * sqrt(near[one]) for one in phrases}
-    ranked = sorted(phrases, key=lambda one: -values[one])
-
-    def parts_of(some: Iterable[Phrase]) -> list[Phrase]:
-        chosen: list[Phrase] = []
-        for one in some:
-            least = (NEXT_PART * values[chosen[0]], NEXT_CLOSENESS) if chosen else (LEAST_VALUE, one.least)
-            if values[one] >= least[0] and near[one] >= least[1] and _goes_with(one, chosen, vectors):
+    near = {one: closeness(vectors.get(one.text), means) if one.is_english else CLOSENESS_ABROAD for one in phrases}
+    able = [one for one in phrases if _may_be_first(one, near[one])]
+    ranked = sorted(phrases, key=lambda one: -one.weight * near[one] ** NEXT_POWER)
+    best: list[Phrase] = []
+    for first in sorted(able, key=lambda one: -one.weight * sqrt(near[one])):
+        chosen = [first]
+        ranked.remove(first)
+        for one in ranked:
+            is_apart = not any(_share_word(one.text, other.text) for other in chosen)
+            if is_apart and _goes_with(one, first, near[one], vectors):
                 chosen.append(one)
-        return chosen
-
-    for begin in range(len(ranked)):
-        chosen = parts_of(ranked[begin:])
+        is_alone = len(chosen) == 1 and first.is_english and not first.is_name
+        if is_alone and first.weight * sqrt(near[first]) < LEAST_ALONE:
+            break
+        best = best or chosen
         for second in range(1, max(2, len(chosen))):
-            name = [*chosen[:1], *chosen[second:], *chosen[1:second]][:PARTS]
-            if name and shown_name([one.text for one in name]).casefold() not in used:
+            name = [first, *chosen[second:], *chosen[1:second]][:PARTS]
+            if shown_name([one.text for one in name]).casefold() not in used:
                 return name
-    return parts_of(ranked)[:PARTS]
+    return best[:PARTS]
 
 
-def _goes_with(one: Phrase, chosen: Sequence[Phrase], vectors: Mapping[str, Floats]) -> bool:
-    """Return whether a phrase may be a part of the name that begins with others."""
-    if not chosen:
-        return True
-    if one.is_name or any(_share_word(one.text, other.text) for other in chosen):
+def _may_be_first(one: Phrase, near: float) -> bool:
+    """Return whether a phrase with this closeness may be the first part of a name."""
+    if not one.is_english:
+        return one.weight >= LEAST_ABROAD
+    return near >= LEAST_CLOSENESS and one.weight * sqrt(near) >= LEAST_VALUE
+
+
+def _goes_with(one: Phrase, first: Phrase, near: float, vectors: Mapping[str, Floats]) -> bool:
+    """Return whether a phrase with this closeness may be a further part of a name."""
+    if one.is_name or one.weight < NEXT_WEIGHT * first.weight or not (one.is_english or _may_be_first(one, near)):
         return False
-    return not vectors or float(vectors[one.text] @ vectors[chosen[0].text]) >= NEXT_NEAR * UNIT**2
-
-
-def _least_closeness(stem: str, of_users: Sequence[_Heard]) -> float:
-    """Return the closeness from which a phrase that ends with this stem may name its topic.
-
-    It is 1 if the phrase is rare and users say only one message in each segment.
-    """
-    segments = {one.segment for one in of_users}
-    places = [one.segment if len(segments) > 1 else one.message.id for one in of_users]
-    said_in = {place for one, place in zip(of_users, places, strict=True) if stem in one.stems}
-    if len(said_in) >= max(2, len({*places}) / 2):
-        return LEAST_CLOSENESS
-    return LEAST_CLOSENESS_OF_RARE if len(of_users) > len(segments) else 1.0
+    if {id_ for id_, _ in one.said_in}.isdisjoint(id_ for id_, _ in first.said_in):
+        return False
+    if near < (NEXT_CLOSENESS if one.said_in.isdisjoint(first.said_in) else IN_SENTENCE):
+        return False
+    return not vectors or float(vectors[one.text] @ vectors[first.text]) >= NEXT_NEAR * UNIT**2
 
 
 def shown_name(parts: Sequence[str]) -> str:
@@ -205,32 +225,58 @@ def _share_word(one: str, other: str) -> bool:
 
 
 def _heard(
-    index: int, segment: Sequence[TopicMessage], forms: Mapping[int, Sequence[Form]], people: Collection[str]
+    segment: Sequence[TopicMessage], forms: Mapping[int, Sequence[Form]], people: Collection[str]
 ) -> Iterator[_Heard]:
     is_opening = True
     for message in segment:
         if message.role is MessageRole.SYSTEM:
             continue
-        weight = OF_ANSWER
-        if message.role is MessageRole.USER:
-            weight = OF_USER + (OF_OPENING if is_opening else 0)
-            is_opening = False
         text = said(message.content[:READ_CHARS], message.role)
-        found = [run for words, _ in noun_phrases(text) for run in _runs(words, people)]
+        if message.role is MessageRole.USER:
+            spoken = [_stems(text[begin:end]) for begin, end in sentences(text)]
+            weights = _weights([*chain.from_iterable(spoken)], OF_USER + (OF_OPENING if is_opening else 0))
+            is_opening = False
+        else:
+            spoken, weights = [], _weights(_stems(text), OF_ANSWER)
+        phrases = list(noun_phrases(text))
+        is_english = all(language == ENGLISH for _, language in phrases)
+        found = [run for words, _ in phrases for run in _runs(words, people)]
         found += [one.text for one in forms.get(message.id, ()) if not _is_name(one.text.split()[-1], people)]
-        yield _Heard(message, index, weight, _by_stems(found), frozenset(_stems(text)))
+        yield _Heard(message, is_english, _by_stems(found), weights, spoken)
+
+
+def _weights(stems: Sequence[str], weight: float) -> dict[str, float]:
+    """Return how much each stem of a message counts: less where it comes later, since details follow the subject."""
+    found: dict[str, float] = {}
+    for place, stem in enumerate(stems):
+        found.setdefault(stem, weight * (1 - LATE * place / len(stems)))
+    return found
+
+
+def _said_in(stem: str, heard: Iterable[_Heard]) -> Iterator[tuple[int, int]]:
+    for one in heard:
+        if stem in one.weights:
+            yield from ((one.message.id, place) for place, stems in enumerate(one.sentences) if stem in stems)
+
+
+def _least(weights: Mapping[str, float], stems: Iterable[str]) -> float:
+    return min(weights.get(stem, 0.0) for stem in stems)
 
 
 def _runs(words: Sequence[str], people: Collection[str]) -> list[str]:
     """Return a noun phrase, and its last words alone unless they are part of a longer name: not Bank of Harbour Bank.
 
-    The name of a person at its end is left out.
+    It ends before the name of a person, after which a verb is more likely than another noun: my roommate Devraj cooks.
     """
-    end = len(words)
-    while end and _is_name(words[end - 1], people):
+    end = next((place for place, word in enumerate(words) if _is_name(word, people)), len(words))
+    while end and words[end - 1] == OF:
         end -= 1
     begins = [begin for begin in range(end) if not begin or words[begin].islower() or words[begin - 1].islower()]
-    return [" ".join(words[begin:end]) for begin in begins if all(map(_is_word, words[begin:end]))]
+    return [
+        " ".join(words[begin:end])
+        for begin in begins
+        if words[begin] != OF and all(word == OF or _is_word(word) for word in words[begin:end])
+    ]
 
 
 def _by_stems(forms: Iterable[str]) -> dict[tuple[str, ...], str]:
@@ -246,17 +292,22 @@ def _by_stems(forms: Iterable[str]) -> dict[tuple[str, ...], str]:
 def _places(stems: tuple[str, ...], sayers: Iterable[_Heard]) -> list[tuple[Excerpt, str]]:
     """Return where a phrase is said, with its form there: in small letters, and by users, first."""
     found = [(one, one.forms[stems], one.message.content.find(one.forms[stems])) for one in sayers]
-    best = sorted((one for one in found if one[2] >= 0), key=lambda place: (not place[1].islower(), -place[0].weight))
+    best = sorted(
+        (one for one in found if one[2] >= 0), key=lambda place: (not place[1].islower(), not place[0].sentences)
+    )
     return [(Excerpt(one.message.id, start, len(form)), form) for one, form, start in best[:PLACES]]
 
 
-def _factor(words: Sequence[str]) -> float:
+def _factor(words: Sequence[str], *, is_english: bool) -> float:
     """Return how well these words, in small letters, say a subject: 0 if not at all."""
     forms = {words[-1], singular(words[-1])}
-    if forms & (EMPTY if len(words) > 1 else EMPTY | GENERIC | _DAYS_AND_NUMBERS):
+    if not is_english and fold(words[-1]) in VAGUE:
+        return 0.0
+    if not _NUMBERS.isdisjoint(words) or forms & (EMPTY if len(words) > 1 else EMPTY | GENERIC | _DAYS):
         return 0.0
     factor = OF_SEVERAL_WORDS if len(words) > 1 else OF_VAGUE if forms & WEAK else 1.0
-    return factor * (OF_VAGUE if forms & RELATIVES else 1.0)
+    is_amount = words[-1].isdigit() and len(words[-1]) > 1
+    return factor * (OF_VAGUE if is_amount or forms & (RELATIVES | ROLES) else 1.0)
 
 
 def _is_word(word: str) -> bool:

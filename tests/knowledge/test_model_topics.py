@@ -19,7 +19,7 @@ from tests.learning.scripted_model import ScriptedModel
 
 SAILED = "Alice took the Albatross from Lisbon to Madeira in 2019"
 AGAIN = "Lisbon and Madeira again on the Albatross, says Alice"
-BAKED = "Boris bakes panettone with Greta in Milan"
+BAKED = "Boris bakes wedding cakes with Greta in Milan"
 QUEUE_SESSIONS = "INSERT INTO unsorted (session_id, namespace_id) SELECT id, namespace_id FROM sessions"
 SUMMARY = "Alice sailed to Madeira on the Albatross."
 

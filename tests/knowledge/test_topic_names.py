@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import count
 
 import numpy as np
 import pytest
@@ -16,8 +15,7 @@ from souvenir.knowledge.recognition.extraction import noun_phrases
 from souvenir.knowledge.segmentation import UNIT, Floats
 from souvenir.knowledge.topic_names import (
     CANDIDATES,
-    LEAST_CLOSENESS,
-    LEAST_CLOSENESS_OF_RARE,
+    LEAST_ABROAD,
     Phrase,
     name_of,
     phrases_of,
@@ -36,6 +34,8 @@ def related(monkeypatch: pytest.MonkeyPatch) -> None:
     """Different words are never close in meaning for the fake embedder."""
     monkeypatch.setattr(topic_names, "NEXT_NEAR", -1.0)
     monkeypatch.setattr(topic_names, "NEXT_CLOSENESS", 0.0)
+    monkeypatch.setattr(topic_names, "IN_SENTENCE", 0.0)
+    monkeypatch.setattr(topic_names, "LEAST_ALONE", 0.0)
 
 
 def name(ann: Agent) -> str:
@@ -43,10 +43,10 @@ def name(ann: Agent) -> str:
 
 
 def phrases(*said: str | tuple[MessageRole, str], people: Sequence[str] = ()) -> dict[str, float]:
-    """Return the phrases of one segment with their weights, best first."""
+    """Return the phrases of one segment, which ends with a message without any, with their weights, best first."""
     messages = [
         TopicMessage(number, *((MessageRole.USER, one) if isinstance(one, str) else one), None)
-        for number, one in enumerate(said)
+        for number, one in enumerate((*said, "Yes"))
     ]
     forms = {0: [Form(number, person, ConceptKind.PERSON) for number, person in enumerate(people)]}
     return {one.text: one.weight for one in phrases_of([messages], forms)}
@@ -67,23 +67,72 @@ def test_nouns_are_found_in_four_languages(text: str, nouns: list[str]) -> None:
     assert [" ".join(words) for words, _ in noun_phrases(text)] == nouns
 
 
+@for_all(
+    "text, nouns",
+    [
+        ("Pido la licencia de taxi y el crédito", ["licencia", "licencia de taxi", "crédito"]),
+        ("Hablamos del turno de noche", ["turno"]),
+        ("La última, y la primera vez del horno", ["horno"]),
+        ("Ya no la llevo, pero la metí en el taller", ["taller"]),
+    ],
+)
+def test_spanish_nouns_have_the_noun_after_de_and_pronouns_are_no_articles(text: str, nouns: list[str]) -> None:
+    assert [" ".join(words) for words, _ in noun_phrases(text)] == nouns
+
+
 def test_a_phrase_weighs_more_if_users_say_it_and_if_they_begin_with_it() -> None:
     answer = MessageRole.ASSISTANT, "Close the valve"
-    weights = phrases("The boiler is off", answer, "The landlord knows", "The boiler!")
-    assert list(weights) == ["boiler", "landlord", "valve"]
-    opened = phrases("The boiler is off", "The landlord knows")
-    assert opened["boiler"] > opened["landlord"]
+    weights = phrases("The boiler is off", answer, "The gasket is loose", "The boiler!")
+    assert list(weights) == ["boiler", "gasket", "valve"]
+    opened = phrases("The boiler is off", "The gasket is loose")
+    assert opened["boiler"] > opened["gasket"]
+
+
+def test_a_phrase_weighs_less_where_it_comes_later_in_a_message() -> None:
+    weights = phrases("We have a boiler, and before winter comes it needs a gasket")
+    assert weights["boiler"] > weights["gasket"] > phrases("Winter", "the gasket")["gasket"] / 2
+
+
+def test_a_topic_of_one_message_of_a_user_has_no_phrases() -> None:
+    answer = TopicMessage(1, MessageRole.ASSISTANT, "Turn the boiler off", None)
+    said = [TopicMessage(number, MessageRole.USER, "The boiler is off", None) for number in (0, 2)]
+    assert phrases_of([[said[0], answer]], {}) == []
+    assert [one.text for one in phrases_of([[said[0]], [answer, said[1]]], {})] == ["boiler"]
+
+
+def test_a_phrase_ends_before_the_name_of_a_person() -> None:
+    assert list(phrases("My neighbour Devraj cooks, and the boiler", people=["Devraj"])) == ["boiler", "neighbour"]
 
 
 def test_several_words_say_more_than_one_and_vague_words_nothing_alone() -> None:
-    weights = phrases("We have a gas meter, a landlord, a noise problem and a problem")
-    assert weights["gas meter"] > weights["landlord"]
+    weights = phrases("We have a boiler, a gas meter, a noise problem and a problem")
+    assert weights["gas meter"] > weights["boiler"]
     assert "noise problem" in weights
     assert "problem" not in weights
 
 
+def test_people_and_amounts_weigh_half() -> None:
+    assert phrases("The landlord")["landlord"] == phrases("The boiler")["boiler"] / 2
+    weights = {
+        text: one.weight
+        for text in ("Pixel 6", "Halsweite 43")
+        for one in phrases_of(
+            [[TopicMessage(number, MessageRole.USER, text, None) for number in (0, 1)]],
+            {0: [Form(1, text, ConceptKind.PRODUCT)]},
+        )
+        if one.text == text
+    }
+    assert weights["Halsweite 43"] == weights["Pixel 6"] / 2
+
+
+def test_vague_nouns_of_other_languages_are_no_phrases() -> None:
+    forms = {0: [Form(1, "Ende", ConceptKind.PHRASE)]}
+    said = [TopicMessage(number, MessageRole.USER, "Ich habe das Ende der Reha gesehen", None) for number in (0, 1)]
+    assert [one.text for one in phrases_of([said], forms)] == ["Reha"]
+
+
 def test_times_slips_names_and_parts_of_names_are_no_phrases_but_relatives_and_landlords_are() -> None:
-    for word in ("Fridays", "shes", "tmrw", "Anna", "weeks", "Easter", "sixty"):
+    for word in ("Fridays", "shes", "tmrw", "Anna", "weeks", "Easter", "sixty", "sixteen pages"):
         assert list(phrases(f"I mean the boiler and the {word}")) == ["boiler"]
     weights = phrases("I mean Harbour Bank and the deposit account")
     assert weights.keys() == {"Harbour Bank", "deposit account"}
@@ -102,19 +151,32 @@ def test_the_number_of_compared_phrases_is_bounded() -> None:
     assert len(phrases("; ".join(f"the gadget{'abcdefghijklmnopqrstuvwxyz'[n]}o" for n in range(26)))) == CANDIDATES
 
 
+ONE_SENTENCE, ONE_MESSAGE, APART = (0, 0), (0, 1), (1, 0)
+"""Where users say a further part: the first one is said in the first of them."""
+
+
 def parts(
     *weights: tuple[str, float],
     means: Floats | None = None,
-    least: float = 0.0,
+    is_english: bool = True,
+    further: tuple[int, int] = ONE_SENTENCE,
     used: Collection[str] = (),
     **cosines: float,
 ) -> list[str]:
     """Return the parts of a name of phrases with these weights and cosines to the topic.
 
-    :param least: The closeness from which they may be the first part. :param used: Names of other topics.
+    :param further: The message and the sentence in which users say all phrases but the first one.
+    :param used: Names of other topics.
     """
     found = [
-        Phrase(text, weight, least, text.istitle(), (Excerpt(number, 0, 1),))
+        Phrase(
+            text,
+            weight,
+            text.istitle(),
+            is_english,
+            (Excerpt(number, 0, 1),),
+            frozenset([further if number else ONE_SENTENCE]),
+        )
         for number, (text, weight) in enumerate(weights)
     ]
     vectors = {text: UNIT * np.array([cosine, np.sqrt(1 - cosine**2)]) for text, cosine in cosines.items()}
@@ -125,16 +187,18 @@ def parts(
 def test_a_name_has_the_phrases_that_are_said_most_and_are_close_to_the_topic() -> None:
     weights = ("knee", 1.0), ("run", 1.5), ("stairs", 1.0)
     assert parts(*weights, knee=0.9, run=0.5, stairs=0.7) == ["knee", "run", "stairs"]
-    assert parts(("knee", 2.0), ("run", 1.0), knee=0.9, run=0.7) == ["knee"]
-    assert parts(("knee", 1.0), ("run", 1.0), knee=0.54, run=0.54) == []
-    assert parts(("knee", 2.0), ("run", 2.0), knee=0.9, run=0.31) == ["knee"], "a closeness of 0.31 times 0.31"
-    nothing = np.zeros(2)
-    assert parts(("knee", 1.0), ("run", 0.3), means=nothing, least=1.0) == ["knee"]
+    assert parts(("knee", 1.0), ("run", 1.0), knee=0.47, run=0.47) == [], "a value of 0.47"
+    assert parts(("knee", 1.0), ("run", 1.0), knee=0.49, run=0.47) == ["knee", "run"]
+    assert parts(("knee", 9.0), knee=0.27) == [], "a closeness of 0.27 times 0.27"
+    assert parts(("knee", 9.0), knee=0.29) == ["knee"]
+    assert parts(("knee", 1.0), ("run", 0.51), ("stairs", 0.49), means=np.zeros(2)) == ["knee", "run"]
 
 
-def test_the_first_part_of_a_name_is_close_enough_for_how_often_it_is_said() -> None:
-    assert parts(("knee", 9.0), knee=0.3, least=0.08) == ["knee"]
-    assert parts(("knee", 9.0), knee=0.3, least=0.1) == []
+def test_common_nouns_of_english_have_a_higher_value_if_they_are_the_only_part() -> None:
+    assert parts(("knee", 1.0), knee=0.69) == []
+    assert parts(("knee", 1.0), knee=0.71) == ["knee"]
+    assert parts(("Leeds", 1.0), Leeds=0.49) == ["Leeds"]
+    assert parts(("knie", 2.0), is_english=False, knie=0.1) == ["knie"]
 
 
 def test_a_name_that_another_topic_has_is_given_up_for_the_next_best_parts() -> None:
@@ -143,7 +207,7 @@ def test_a_name_that_another_topic_has_is_given_up_for_the_next_best_parts() -> 
     def named(*used: str) -> list[str]:
         return parts(*weights, used=used, knee=0.9, run=0.9, stairs=0.9)
 
-    assert named() == named("knee", "run, knee") == ["knee", "run", "stairs"]
+    assert named() == named("run, knee") == ["knee", "run", "stairs"]
     assert named("knee, run") == ["knee", "stairs", "run"]
     assert named("knee, run", "knee, stairs") == ["run", "stairs"]
     assert named("knee, run", "knee, stairs", "run, stairs") == ["stairs"]
@@ -152,31 +216,23 @@ def test_a_name_that_another_topic_has_is_given_up_for_the_next_best_parts() -> 
     assert parts(("Leeds", 1.0), ("knee", 0.5), used=["leeds, knee"], Leeds=0.9, knee=0.9) == ["Leeds", "knee"]
 
 
-@for_all(
-    "segments, least",
-    [
-        ([["a boiler"], ["the boilers"]], LEAST_CLOSENESS),
-        ([["a boiler"], ["the gas boiler"], ["rent"], ["rent"]], LEAST_CLOSENESS),
-        ([["a boiler"], ["the boiler"], ["rent"], ["rent"], ["rent"]], 1.0),
-        ([["a boiler"], ["rent", "rent"]], LEAST_CLOSENESS_OF_RARE),
-        ([["a boiler"], ["rent"]], 1.0),
-        ([["a boiler", "the boiler", "rent"]], LEAST_CLOSENESS),
-        ([["a boiler", "rent"]], LEAST_CLOSENESS_OF_RARE),
-        ([["a boiler"]], 1.0),
-    ],
-)
-def test_what_users_say_rarely_must_be_closer_to_the_topic(segments: list[list[str]], least: float) -> None:
-    numbers = count()
-    answer = MessageRole.ASSISTANT, "The boiler", None
-    messages = [
-        [*(TopicMessage(next(numbers), MessageRole.USER, text, None) for text in said), TopicMessage(99, *answer)]
-        for said in segments
-    ]
-    assert {one.least for one in phrases_of(messages, {}) if one.text == "boiler"} == {least}
+def test_further_parts_are_said_in_a_message_with_the_first_one_and_are_closer_unless_in_its_sentence() -> None:
+    weights = ("knee", 2.0), ("run", 1.0)
+    for cosine, near, far in ((0.22, [], []), (0.27, ["run"], []), (0.29, ["run"], ["run"])):
+        assert parts(*weights, knee=0.9, run=cosine, further=ONE_SENTENCE) == ["knee", *near]
+        assert parts(*weights, knee=0.9, run=cosine, further=ONE_MESSAGE) == ["knee", *far]
+    assert parts(*weights, knee=0.9, run=0.9, further=APART) == ["knee"]
+
+
+def test_the_vectors_of_phrases_in_other_languages_are_not_compared_with_the_topic() -> None:
+    weights = ("keuken", LEAST_ABROAD + 0.1), ("dak", LEAST_ABROAD), ("regen", LEAST_ABROAD - 0.1)
+    assert parts(*weights, is_english=False, keuken=0.1, dak=0.1, regen=0.9) == ["keuken", "dak"]
+    assert parts(("regen", LEAST_ABROAD - 0.1), is_english=False, regen=0.9) == []
 
 
 def test_names_of_which_nothing_is_known_are_no_phrases() -> None:
-    messages = [TopicMessage(0, MessageRole.USER, "I gave Zelvira a boiler", None)]
+    texts = "I gave Zelvira a boiler", "Yes"
+    messages = [TopicMessage(number, MessageRole.USER, text, None) for number, text in enumerate(texts)]
     forms = {0: [Form(1, "Zelvira", ConceptKind.NAME)]}
     assert [one.text for one in phrases_of([messages], forms)] == ["boiler"]
 
@@ -215,11 +271,11 @@ OVEN = ("Boris bakes panettone with Greta, in the oven", "Greta brought panetton
 def test_a_topic_takes_no_name_that_another_one_has(ann: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering, "SAME_TOPIC", (9.0, 9.0))
     ann.tell(*OVEN, session="old")
-    assert ann.topic().name == "oven, panettone"
+    assert ann.topic().name == "panettone, oven"
     ann.tell(*OVEN, session="new")
     named = {one.topic.id: one.name for one in ann.topics()}
-    assert named == {1: "oven, panettone", 2: "panettone"}
-    ann.tell("The oven", session="new")
+    assert named == {1: "panettone, oven", 2: "oven"}
+    ann.tell("The panettone", session="new")
     assert {one.topic.id: one.name for one in ann.topics()} == named
 
 
@@ -227,20 +283,20 @@ def test_a_topic_takes_no_name_that_another_one_has(ann: Agent, monkeypatch: pyt
 def test_a_name_that_a_caller_gave_to_another_topic_is_not_taken(ann: Agent) -> None:
     ann.tell("Alice took the Albatross from Lisbon", "Lisbon again, on the Albatross", session="sea")
     topics = ann.graph.topics
-    topics.describe(ANN, ann.topic().topic.id, {"name": "Oven, Panettone"})
+    topics.describe(ANN, ann.topic().topic.id, {"name": "Panettone, Oven"})
     ann.tell(*OVEN, session="oven")
-    assert {one.name for one in ann.topics()} == {"Oven, Panettone", "panettone"}
+    assert {one.name for one in ann.topics()} == {"Panettone, Oven", "oven"}
     sea, oven = sorted(one.topic.id for one in ann.topics())
-    for used in ("panettone", "Panettone "):
+    for used in ("oven", "Oven "):
         with pytest.raises(Conflict, match=f"Topic {oven} has the name"):
             topics.describe(ANN, sea, {"name": used})
-    assert topics.describe(ANN, sea, {"name": "OVEN, panettone"}).name == "OVEN, panettone"
-    assert topics.describe(ANN, oven, {"name": "Panettone"}).name == "Panettone"
+    assert topics.describe(ANN, sea, {"name": "PANETTONE, oven"}).name == "PANETTONE, oven"
+    assert topics.describe(ANN, oven, {"name": "Oven"}).name == "Oven"
     with pytest.raises(Conflict, match=f"Topic {sea} has the name"):
-        topics.describe(ANN, oven, {"name": "Oven, panettone", "summary": "Bread"})
+        topics.describe(ANN, oven, {"name": "Panettone, oven", "summary": "Bread"})
     assert topics.details(ANN, oven).named.summary != "Bread"
     topics.describe(ANN, sea, {"name": "Sailing"})
-    assert topics.describe(ANN, oven, {"name": "Oven, panettone"}).name == "Oven, panettone"
+    assert topics.describe(ANN, oven, {"name": "Panettone, oven"}).name == "Panettone, oven"
 
 
 @pytest.mark.usefixtures("related")

@@ -96,7 +96,7 @@ def test_a_session_about_two_subjects_has_two_topics(ann: Agent) -> None:
 def test_answers_and_short_messages_belong_to_the_segment_before(ann: Agent) -> None:
     ann.say(LONG_SAILING[0])
     ann.say(LONG_BAKING[0], role=MessageRole.ASSISTANT)
-    ann.tell("Thanks!")
+    ann.tell("To Lisbon!")
     assert ann.topic().topic.messages == 3
 
 

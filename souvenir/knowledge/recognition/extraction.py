@@ -245,7 +245,7 @@ def _is_tool(word: str) -> bool:
 def noun_phrases(text: str) -> Iterator[tuple[list[str], str]]:
     """Yield the nouns of a text as it writes them, names too, each with the nouns before it, and the language there.
 
-    English, German, Spanish and Dutch; the last three one by one.
+    English, German, Spanish and Dutch; the last three without those before, Spanish with one after "de".
     """
     for _, piece, is_code in _pieces(normalised(text[:MAX_CHARS_READ])):
         cut = [] if is_code else list(tokens(piece))
@@ -255,7 +255,7 @@ def noun_phrases(text: str) -> Iterator[tuple[list[str], str]]:
             if language == ENGLISH:
                 found = noun_runs(words)
             else:
-                found = [[word] for word in nouns(words, language)] if language in SMALL_WORDS else []
+                found = list(nouns(words, language)) if language in SMALL_WORDS else []
             yield from (([word.text for word in run], language) for run in found)
 
 

@@ -35,7 +35,7 @@ _TYPED = (ConceptKind.ORGANISATION, ConceptKind.EVENT)
 _AMBIGUOUS_ENDS = frozenset("bank band team hall play".split())
 """Heads that end other compounds too: Datenbank, Armband."""
 _NO_ENDS = _AMBIGUOUS_ENDS | ENGLISH_HEADS
-_OF = "de"
+OF = "de"
 _SPA = "bad"
 _SQUARE = "plaza"
 """Also a post or a seat, so its name needs a number: "en plaza fija"."""
@@ -51,14 +51,19 @@ _BEFORE_NOUNS = frozenset(
     "nuevo nueva nuevos nuevas gran primer primera segundo segunda tercer tercera buen buena mal mala mejor peor "
     "último última mismo misma otro otra otros otras próximo próxima único única viejo vieja propio propia".split()
 )
-"""Spanish adjectives that precede a noun; others follow it."""
-_VAGUE = frozenset(
+"""Spanish adjectives that precede a noun; others follow it. Without one they stand for it: la última."""
+_BEFORE_CLITICS = frozenset("no me te se nos os ya".split())
+"""Words before a Spanish pronoun that looks like an article: no la llevo."""
+_PRETERITES = ("í", "ó")
+"""Ends of Spanish verbs, which few nouns have: la metí, lo estudió."""
+VAGUE = frozenset(
     "herr herrn frau anfang ende jahrhundert jahrzehnt mal stunde zeit art beispiel ding dinge frage grund idee "
     "problem sache sachen stuck teil weise senor senora dia dias semana mes meses ano anos hora minuto tarde "
     "tardes noche vez veces cosa cosas ejemplo idea manera parte problema tema heer mevrouw begin eind einde dag "
-    "dagen maand jaar uur avond middag ochtend tijd keer deel ding dingen manier probleem vraag voorbeeld".split()
+    "dagen maand jaar uur avond middag ochtend tijd keer deel ding dingen manier probleem vraag voorbeeld termin "
+    "haus don dona dos tres cuatro cinco seis siete ocho nueve diez duda dudas mitad cita mijne lief".split()
 )
-"""Folded, as in the lists of empty nouns of English."""
+"""Nouns of the three languages that say nothing alone, folded, as in the lists of empty nouns of English."""
 
 
 def typed_words(words: Sequence[Token | None], language: str) -> Iterator[tuple[int, Mentioned]]:
@@ -76,30 +81,50 @@ def typed_words(words: Sequence[Token | None], language: str) -> Iterator[tuple[
             yield token.start, Mentioned(key_of(form), form, kind)
 
 
-def nouns(words: Sequence[Token | None], language: str) -> Iterator[Token]:
+def nouns(words: Sequence[Token | None], language: str) -> Iterator[list[Token]]:
     """Yield nouns of a sentence: German ones by their capital, others by the article before them.
 
-    Left out are forms of address, times and nouns without meaning of their own, and the first word of a German
-    sentence, whose capital says nothing.
+    A Spanish one comes with the noun that follows after "de" too: licencia, licencia de taxi. Left out are forms of
+    address, times and nouns without meaning of their own, and the first word of a German sentence, whose capital says
+    nothing.
     """
     for place, token in enumerate(words):
         if token is not None and language == GERMAN and place > 0 and token.text[0].isupper():
-            found: Token | None = token
+            found = place
         elif token is not None and token.word in _ARTICLES.get(language, ()):
-            found = _noun_after(words[place + 1 : place + 3], language)
+            found = _noun_after(words, place, language)
         else:
             continue
-        if found is not None and fold(found.word) not in SMALL_WORDS[language] | _VAGUE:
-            yield found
+        noun = words[found] if found < len(words) else None
+        if noun is None or fold(noun.word) in SMALL_WORDS[language] | VAGUE:
+            continue
+        yield [noun]
+        of, other = [*words[found + 1 : found + 3], None, None][:2]
+        if language == SPANISH and of is not None and other is not None and of.word == OF and _is_noun(other):
+            yield [noun, of, other]
 
 
-def _noun_after(words: Sequence[Token | None], language: str) -> Token | None:
-    """Return the first of two words, or the second one after an adjective: el nuevo horario, de oude keuken."""
-    first, second = [*words, None, None][:2]
-    if first is None or second is None or fold(second.word) in SMALL_WORDS[language]:
-        return first
-    is_adjective = first.word in _BEFORE_NOUNS if language == SPANISH else first.word.endswith("e")
-    return second if is_adjective else first
+def _is_noun(token: Token) -> bool:
+    return fold(token.word) not in SMALL_WORDS[SPANISH] | VAGUE and token.word not in _BEFORE_NOUNS
+
+
+def _noun_after(words: Sequence[Token | None], place: int, language: str) -> int:
+    """Return the place of the noun after an article, also behind an adjective: el nuevo horario, de oude keuken.
+
+    It is the number of words if there is none.
+    """
+    first, second = [*words[place + 1 : place + 3], None, None][:2]
+    if first is None:
+        return len(words)
+    is_last = second is None or fold(second.word) in SMALL_WORDS[language]
+    if language != SPANISH:
+        return place + (1 if is_last or not first.word.endswith("e") else 2)
+    before = words[place - 1] if place else None
+    if first.word.endswith(_PRETERITES) or (before is not None and before.word in _BEFORE_CLITICS):
+        return len(words)
+    if first.word in _BEFORE_NOUNS:
+        return len(words) if is_last else place + 2
+    return place + 1
 
 
 def _kind(word: str, before: str) -> ConceptKind | None:
@@ -127,7 +152,7 @@ def _whole(words: Sequence[Token | None], place: int, kind: ConceptKind) -> list
     end = place + 1
     if kind in _TYPED and place + 2 < len(words):
         of, noun = words[place + 1], words[place + 2]
-        if of is not None and noun is not None and of.word == _OF and fold(noun.word) not in SMALL_WORDS["es"]:
+        if of is not None and noun is not None and of.word == OF and fold(noun.word) not in SMALL_WORDS["es"]:
             end = place + 3
     return [word for word in words[place:end] if word is not None]
 
