@@ -20,6 +20,7 @@ from souvenir.core.types import ConceptKind, Mentioned, MessageRole
 from souvenir.core.types.statements import BARE_REPORT, EXPLAINED, VAGUE, Definition, Statement, StatementKind
 from souvenir.index.analyser import Analyser
 from souvenir.knowledge.recognition import introduction_patterns as introductions
+from souvenir.knowledge.recognition import report_patterns as reports
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
@@ -157,7 +158,7 @@ def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[S
     ahead = [one for one in days if one.day >= said_on]
     if ahead and change is None and not re.search(r"\bevery\b", read, re.IGNORECASE):
         yield from _due(found, place, ahead, said_on)
-    if patterns.WITHDRAWS.search(read) and not patterns.STILL_OPEN.search(read):
+    if patterns.WITHDRAWS.search(read) and not reports.STILL_OPEN.search(read):
         named = days[0].day if days else None
         yield Statement(StatementKind.WITHDRAWAL, "", _terms(shown), replaced=named)
     if denied:
@@ -407,11 +408,11 @@ def _mentioned(found: Sequence[_Sentence]) -> Iterator[Statement]:
 
     What is said to be still open is not among them.
     """
-    stated = [one for one in found if one.is_statement and not patterns.STILL_OPEN.search(one.read)]
+    stated = [one for one in found if one.is_statement and not reports.STILL_OPEN.search(one.read)]
     terms = _terms(" ".join(one.shown for one in stated))
-    is_bare = stated != [] and patterns.BARE_REPORT.search(stated[0].read) is not None
+    is_bare = stated != [] and reports.BARE_REPORT.search(stated[0].read) is not None
     if terms or is_bare:
-        done = [one for one in stated if patterns.STEP.search(one.read)]
+        done = [one for one in stated if reports.STEP.search(one.read)]
         value = terms if len(done) == len(stated) else _terms(" ".join(one.shown for one in done))
         yield Statement(StatementKind.STEP, "", terms, BARE_REPORT if is_bare else None, value or None)
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from souvenir.core.text import sentences
 from souvenir.knowledge.recognition import due_dates, exact
 from souvenir.knowledge.recognition import introduction_patterns as introductions
+from souvenir.knowledge.recognition import report_patterns as reports
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definition_forms import FORMS, Form, N, words_before
 from souvenir.knowledge.recognition.word_patterns import WordPattern, with_one_of, words_of
@@ -24,7 +25,7 @@ LABELS = Path(__file__).parents[3] / "benchmarks" / "labels"
 WORD_PATTERNS = [
     *(
         (name, one)
-        for of in (patterns, introductions)
+        for of in (patterns, introductions, reports)
         for name, one in vars(of).items()
         if isinstance(one, WordPattern)
     ),
