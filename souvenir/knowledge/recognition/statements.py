@@ -17,8 +17,16 @@ import structlog
 
 from souvenir.core.text import sentences
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
-from souvenir.core.types.statements import BARE_REPORT, EXPLAINED, VAGUE, Definition, Statement, StatementKind
-from souvenir.index.analyser import Analyser
+from souvenir.core.types.statements import (
+    BARE_REPORT,
+    BY_ANOTHER,
+    EXPLAINED,
+    VAGUE,
+    Definition,
+    Statement,
+    StatementKind,
+)
+from souvenir.index.analyser import Analyser, fold
 from souvenir.knowledge.recognition import introduction_patterns as introductions
 from souvenir.knowledge.recognition import report_patterns as reports
 from souvenir.knowledge.recognition import statement_patterns as patterns
@@ -27,7 +35,7 @@ from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_
 from souvenir.knowledge.recognition.ends import ends_in, may_end, replaced_in
 from souvenir.knowledge.recognition.extraction import said
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TITLES
-from souvenir.knowledge.recognition.statement_words import CLASS_OF, COMPOUND_HEADS, CONSUMED, GENERIC, SAME
+from souvenir.knowledge.recognition.statement_words import CLASS_OF, COMPOUND_HEADS, CONSUMED, GENERIC, PRONOUNS, SAME
 
 log = structlog.get_logger(__name__)
 
@@ -115,7 +123,7 @@ def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple
         if sentence.is_statement:
             stated += _stated(found, place, said_on)
             stated += _introductions(found, place, people)
-    return (*stated, *_mentioned(found))
+    return (*stated, *_mentioned(found, people))
 
 
 def _ended(text: str, mentions: Sequence[Mentioned]) -> Iterator[Statement]:
@@ -403,18 +411,42 @@ def _class_of(word: str) -> str | None:
     return CLASS_OF.get(word) or CLASS_OF.get(head)
 
 
-def _mentioned(found: Sequence[_Sentence]) -> Iterator[Statement]:
+def _mentioned(found: Sequence[_Sentence], people: Sequence[str]) -> Iterator[Statement]:
     """Yield one statement with the terms of a message, and those of its sentences that report something as done.
 
-    What is said to be still open is not among them.
+    What is said to be still open is not among them. The deed of another person is a statement of its own; the message
+    has its terms only if it may be about something of the author.
     """
     stated = [one for one in found if one.is_statement and not reports.STILL_OPEN.search(one.read)]
-    terms = _terms(" ".join(one.shown for one in stated))
+    deeds = {one: deed for one in stated if (deed := _deed(one.read, people)) is not None}
+    for one, (doer, _) in deeds.items():
+        yield Statement(StatementKind.STEP, "", _terms(one.shown), BY_ANOTHER, _terms(doer) or None)
+    of_author = [one for one in stated if one not in deeds or not deeds[one][1]]
+    terms = _terms(" ".join(one.shown for one in of_author))
     is_bare = stated != [] and reports.BARE_REPORT.search(stated[0].read) is not None
     if terms or is_bare:
-        done = [one for one in stated if reports.STEP.search(one.read)]
-        value = terms if len(done) == len(stated) else _terms(" ".join(one.shown for one in done))
+        done = [one for one in of_author if one not in deeds and reports.STEP.search(one.read)]
+        value = terms if len(done) == len(of_author) else _terms(" ".join(one.shown for one in done))
         yield Statement(StatementKind.STEP, "", terms, BARE_REPORT if is_bare else None, value or None)
+
+
+def _deed(read: str, people: Sequence[str]) -> tuple[str, bool] | None:
+    """Return the other person who did something, and whether certainly with something of their own."""
+    for pattern in reports.DEEDS_OF_OTHERS:
+        deed = pattern.search(read)
+        if (
+            deed is not None
+            and _is_person(deed["doer"], people)
+            and not reports.FOR_THE_AUTHOR.search(read, deed.end("doer"))
+        ):
+            return deed["doer"], deed["own"] is not None
+    return None
+
+
+def _is_person(words: str, people: Sequence[str]) -> bool:
+    folded = {fold(word).casefold() for word in words.split()}
+    named = {fold(word).casefold() for person in people for word in person.split()}
+    return not folded.isdisjoint(PRONOUNS | GIVEN_NAMES | RELATIVES | ROLES | TITLES | named)
 
 
 def _terms(text: str) -> str:
