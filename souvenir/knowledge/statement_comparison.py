@@ -15,7 +15,7 @@ from souvenir.core.dates import MONTHS
 from souvenir.core.types import ConceptKind
 from souvenir.core.types.statements import BARE_REPORT, BY_ANOTHER, VAGUE, StatementKind
 from souvenir.index.analyser import fold
-from souvenir.knowledge.recognition.gazetteer import KNOWN, RELATIVES, ROLES, TIME_WORDS, TITLES
+from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TIME_WORDS, TITLES
 from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW, UNDER_WAY
 from souvenir.knowledge.recognition.statement_words import COMMON_EVENTS, EVENT_OF
 from souvenir.knowledge.recognition.statements import content_terms
@@ -51,6 +51,17 @@ _OF_ANOTHER = re.compile(
     r"|zieht|vive|trabaja|woont|werkt)\b"
 )
 """A change in the life of another person: "Samira got a job at Volvo"."""
+
+_OWNER = r"(?:my|our|his|her|the|mein\w*|unser\w*|de[rmn]|mi|el|la|nuestr[oa]|mijn|onze|de)"
+_NAME = r"(?-i:[A-ZÀ-Ý])[\w-]+"
+_WITH = re.compile(
+    rf"\b(?:with|mit|con|met) (?:{_OWNER} )?"
+    rf"(?:(?P<relation>[\w-]+)(?: (?={_NAME})|\b))?(?P<names>{_NAME}\.?(?: {_NAME})*(?: (?:and|und|y|en) {_NAME})?)?"
+    rf"|(?P<owner>(?<!\w)(?!(?:It|That|He|She|What|Here|There|Let|Who)['’]){_NAME})['’]s\b"
+    rf"|^(?P<subject>{_NAME}) (?:is|are|gets?|heiratet|se casa|trouwt)\b",
+    re.IGNORECASE,
+)
+"""The people of an appointment: "dinner with Bram", "Bram's wedding", "Bram is getting married"."""
 
 _JOINT = re.compile(
     r"\b(?:we|us|our|wir|uns|unser\w*|nosotr[oa]s|nuestr\w+|\w+emos|vamos|wij|ons|onze)\b", re.IGNORECASE
@@ -88,6 +99,29 @@ def _common(one: Stated, other: Stated) -> int:
     return len(_terms(one.terms) & _terms(other.terms))
 
 
+@lru_cache(maxsize=2_048)
+def _people(sentence: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names and the relations of the people of an appointment: "dinner with my boss Samira"."""
+    names, relations = set[str](), set[str]()
+    for match in _WITH.finditer(sentence):
+        for group, words in match.groupdict(default="").items():
+            for word in re.findall(r"[^\W\d_]+", words):
+                folded = fold(word).casefold()
+                if folded in RELATIVES | ROLES:
+                    relations.add(folded)
+                elif word[0].isupper() and (group != "subject" or folded in GIVEN_NAMES):
+                    names.add(folded)
+    return frozenset(names - _NO_OTHERS - TITLES), frozenset(relations)
+
+
+def is_of_another(one: Stated, other: Stated) -> bool:
+    """Return whether two statements name different people, with whom they are or whose they are."""
+    (names, relations), (other_names, other_relations) = _people(one.sentence), _people(other.sentence)
+    if names and other_names:
+        return names.isdisjoint(other_names)
+    return bool(relations and other_relations) and relations.isdisjoint(other_relations)
+
+
 def by_time(found: Iterable[Stated]) -> list[Stated]:
     return sorted(found, key=lambda one: (one.at, one.id), reverse=True)
 
@@ -102,7 +136,8 @@ def is_cancellation(change: Stated) -> bool:
 
 def cancels(change: Stated, one: Stated) -> bool:
     """Return whether a change calls off what an earlier one is about: it has two terms of it, or no other subject."""
-    common = _common(change, one) if is_cancellation(change) and change.at > one.at else 0
+    is_later = is_cancellation(change) and change.at > one.at and not is_of_another(change, one)
+    common = _common(change, one) if is_later else 0
     subject = content_terms(CALLED_OFF.sub(" ", change.sentence)) if common else []
     return common > 0 and common >= min(len(subject), 2)
 
@@ -132,7 +167,9 @@ def without_replaced(found: Sequence[Stated], changes: Sequence[Stated], withdra
 
 def is_moved_by(one: Stated, change: Stated) -> bool:
     """Return whether a change sets another day for a statement whose day was still ahead, or just over."""
-    if change.due is None or one.due is None or change.at <= one.at or change.message_id == one.message_id:
+    if change.due is None or one.due is None or change.at <= one.at:
+        return False
+    if change.message_id == one.message_id or is_of_another(change, one):
         return False
     if change.replaced is not None:
         return change.replaced == one.due and _common(change, one) > 0
@@ -140,8 +177,8 @@ def is_moved_by(one: Stated, change: Stated) -> bool:
         return _is_same_event(change, one) and _sets_another_day(change, one, terms=0)
     terms = min(len(_terms(change.terms)), len(_terms(one.terms))) / 3
     relatives = [_terms(other.terms) & RELATIVES for other in (change, one)]
-    is_of_another = all(relatives) and relatives[0].isdisjoint(relatives[1])
-    return not is_of_another and _sets_another_day(change, one, terms=terms)
+    is_of_relative = all(relatives) and relatives[0].isdisjoint(relatives[1])
+    return not is_of_relative and _sets_another_day(change, one, terms=terms)
 
 
 def _is_same_event(change: Stated, one: Stated) -> bool:
@@ -161,7 +198,7 @@ def _is_same_event(change: Stated, one: Stated) -> bool:
 
 def _sets_another_day(other: Stated, one: Stated, *, terms: float = 3) -> bool:
     """Return whether a later statement with so many common terms has another day than one that was not over."""
-    if other.at <= one.at or other.due is None or one.due is None:
+    if other.at <= one.at or other.due is None or one.due is None or is_of_another(other, one):
         return False
     return other.due != one.due and one.due >= other.at - JUST_OVER and _common(other, one) >= terms
 
@@ -173,7 +210,8 @@ def _withdraws(withdrawal: Stated, one: Stated) -> bool:
 
 
 def _follows(other: Stated, one: Stated) -> bool:
-    return other.at >= one.at and other.message_id != one.message_id and _common(other, one) > 0
+    is_later = other.at >= one.at and other.message_id != one.message_id
+    return is_later and _common(other, one) > 0 and not is_of_another(other, one)
 
 
 def is_left_by(fact: Stated, one: Stated) -> bool:
@@ -215,6 +253,8 @@ def returns(facts: Sequence[Stated], one: Stated) -> bool:
 
 
 def is_about_the_same(one: Stated, other: Stated) -> bool:
+    if is_of_another(one, other):
+        return False
     return _common(one, other) > (0 if one.message_id == other.message_id else 1) or (
         one.attribute is not None and one.attribute == other.attribute
     )

@@ -42,3 +42,37 @@ def test_the_deed_of_another_person_leaves_a_promise_open_until_its_day_only(ann
 @for_all("promise, report", DEEDS_THAT_KEEP_A_PROMISE)
 def test_a_deed_keeps_a_promise_about_its_person_and_a_joint_one(ann: Agent, promise: str, report: str) -> None:
     by_days(ann, {0: promise, 2: report}, {3: []})
+
+
+PLANS_OF_OTHERS = [
+    ("Dinner with Samira is on 12 January.", "Dinner with Bram is moved to Sunday 14 January."),
+    ("Dinner with Samira is on 12 January.", "Dinner with Bram is now on 14 January."),
+    ("Samira's birthday dinner is on 12 January.", "Bram's birthday dinner is now on 14 January."),
+    ("Dinner with my sister is on 12 January.", "Dinner with my boss is now on 14 January."),
+    ("Das Essen mit Samira ist am 12. Januar.", "Das Essen mit Bram ist auf den 14. Januar verschoben."),
+    ("La cena con Samira es el 12 de enero.", "La cena con Bram se ha cambiado al 14 de enero."),
+    ("Het etentje met Samira is op 12 januari.", "Het etentje met Bram is verplaatst naar 14 januari."),
+]
+
+
+@for_all("plan, change", PLANS_OF_OTHERS)
+def test_the_moved_appointment_with_another_person_leaves_the_plan(ann: Agent, plan: str, change: str) -> None:
+    by_days(ann, {0: plan, 1: change}, {2: [f"upcoming: “{plan}”", f"change: Changed: “{change}” (2 January)."]})
+
+
+@for_all("end", ["Dinner with Bram is cancelled.", "We don't have the dinner with Bram on 12 January."])
+def test_the_end_of_a_plan_with_another_person_leaves_the_plan(ann: Agent, end: str) -> None:
+    by_days(ann, {0: "Dinner with Samira is on 12 January.", 1: end}, {2: ["upcoming", "change"][: 2 - ("n't" in end)]})
+
+
+@for_all(
+    "plan, change",
+    [
+        ("Dinner with Samira is on 12 January.", "Dinner with Samira Haddad is moved to 14 January."),
+        ("Dinner with my boss Samira is on 12 January.", "Dinner with Samira is moved to 14 January."),
+        ("Dinner with Samira is on 12 January.", "Dinner is moved to 14 January."),
+        ("My appointment with Dr Osei is on 12 January.", "Osei moved my appointment to 14 January."),
+    ],
+)
+def test_the_moved_appointment_with_the_same_person_replaces_the_plan(ann: Agent, plan: str, change: str) -> None:
+    by_days(ann, {0: plan, 1: change}, {2: [f"change: before: “{plan}”"]})

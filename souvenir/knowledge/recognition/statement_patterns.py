@@ -177,7 +177,7 @@ NOW = any_of(
 
 CIRCUMSTANCE = re.compile(
     r"\b(?:with|for|by|at|in|of|to|mit|bei|für|con|para|met|voor|bij) "
-    r"(?:(?:the|my|our|der|dem|den|die|das|el|la|los|de|het) )?[\w'’]+",
+    r"(?:(?:the|my|our|der|dem|den|die|das|el|la|los|de|het) )?[\w'’]+(?: (?-i:[A-ZÀ-Ý])[\w'’]+)*",
     re.IGNORECASE,
 )
 """Words before what was moved that do not name it: "the meeting with Greg"."""

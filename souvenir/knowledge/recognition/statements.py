@@ -168,7 +168,7 @@ def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[S
         yield from _due(found, place, ahead, said_on)
     if patterns.WITHDRAWS.search(read) and not reports.STILL_OPEN.search(read):
         named = days[0].day if days else None
-        yield Statement(StatementKind.WITHDRAWAL, "", _terms(shown), replaced=named)
+        yield Statement(StatementKind.WITHDRAWAL, shown, _terms(shown), replaced=named)
     if denied:
         yield Statement(StatementKind.DENIAL, shown, " ".join(denied))
     elif _is_habit(read):
