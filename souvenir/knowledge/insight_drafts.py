@@ -109,6 +109,8 @@ EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=
 LONGEST = timedelta(days=366)
 """More than any of the periods."""
 
+_BEFORE = "; before: "
+
 
 class InsightKind(StrEnum):
     """The kinds of insights, in the order in which they are listed."""
@@ -256,7 +258,7 @@ class Drafts:
         return change.at >= self._at - news or change.due is not None
 
     def _change(self, one: Stated, before: Stated | None) -> Draft:
-        old = "" if before is None else f"; before: {self._quoted(before)}"
+        old = "" if before is None else f"{_BEFORE}{self._quoted(before)}"
         sources = (one.message_id,) if before is None else (before.message_id, one.message_id)
         text = f"Changed: {self._quoted(one)}{old}."
         return Draft(text, InsightKind.CHANGE, _messages(*sources), one.at, one.due and one.due.date())
@@ -398,5 +400,6 @@ class Drafts:
 
 
 def _not_shown(found: Iterable[Stated], shown: Sequence[Draft]) -> list[Stated]:
-    """Return those whose sentence no draft quotes."""
-    return [one for one in found if not any(f"“{one.sentence}”" in draft.text for draft in shown)]
+    """Return those whose sentence no draft quotes, but as that of the old value."""
+    texts = [draft.text.partition(_BEFORE)[0] for draft in shown]
+    return [one for one in found if not any(f"“{one.sentence}”" in text for text in texts)]

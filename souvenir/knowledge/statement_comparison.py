@@ -16,9 +16,9 @@ from souvenir.core.types import ConceptKind
 from souvenir.core.types.statements import BARE_REPORT, BY_ANOTHER, VAGUE, StatementKind
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TIME_WORDS, TITLES
+from souvenir.knowledge.recognition.sentence_terms import content_terms
 from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW, UNDER_WAY
 from souvenir.knowledge.recognition.statement_words import COMMON_EVENTS, EVENT_OF
-from souvenir.knowledge.recognition.statements import content_terms
 from souvenir.store.graph.statements import Stated
 
 MIN_LEAD = timedelta(days=1)

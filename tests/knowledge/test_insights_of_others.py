@@ -76,3 +76,99 @@ def test_the_end_of_a_plan_with_another_person_leaves_the_plan(ann: Agent, end: 
 )
 def test_the_moved_appointment_with_the_same_person_replaces_the_plan(ann: Agent, plan: str, change: str) -> None:
     by_days(ann, {0: plan, 1: change}, {2: [f"change: before: “{plan}”"]})
+
+
+TOMORROW = [
+    "I have a dentist appointment tomorrow at 9.",
+    "I fly to Oslo tomorrow.",
+    "Morgen um 9 Uhr habe ich einen Zahnarzttermin.",
+    "Tengo cita con el dentista mañana a las 9.",
+    "Morgen heb ik om 9 uur een afspraak bij de tandarts.",
+]
+TONIGHT = [
+    "Dinner with Bram tonight at eight.",
+    "Heute Abend habe ich ein Konzert.",
+    "Esta noche tengo una cena con Bram.",
+    "Vanavond heb ik een afspraak met Bram.",
+]
+
+
+@for_all("text", TOMORROW)
+def test_an_appointment_of_tomorrow_is_that_of_the_day_after_its_message(ann: Agent, text: str) -> None:
+    by_days(ann, {0: text}, {day: [f"upcoming: on Tuesday, 2 January: “{text}”"] for day in (0, 1)} | {2: []})
+
+
+@for_all("text", TONIGHT)
+def test_an_appointment_of_tonight_is_that_of_the_day_of_its_message(ann: Agent, text: str) -> None:
+    by_days(ann, {0: text}, {0: [f"upcoming: on Monday, 1 January: “{text}”"], 1: []})
+
+
+@for_all(
+    "text, day",
+    [
+        ("I have dinner with Samira on Friday.", "Friday, 5 January"),
+        ("My physio is on the 9th.", "Tuesday, 9 January"),
+        ("Am Freitag habe ich einen Zahnarzttermin.", "Friday, 5 January"),
+    ],
+)
+def test_an_event_of_a_weekday_or_of_the_month_is_an_appointment(ann: Agent, text: str, day: str) -> None:
+    by_days(ann, {0: text}, {0: [f"upcoming: {day}"]})
+
+
+@for_all(
+    "text",
+    [
+        "It will rain tomorrow.",
+        "I need a recipe for dinner tomorrow.",
+        "We get a new dentist a week tomorrow, Dr Okonjo.",
+        "I had dinner with Samira on Friday.",
+        "The meeting is the day before, not tomorrow.",
+        "Morgen, ich habe keine Fragen zum Termin.",
+        "Esta mañana tengo una cita con Bram.",
+        "I fly on 20 April. The wedding is on the 25th.",
+    ],
+)
+def test_other_days_near_by_are_those_of_no_appointment(ann: Agent, text: str) -> None:
+    by_days(ann, {0: text}, {0: []})
+
+
+TWO_MATTERS = [
+    ("I have the dentist on the 3rd and physio on the 9th.", "Wednesday, 3 January", "Tuesday, 9 January"),
+    ("Dentist on 3 January, physio on 9 January.", "Wednesday, 3 January", "Tuesday, 9 January"),
+    ("I have to send the draft by Friday and the report by Monday.", "Friday, 5 January", "Monday, 8 January"),
+    ("I have to send the draft by Friday and my sister comes on 8 January.", "Due on Friday", "Coming up on Monday"),
+    ("I fly to Oslo on 3 January and the wedding is on the 9th.", "Wednesday, 3 January", "Tuesday, 9 January"),
+    ("Am 3. Januar ist der Zahnarzt und am 9. Januar die Physio.", "Wednesday, 3 January", "Tuesday, 9 January"),
+    ("El 3 de enero es la cita y el 9 de enero la boda.", "Wednesday, 3 January", "Tuesday, 9 January"),
+    ("Op 3 januari is de tandarts en op 9 januari de bruiloft.", "Wednesday, 3 January", "Tuesday, 9 January"),
+]
+
+
+@for_all("text, first, second", TWO_MATTERS)
+def test_each_of_two_matters_in_a_sentence_has_its_day(ann: Agent, text: str, first: str, second: str) -> None:
+    by_days(ann, {0: text}, {0: [f"upcoming: {first}", f"upcoming: {second}"]})
+
+
+def test_one_of_two_matters_is_done_or_moved_by_itself(ann: Agent) -> None:
+    drafts = "I have to send the draft by Friday and the report by Monday."
+    by_days(ann, {0: drafts, 2: "I sent the draft."}, {3: ["upcoming: Due on Monday, 8 January"]})
+    plans = "Dentist on 10 January and physio on 12 January."
+    moved = "The dentist is now on 15 January."
+    by_days(ann, {0: plans, 2: moved}, {3: ["upcoming: Friday, 12 January", f"change: {moved}"]})
+
+
+@for_all(
+    "text",
+    [
+        "My physio is on the 3rd and the 9th.",
+        "I meet Ana on 3 January, she flies on 9 January.",
+        "The trip to Oslo is from 3 to 9 January.",
+    ],
+)
+def test_one_matter_of_two_days_is_shown_once(ann: Agent, text: str) -> None:
+    by_days(ann, {0: text}, {0: ["upcoming: Wednesday, 3 January"]})
+
+
+def test_an_appointment_is_moved_to_a_weekday(ann: Agent) -> None:
+    plan, moved = "Dinner with Bram is on 5 January.", "Dinner with Bram is moved to Sunday."
+    by_days(ann, {0: plan, 1: moved}, {2: [f"change: {moved}” (2 January); before: “{plan}”"], 7: []})

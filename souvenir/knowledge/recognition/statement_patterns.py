@@ -73,8 +73,8 @@ REPORTED = any_of(
 COMMITMENT = any_of(
     rf"(?<!when )(?<!how )(?<!what )(?<!where )(?<!why ){I}(?:['’]ll| will| shall)\b",
     r"\bill (?:send|do|write|call|bring|give|get|ring|finish|pay|be)\b",
-    rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:promised|agreed to|committed|volunteered)\b",
-    rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:told|said)(?: [\w.,()]+){{0,5}}? (?:that )?"
+    rf"(?:{I}(?:['’]ve)?{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:promised|agreed to|committed|volunteered)\b",
+    rf"(?:{I}(?:['’]ve)?{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:told|said)(?: [\w.,()]+){{0,5}}? (?:that )?"
     r"(?:(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would| should|\b gets?|['’]s (?:in|with|on|ready|done))"
     r"|i (?:answer|make|send|do|bring|come|call|ring|sing|give|write|pay|finish))\b",
     rf"{I}(?: am| are|['’]m|['’]re) (?:to(?! be (?:fair|honest))|down (?:to|for))\b",
@@ -103,10 +103,11 @@ ONLY_PRONOUN = re.compile(
 """A promise whose object is a pronoun: "I shall ring them this week"."""
 
 TAKES_PART = any_of(
-    r"\b(?:will|['’]ll|would|['’]d|shall|should|must|gotta|gonna|(?:have|need|am|are|going|got) to)"
+    r"(?:\b(?:will|would|shall|should|must|gotta|gonna|(?:have|need|am|are|going|got) to)|['’](?:ll|d|re to|m to))"
     r" (?:be(?! done| ready| paid| sent| finished)|go"
-    r"|come|attend|meet|see|visit|talk|speak|sing|play|perform|fly|travel|leave|start|stay|move|run|teach|host|drive|present"
-    r"|pick \w+ up|look after|sit|give (?:an?|the|my) (?:talk|speech|lecture|presentation|concert))\b",
+    r"|have an? (?:stand|stall|party|meeting|dinner|lunch)|come|attend|meet|see|visit|talk|speak"
+    r"|sing|play|perform|fly|travel|leave|start|stay|move|run|teach|host|drive"
+    r"|present|pick \w+ up|look after|sit|give (?:an?|the|my) (?:talk|speech|lecture|presentation|concert))\b",
     r"\b(?:muss|müssen|soll|werde) (?:\S+ ){0,5}(?:sein|gehen|kommen|fahren|fliegen|treffen|sprechen)\b",
 )
 """A commitment to take part in an event, which happens on its day without a word."""

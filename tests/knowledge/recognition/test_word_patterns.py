@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from souvenir.core.text import sentences
+from souvenir.knowledge.recognition import appointment_patterns as appointments
 from souvenir.knowledge.recognition import due_dates, exact
 from souvenir.knowledge.recognition import introduction_patterns as introductions
 from souvenir.knowledge.recognition import report_patterns as reports
@@ -25,7 +26,7 @@ LABELS = Path(__file__).parents[3] / "benchmarks" / "labels"
 WORD_PATTERNS = [
     *(
         (name, one)
-        for of in (patterns, introductions, reports)
+        for of in (patterns, introductions, reports, appointments)
         for name, one in vars(of).items()
         if isinstance(one, WordPattern)
     ),
