@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
 
 from souvenir.core.dates import MONTHS
+from souvenir.core.ended_roles import EndCause
 from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import RecordKind
 from souvenir.core.types.statements import EXPLAINED, StatementKind
@@ -34,6 +35,7 @@ from souvenir.knowledge.statement_comparison import (
     is_under_way,
     may_be_overdue,
     returns,
+    says_the_same,
     says_what_changed,
     without_repeats,
     without_replaced,
@@ -144,6 +146,24 @@ class Draft:
     quote: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change, the statement of the old value, and earlier statements of the same new value."""
+
+    new: Stated
+    before: Stated | None
+    repeats: list[Stated] = field(default_factory=list)
+
+
+def _add(found: list[_Change], change: _Change) -> None:
+    """Add a change, which is older than those found, unless one of them repeats or replaces it."""
+    same = next((other for other in found if says_the_same(other.new, change.new)), None)
+    if same is not None:
+        same.repeats.append(change.new)
+    elif not any(is_about_the_same(one.new, change.new) or is_moved_by(change.new, one.new) for one in found):
+        found.append(change)
+
+
 def _messages(*ids: int) -> tuple[RecordId, ...]:
     return tuple((RecordKind.MESSAGE, id_) for id_ in ids)
 
@@ -235,19 +255,18 @@ class Drafts:
         earlier = by_time(dated)
         ahead = [one for one in changes if one.id not in self._unclear and (one.due is None or one.due >= self._today)]
         cancelled = [one for one in changes if is_cancellation(one)]
-        found: list[tuple[Stated, Stated | None]] = []
+        found: list[_Change] = []
         for one in by_time(one for one in (*ahead, *facts) if one.due is not None or self._is_recent(one)):
             before = next((fact for fact in facts if differs(fact, one) or is_left_by(fact, one)), None)
             if before is None and one.due is not None:
                 before = next((other for other in earlier if is_moved_by(other, one)), None)
             is_stated = one.kind is StatementKind.CHANGE and (one.replaced is not None or says_what_changed(one))
             is_new = (is_stated and one.terms != "") or (before is not None and not returns(facts, one))
-            is_repeated = any(is_about_the_same(other, one) or is_moved_by(one, other) for other, _ in found)
             is_over = any(cancels(other, one) for other in cancelled)
-            if is_new and not is_repeated and not is_over and (has_old_value(one, before) or self._is_fresh(one)):
-                found.append((one, before))
-        found.sort(key=lambda row: (row[0].due or LATEST, not has_old_value(*row)))
-        return [self._change(one, before) for one, before in found[:MAX_INSIGHTS]]
+            if is_new and not is_over and (has_old_value(one, before) or self._is_fresh(one)):
+                _add(found, _Change(one, before))
+        found.sort(key=lambda row: (row.new.due or LATEST, not has_old_value(row.new, row.before)))
+        return [self._change(row) for row in found[:MAX_INSIGHTS]]
 
     def _is_recent(self, change: Stated) -> bool:
         return change.at >= self._at - (FRESH if is_cancellation(change) or is_under_way(change) else RECENT)
@@ -257,9 +276,11 @@ class Drafts:
         news = NEWS if change.attribute is None else FRESH
         return change.at >= self._at - news or change.due is not None
 
-    def _change(self, one: Stated, before: Stated | None) -> Draft:
+    def _change(self, change: _Change) -> Draft:
+        one, before = change.new, change.before
         old = "" if before is None else f"{_BEFORE}{self._quoted(before)}"
-        sources = (one.message_id,) if before is None else (before.message_id, one.message_id)
+        said = sorted((one, *change.repeats, *(() if before is None else (before,))), key=lambda other: other.at)
+        sources = dict.fromkeys(other.message_id for other in said)
         text = f"Changed: {self._quoted(one)}{old}."
         return Draft(text, InsightKind.CHANGE, _messages(*sources), one.at, one.due and one.due.date())
 
@@ -307,7 +328,7 @@ class Drafts:
     def _quiet(self, mentioned: Sequence[activity.MentionSpan], changes: Sequence[Stated]) -> Iterator[Draft]:
         """Yield the named subject of the most sessions that has gone quiet; those with a common word are one subject.
 
-        One whose last mention is in a change is over.
+        One whose last mention is in a change is over, and the dead are not said to be quiet.
         """
         last = agents.last_message_at(self._connection, self._namespace_id, self._at)
         if last is None:
@@ -322,7 +343,8 @@ class Drafts:
             for word, of_word in by_word.items()
             if all(one.last_at <= to_us(last) - QUIET // timedelta(microseconds=1) for one in of_word)
         }
-        ranked = sorted(silent, key=lambda word: (-sum(one.owners for one in silent[word]), word))
+        dead = self._dead()
+        ranked = sorted(silent.keys() - dead, key=lambda word: (-sum(one.owners for one in silent[word]), word))
         found: list[tuple[str, list[activity.MentioningSession]]] = []
         over = {one.message_id for one in changes}
         for word in ranked[:QUIET_CANDIDATES]:
@@ -345,6 +367,11 @@ class Drafts:
             )
             sources = _messages(*(one.message_id for one in reversed(subject.sessions[:NAMED])))
             yield Draft(text, InsightKind.QUIET, sources, until, concept_ids=subject.concept_ids)
+
+    def _dead(self) -> set[str]:
+        """Return the words of the names of those of whom a message says that they have died."""
+        ends = self._latest(StatementKind.END, EARLIEST, limit=statements.MAX_ENDS)
+        return {word for one in ends if one.attribute == EndCause.DIED and one.value for word in one.value.split()}
 
     def _is_unusual(self, of_sessions: Sequence[activity.MentioningSession], last: datetime) -> bool:
         """Return whether the silence is longer than any before it, and several sessions long."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -14,10 +15,16 @@ _NUMBERS = count()
 Case = tuple[dict[int, str | tuple[str, ...]], dict[int, list[str]]]
 
 
-def by_days(ann: Agent, said: dict[int, str | tuple[str, ...]], shown: dict[int, list[str]]) -> None:
+def by_days(
+    ann: Agent,
+    said: Mapping[int, str | tuple[str, ...]],
+    shown: dict[int, list[str]],
+    sources: dict[int, list[int]] | None = None,
+) -> None:
     """Tell texts to an agent of its own on days after Monday, in a session each, and compare its insights.
 
     :param shown: By day, an hour after the texts: the kind of each insight, and after a colon a part of its text.
+    :param sources: By day, the number of sources of each insight; None compares none.
     """
     agent = ann.another(Scope(f"agent-{next(_NUMBERS)}"))
     for day, texts in said.items():
@@ -30,3 +37,5 @@ def by_days(ann: Agent, said: dict[int, str | tuple[str, ...]], shown: dict[int,
         pairs = zip(seen, (one.partition(": ") for one in expected), strict=False)
         parts = [text.startswith(kind) and part in text for text, (kind, _, part) in pairs]
         assert (len(seen), all(parts)) == (len(expected), True), (day, seen)
+        if sources is not None:
+            assert [len(one.sources) for one in found] == sources[day], (day, seen)

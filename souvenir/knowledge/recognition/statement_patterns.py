@@ -321,6 +321,13 @@ OF_A_DEVICE = any_of(
 )
 """The settings and numbers of a device, whose change asks nobody to act."""
 
+NO_NEWS = any_of(
+    r"\b(?:anything|nothing|anyone|nobody) else\b|\b(?:nichts|niemand) ander|\botra cosa\b"
+    r"|\b(?:niets|niemand|nergens) anders\b",
+    r"\b(?:to|auf|al?|naar|op) (?:yesterday|gestern|ayer|gisteren)\b",
+)
+"""An exaggeration ("no longer speaks of anything else"), and a move to a day that is over: neither is news."""
+
 LONG_AGO = any_of(
     r"\b(?:for|al|seit|desde hace|hace) (?:[\w-]+ ){0,2}(?:years|decades|jaar|jahren|años)\b",
     r"\byears ago\b|\bvor .{1,15} jahren\b|\b(?:since|seit|desde|sinds) (?:19|20)\d\d\b",

@@ -28,7 +28,7 @@ from souvenir.knowledge.recognition import report_patterns as reports
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
-from souvenir.knowledge.recognition.ends import ends_in, may_end, replaced_in
+from souvenir.knowledge.recognition.ends import deaths_in, ends_in, may_end, may_tell_death, replaced_in
 from souvenir.knowledge.recognition.extraction import said
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TITLES
 from souvenir.knowledge.recognition.sentence_terms import (
@@ -101,6 +101,8 @@ def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple
 
 
 def _ended(text: str, mentions: Sequence[Mentioned]) -> Iterator[Statement]:
+    if may_tell_death(text):
+        yield from deaths_in([one.read for one in sentences_of(text) if one.is_statement], mentions)
     for sentence in sentences_of(text) if may_end(text) else ():
         no_end = (patterns.HYPOTHETICAL, patterns.LONG_AGO)
         if sentence.is_statement and not any(one.search(sentence.read) for one in no_end):
@@ -237,8 +239,9 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
         found = patterns.NEW_VALUES.search(read)
     if found is None or not _is_decided(read, found.start()):
         return None
-    is_no_news = any(one.search(read) for one in (patterns.REPORTED, patterns.LONG_AGO, patterns.OF_A_DEVICE))
-    return None if is_no_news else (None, None)
+    no_news = (patterns.REPORTED, patterns.LONG_AGO, patterns.OF_A_DEVICE, patterns.NO_NEWS)
+    is_over = any(one.day < said_on and appointments.MOVED_TO_DAY.search(read[: one.start]) for one in named)
+    return None if is_over or any(one.search(read) for one in no_news) else (None, None)
 
 
 def _may_be_moved_to(read: str, day: NamedDay) -> bool:
