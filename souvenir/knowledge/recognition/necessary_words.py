@@ -21,6 +21,7 @@ CHANGES = (
     "since now over swapped swapping moved came arrived come here retired retiring handed leaving left died passed "
     "gekündigt gestorben statt vez lugar plaats umgezogen gewechselt abgesagt aufgehört mehr cambiado mudado dejado "
     "dejé cancelado cancelada ya meer opgezegd verhuisd gestopt "
+    "engaged took transferred nights days got going went tomé contraté "
     "sube suben subió subieron subido subó suba suban subado baje bajen bajió bajieron bajido bajó baja bajan bajado"
 )
 PARTS_OF_CHANGES = (

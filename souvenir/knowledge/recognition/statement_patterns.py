@@ -20,6 +20,9 @@ _MENTAL = (
 )
 """Beginnings of verbs by which "any more" is no change: "I don't know any more"."""
 
+_MONEY = r"(?:[£$€]\d|\d[\d.,]*k\b|\d{3}|\d{1,3}[.,]\d{3}\b)"
+"""The beginning of an amount that is no time of day."""
+
 _UNIT = r"(?:mg|ml|kg|km|miles|kcal|hours?|hrs|Stunden|uur|horas|%|€|euros?|pounds?|dollars?|quid)"
 MONTH = rf"(?:{'|'.join(MONTH_NAMES)})"
 
@@ -62,7 +65,8 @@ CLAUSE_END = re.compile(
     r"[;:]|, (?:and|but|so|because|since|und|aber|denn|weil|y|pero|porque|en|maar|want)\b", re.IGNORECASE
 )
 REPORTED = any_of(
-    r"\b(?:says?|suggests?|suggested|thinks?|reckons?|believes?|claims?|wants?(?! [£$€]?\d| \w+teen| \w+ty)|hopes?"
+    rf"\b(?:says?|suggests?|suggested|thinks?|reckons?|believes?|claims?|hopes?"
+    rf"|wants?(?! [£$€]?\d| \w+teen| \w+ty| {_NUMBER} [^.;]*\bnot {_NUMBER}\b)"
     r"|insists?|recommends?|asks?|asked)\b",
     r"\b(?!(?:i|we)\b)[\w’']+ (?:said|thought|told)\b",
     r"\b(?:sagt|sagte|meint|findet|glaubt|denkt|möchte|fragte?|laut)\b|\b(?:dice|dijo|cree|piensa|quiere|pregunt[aó]|según)\b",
@@ -223,6 +227,15 @@ CHANGES = with_one_of(
     rf"^(?=.*(?:\bnot|n['’]t)\b.*\bany ?more\b)(?!.*\b{_MENTAL}.*\bany ?more).*{I}\b",
     r"\b(?:has|have|was|were|is|are|been|got)\s+(?:been\s+)?(?:postponed|cancell?ed|called off|rescheduled|put off"
     r"|brought forward|extended|replaced)\b",
+    rf"\b(?:slides?|slid|slips?|slipped|shifts?|moves?|goes|pushed|bumped)(?: back| forward)? from {MONTH} to {MONTH}\b"
+    r"|\bstatt (?!dessen\b)(?:(?-i:[A-ZÄÖÜ])\w+ ){1,2}"
+    r"(?:kommt|kommen|verwende[nt]?|nutzt|nutzen|nehmen|nimmt|spielt|leitet)\b",
+    rf"{I}(?:['’]ve| have)?{_ADVERBS} (?:engaged|taken on|took on) (?:an? |(?-i:[A-ZÀ-Ý]))|\b(?:tomé|contraté) a \w"
+    r"|\b(?!I |We |You |They |Who )(?-i:[A-ZÀ-Ý])\w+(?:['’]s| has| is)?(?: just)? mov(?:ed|ing) (?:in with|out|away)\b",
+    rf"{I}(?:['’]ve| have)?{_ADVERBS} passed (?:the|my|our) \w",
+    r"\b(?:been|got|gets|was|am|is) (?:transferred|moved) to (?:(?-i:[A-Z])"
+    r"|the [\w ]+ (?:branch|ward|team|department|office|unit|site)\b|nights\b|days\b)|\bwent to (?:nights|days)\b",
+    r"^(?:so |ok(?:ay)?,? )?going with (?-i:[A-Z])(?![^.;]* to )|\bwe went with (?-i:[A-Z])[\w ]* for (?:the|our)\b",
     rf"\bfrom (?:now on|{MONTH}|next \w+),?\s+(?:it|we|i|they|he|she|on)\b",
     r"\b(?:came|comes?|went|goes|going|gone|got|cut|dropped|fell|fallen|rose|risen|raised|(?:is|are|was|were)(?= down)"
     r"|['’](?:m|re|s)(?= down))"
@@ -295,15 +308,24 @@ NEW_VALUES = any_of(
     rf" (?:up |down )?(?:to|on) \D{{0,20}}?\d[\d.,]* ?(?:{_UNIT})\b",
     rf"^(?:\w+,? )?(?:down|up) to \d[\d.,]* ?(?:{_UNIT})\b"
     r"|\b(?:up|down)(?: again)?, (?:it['’]?s|its|now|to) \D{0,4}\d",
-    r"\b(?:steigt|stieg|sinkt|sank|erhöht|gesenkt|runtergehandelt)\b[^,;.]* auf \d|\bauf [\d.,]+ runtergehandelt\b",
+    r"\b(?:steigt|stieg|sinkt|sank|erhöht|gesenkt|runtergehandelt)\b[^,;.]* auf \d"
+    r"|\bauf [\d.,]+ (?:runter|rauf|hoch)(?:gehandelt|gegangen|gesetzt)?\b",
+    r"\bput(?:ting)? (?:it|them|(?:the|my|our) \w+) (?:up|down) (?:again )?to \D{0,3}\d"
+    r"|\b(?:he|she|they|(?-i:[A-ZÀ-Ý])[\w’'-]+)(?: has| have|['’]s|['’]ve)? (?:come|came) (?:down|up|back)"
+    rf" (?:to|at|with) {_MONEY}|\b(?:rent|price|fee|salary|wage) (?:is |['’]s )?(?:now )?back (?:at|to) {_MONEY}"
+    rf"|\bnow (?:writes of|wants|asks(?: for)?|offers|pays|charges|demands) {_MONEY}",
+    r"\b(?:wants?|needs?|takes|gets?|costs?|pays?|is|are|it['’]?s|its) (?:\w+ )?"
+    rf"{_NUMBER}(?: \w+)?,? (?:and )?not {_NUMBER}\b"
+    r"|\b(?:not|nicht|niet|no) (?:\w+ )?\d[\d.,]*(?: \w+)? (?:but|sondern|maar|sino) (?:\w+ )?\d",
 )
 """A new price, wage, dose or person, with a number or "now"."""
 
-NUMBER_OR_NOW = re.compile(r"\d|\bnow\b", re.IGNORECASE)
+NUMBER_OR_NOW = re.compile(rf"\d|\bnow\b|\bnot {_NUMBER}\b", re.IGNORECASE)
 
 OLD_AND_NEW = any_of(
     r"\bfrom\b.+\bto\b|\binstead\b|\brather than\b|\bnot\b[^.;]*\d|\d[^.;]*\bnot\b|\b(?:up|down) from\b|\bdown to\b",
-    r"\bafter all\b|\bused to\b|\bvo[nm]\b.+\b(?:auf|zu[mr]?)\b|\bstatt\b|\bde[l]?\b.+\ba[l]?\b.*\d",
+    rf"\b{_NUMBER}\b[^.;]*\bnot {_NUMBER}\b|\bstatt\b",
+    r"\bafter all\b|\bused to\b|\bvo[nm]\b.+\b(?:auf|zu[mr]?)\b|\bde[l]?\b.+\ba[l]?\b.*\d",
     r"\ben (?:vez|lugar) de\b|\bvan\b.+\bnaar\b|\bin plaats van\b",
     rf"\d[^.;]* (?:from|ab|desde|vanaf) (?:now on|{MONTH})\b",
 )

@@ -130,7 +130,8 @@ def _stated(found: Sequence[Sentence], place: int, said_on: date) -> Iterator[St
     if ahead and change is None and not re.search(r"\bevery\b", read, re.IGNORECASE):
         base, month = said_on, _later_month(found, place, ahead, said_on)
         for clause in _matters(read, days):
-            near = [_from(one, clause, base) for one in named_days(clause, said_on) if one.day >= said_on]
+            of_clause = days if clause == read else named_days(clause, said_on)
+            near = [_from(one, clause, base) for one in of_clause if one.day >= said_on]
             if month is not None and not patterns.COMMITMENT.search(clause):
                 near = [one for one in near if one.is_exact or not one.is_numbered]
             if near:

@@ -45,6 +45,6 @@ def _deed(read: str, people: Sequence[str]) -> tuple[str, bool] | None:
 
 
 def _is_person(words: str, people: Sequence[str]) -> bool:
-    folded = {fold(word).casefold() for word in words.split()}
+    folded = [fold(word).casefold() for word in words.split()]
     named = {fold(word).casefold() for person in people for word in person.split()}
-    return not folded.isdisjoint(PRONOUNS | GIVEN_NAMES | RELATIVES | ROLES | TITLES | named)
+    return any(word in known for word in folded for known in (PRONOUNS, GIVEN_NAMES, RELATIVES, ROLES, TITLES, named))
