@@ -119,6 +119,8 @@ def test_an_event_of_a_weekday_or_of_the_month_is_an_appointment(ann: Agent, tex
     "text",
     [
         "It will rain tomorrow.",
+        "I see the point now, on Friday or later.",
+        "Talk to you tomorrow!",
         "I need a recipe for dinner tomorrow.",
         "We get a new dentist a week tomorrow, Dr Okonjo.",
         "I had dinner with Samira on Friday.",

@@ -22,8 +22,8 @@ EVENT = with_one_of(
     r"|cumpleaños|operación)\b",
     r"\b(?:afspraak|tandarts|huisarts|vergadering|sollicitatie(?:gesprek)?|tentamen|etentje|bruiloft|begrafenis"
     r"|optreden|repetitie|vlucht|verjaardag|operatie|bezichtiging)\b",
-    r"\b(?:i|we)(?:['’](?:m|re)| am| are)? (?:fly|flying|travel|travell?ing|see|seeing|meet|meeting|visit|visiting"
-    r"|leav(?:e|ing) for)\b",
+    r"\b(?:i|we)(?:['’](?:m|re)| am| are)? (?:(?:fly|flying|travell?ing|leav(?:e|ing) for)\b"
+    r"|(?:see|seeing|meet|meeting|visit|visiting) (?:(?:my|our) \w|(?-i:[A-ZÀ-Ý])))",
     r"\b(?:fliegen?|verreisen?|vuelo|volamos|viajo|viajamos|quedado con|quedo con|vlieg|vliegen)\b",
     parts=necessary.PARTS_OF_EVENT,
 )

@@ -45,7 +45,7 @@ EVENT = (
     "besichtigung cita dentista médico reunión entrevista examen cena comida boda concierto vuelo ensayo cumpleaños "
     "operación afspraak tandarts huisarts vergadering sollicitatie sollicitatiegesprek tentamen etentje bruiloft "
     "begrafenis optreden repetitie vlucht verjaardag operatie bezichtiging "
-    "fly flying travel traveling travelling see seeing meet visit visiting leave leaving fliege fliegen verreise "
+    "fly flying traveling travelling see seeing meet visit visiting leave leaving fliege fliegen verreise "
     "verreisen volamos viajo viajamos quedado quedo vlieg vliegen"
 )
 PARTS_OF_EVENT = ("termin", "prüfung", "besprechung", "probe")

@@ -311,8 +311,9 @@ NEW_VALUES = any_of(
     r"\b(?:steigt|stieg|sinkt|sank|erhöht|gesenkt|runtergehandelt)\b[^,;.]* auf \d"
     r"|\bauf [\d.,]+ (?:runter|rauf|hoch)(?:gehandelt|gegangen|gesetzt)?\b",
     r"\bput(?:ting)? (?:it|them|(?:the|my|our) \w+) (?:up|down) (?:again )?to \D{0,3}\d"
-    r"|\b(?:he|she|they|(?-i:[A-ZÀ-Ý])[\w’'-]+)(?: has| have|['’]s|['’]ve)? (?:come|came) (?:down|up|back)"
-    rf" (?:to|at|with) {_MONEY}|\b(?:rent|price|fee|salary|wage) (?:is |['’]s )?(?:now )?back (?:at|to) {_MONEY}"
+    r"|\b(?:he|she|they|(?-i:[A-ZÀ-Ý])[\w’'-]+)(?: has| have|['’]s|['’]ve)? (?:come|came)"
+    rf" (?:(?:down|up) to|back (?:at|with)(?! \d{{4}}\b)) {_MONEY}"
+    rf"|\b(?:rent|price|fee|salary|wage) (?:is |['’]s )?(?:now )?back (?:at|to) {_MONEY}"
     rf"|\bnow (?:writes of|wants|asks(?: for)?|offers|pays|charges|demands) {_MONEY}",
     r"\b(?:wants?|needs?|takes|gets?|costs?|pays?|is|are|it['’]?s|its) (?:\w+ )?"
     rf"{_NUMBER}(?: \w+)?,? (?:and )?not {_NUMBER}\b"

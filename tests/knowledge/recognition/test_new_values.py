@@ -80,6 +80,7 @@ def test_new_amounts_places_and_plans_are_changes(text: str) -> None:
         "Rewrite this: we have moved to a new office.",
         "I went over to Anna's.",
         "Anna came back at 10.30, tired.",
+        "Anna came back at 1730.",
         "The count came back at 10 this morning.",
         "He wants two hotels.",
         "It took 6 hrs, not 3.",
