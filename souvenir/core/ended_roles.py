@@ -13,7 +13,8 @@ from typing import NamedTuple
 class EndCause(StrEnum):
     """The causes by which roles end, as stored: someone stops working, someone moves out, or the user leaves.
 
-    The others are of roles that one person or place has at a time: such a role ends when another one has it.
+    The `NEW_` ones are of roles that one person or place has at a time: such a role ends when another one has it. The
+    dead keep their roles.
     """
 
     STOPPED_WORK = "stopped work"
@@ -25,6 +26,7 @@ class EndCause(StrEnum):
     NEW_LANDLORD = "new landlord"
     NEW_WORKPLACE = "new workplace"
     NEW_HOME = "new home"
+    DIED = "died"
 
 
 class End(NamedTuple):

@@ -14,7 +14,7 @@ from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.core.types.statements import StatementKind
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, RELATIVES, ROLES, TITLES
-from souvenir.knowledge.recognition.statements import content_terms
+from souvenir.knowledge.recognition.sentence_terms import content_terms
 from souvenir.store.graph import statements
 from souvenir.store.graph.statements import MessageMention, Stated
 from souvenir.store.messages import messages

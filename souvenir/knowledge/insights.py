@@ -1,130 +1,25 @@
-"""Insights: at most seven sentences about an agent that a person would act on, each with its sources.
-
-They are made from the statements, definitions and mentions that indexing found, so that no text is read again. A
-sentence quotes its source, and precision comes before recall: where nothing is worth a sentence there is none. The same
-memory and time give the same insights.
-"""
+"""Insights: at most seven sentences about an agent that a person would act on, each with its sources."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from enum import StrEnum
-from itertools import pairwise
+from datetime import date, datetime
 from typing import NamedTuple
 
-from souvenir.core.dates import MONTHS
-from souvenir.core.timestamps import from_us, to_us, utc_now
+from souvenir.core.timestamps import utc_now
 from souvenir.core.types import RecordKind, Scope
-from souvenir.core.types.statements import EXPLAINED, StatementKind
-from souvenir.knowledge.antecedents import clarified
-from souvenir.knowledge.recognition.definitions import is_relation
-from souvenir.knowledge.statement_comparison import (
-    by_time,
-    cancels,
-    completed,
-    differs,
-    has_old_value,
-    is_about_the_same,
-    is_cancellation,
-    is_fixed,
-    is_left_by,
-    is_moved_by,
-    is_under_way,
-    may_be_overdue,
-    returns,
-    says_what_changed,
-    without_repeats,
-    without_replaced,
-)
-from souvenir.knowledge.subjects import Subject
+from souvenir.knowledge.insight_drafts import MAX_INSIGHTS, Draft, Drafts, InsightKind
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.graph import activity, concepts, statements
+from souvenir.store.graph import concepts, statements
 from souvenir.store.graph.concepts import Concept
-from souvenir.store.graph.statements import MessageMention, Stated
+from souvenir.store.graph.statements import MessageMention
 from souvenir.store.messages import agents, messages
 from souvenir.store.privacy import Hidden
 from souvenir.store.sql import Connection
 
-MAX_INSIGHTS = 7
-
-RECENT = timedelta(days=60)
-"""Period in which a change or a contradiction is worth a sentence."""
-
-HOLDS = timedelta(days=28)
-"""Period after it was said in which a plan holds, and in which a promise that is past its day is worth a sentence: most
-older ones were changed or kept since, in words that no rule joins with them."""
-
-AHEAD = timedelta(days=21)
-"""Period ahead in which a promise or an appointment is worth a sentence."""
-
-FAR_AHEAD, FRESH = timedelta(days=45), timedelta(days=14)
-"""The same for one that was said so recently that it still holds. A cancellation is worth a sentence as long."""
-
-NEWS = timedelta(days=30)
-"""Period in which a change of which the old value is unknown is worth a sentence."""
-
-NEW = timedelta(days=14)
-"""Period in which a person who was not mentioned before is new."""
-
-QUIET = timedelta(days=14)
-"""Minimum time without a mention, and minimum length of the history before which nobody is new."""
-
-MANY_SESSIONS = 3
-"""Number of sessions that mention a subject before it can have gone quiet."""
-
-SESSIONS_WITHOUT = 3
-"""Number of later sessions that do not."""
-
-CURRENT_SESSIONS = 2
-"""Number of the latest sessions, one of which mentions a person who matters now."""
-
-UNUSUAL = 1.5
-"""Ratio of the silence to the longest one before it."""
-
-READ, READ_STEPS, READ_FAR = 64, 128, 32
-"""Maximum numbers of statements of a kind, of messages that may complete a promise, and of statements of a day that is
-further ahead: the newest ones."""
-
-RANKED = 100
-"""Number of the most mentioned concepts among which the quiet and the important ones are sought."""
-
-QUIET_CANDIDATES = 12
-"""Maximum number of concepts whose sessions are counted."""
-
-MIN_WORD = 3
-"""Minimum length of a word that is a subject: shorter ones are mostly parts of others."""
-
-MENTIONS_READ = 32
-"""Maximum number of the latest mentions of each concept by which sessions are counted."""
-
-PEOPLE = 8
-"""Maximum number of people that are considered."""
-
-NAMED = 3
-"""Maximum number of people in a sentence."""
-
-EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
-
-LONGEST = timedelta(days=366)
-"""More than any of the periods."""
-
-
-class InsightKind(StrEnum):
-    """The kinds of insights, in the order in which they are listed."""
-
-    OVERDUE = "overdue"
-    UPCOMING = "upcoming"
-    CHANGE = "change"
-    CONTRADICTION = "contradiction"
-    NEW = "new"
-    QUIET = "quiet"
-    IMPORTANT = "important"
-
-
-RecordId = tuple[RecordKind, int]
+__all__ = ["MAX_INSIGHTS", "Insight", "InsightKind", "Insights", "Source"]
 
 
 class Source(NamedTuple):
@@ -150,23 +45,6 @@ class Insight:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """An insight by the row ids of its sources.
-
-    :param concept_ids: None for those of its sources.
-    :param quote: The sentence that it quotes, if another insight may quote it instead.
-    """
-
-    text: str
-    kind: InsightKind
-    sources: tuple[RecordId, ...]
-    at: datetime
-    due: date | None = None
-    concept_ids: tuple[int, ...] | None = None
-    quote: str | None = None
-
-
 class Insights:
     """Thread-safe.
 
@@ -185,21 +63,21 @@ class Insights:
             agent = agents.require_agent(connection, scope)
             namespace_id, hidden = agent.namespace_id, self._engine.screening.hidden_texts(connection, agent)
             topics = self._engine.screening.hidden_topics(agent)
-            drafts = _Reading(connection, namespace_id, at or utc_now(), hidden.messages, topics).drafts()
+            drafts = Drafts(connection, namespace_id, at or utc_now(), hidden.messages, topics).all()
             chosen = _chosen(one for one in drafts if not any(hidden.holds(*source) for source in one.sources))
             return _completed(connection, namespace_id, chosen, topics)
 
 
-def _chosen(drafts: Iterable[_Draft]) -> list[_Draft]:
+def _chosen(drafts: Iterable[Draft]) -> list[Draft]:
     """Return at most seven: two of each kind, by kind, before further ones."""
-    by_kind: defaultdict[InsightKind, list[_Draft]] = defaultdict(list)
+    by_kind: defaultdict[InsightKind, list[Draft]] = defaultdict(list)
     for one in drafts:
         by_kind[one.kind].append(one)
     order = list(InsightKind)
     ranked = [
         (place // 2, order.index(kind), place, one) for kind, of in by_kind.items() for place, one in enumerate(of)
     ]
-    kept: list[tuple[int, int, _Draft]] = []
+    kept: list[tuple[int, int, Draft]] = []
     for _, kind, place, one in sorted(ranked, key=lambda row: row[:3]):
         is_quoted = one.quote is not None and any(one.quote in other.text for _, _, other in kept)
         if len(kept) < MAX_INSIGHTS and not is_quoted:
@@ -207,7 +85,7 @@ def _chosen(drafts: Iterable[_Draft]) -> list[_Draft]:
     return [one for *_, one in sorted(kept, key=lambda row: row[:2])]
 
 
-def _completed(connection: Connection, namespace_id: int, drafts: Sequence[_Draft], hidden: Hidden) -> list[Insight]:
+def _completed(connection: Connection, namespace_id: int, drafts: Sequence[Draft], hidden: Hidden) -> list[Insight]:
     message_ids = {id_ for one in drafts for id_ in _message_ids(one)}
     said = messages.by_id(connection, namespace_id, message_ids)
     mentioned = statements.mentions_of(connection, message_ids)
@@ -225,7 +103,7 @@ def _completed(connection: Connection, namespace_id: int, drafts: Sequence[_Draf
     return found
 
 
-def _named_ids(one: _Draft, mentioned: Mapping[int, Sequence[MessageMention]]) -> tuple[int, ...]:
+def _named_ids(one: Draft, mentioned: Mapping[int, Sequence[MessageMention]]) -> tuple[int, ...]:
     """Return the concepts of its messages that a sentence names, in order of appearance."""
     text = one.text.casefold()
     of_messages = [mention for id_ in _message_ids(one) for mention in mentioned[id_]]
@@ -233,265 +111,5 @@ def _named_ids(one: _Draft, mentioned: Mapping[int, Sequence[MessageMention]]) -
     return tuple(sorted((id_ for id_, place in places.items() if place >= 0), key=lambda id_: (places[id_], id_)))
 
 
-def _message_ids(one: _Draft) -> list[int]:
+def _message_ids(one: Draft) -> list[int]:
     return [id_ for kind, id_ in one.sources if kind is RecordKind.MESSAGE]
-
-
-def _messages(*ids: int) -> tuple[RecordId, ...]:
-    return tuple((RecordKind.MESSAGE, id_) for id_ in ids)
-
-
-class _Reading:
-    """The drafts of one agent as of a time."""
-
-    def __init__(
-        self, connection: Connection, namespace_id: int, at: datetime, hidden_messages: Set[int], hidden: Hidden
-    ) -> None:
-        self._connection = connection
-        self._namespace_id = namespace_id
-        self._hidden_messages = hidden_messages
-        self._hidden = hidden
-        self._unclear = set[int]()
-        # Room for every period before and after it.
-        self._at = min(max(at.astimezone(UTC), EARLIEST + LONGEST), LATEST - LONGEST)
-        self._today = self._at.replace(hour=0, minute=0, second=0, microsecond=0)
-
-    def drafts(self) -> Iterator[_Draft]:
-        changes = self._clarified(self._latest(StatementKind.CHANGE, self._at - 2 * RECENT))
-        near = self._clarified(self._dated(self._today - RECENT, self._today + FAR_AHEAD, limit=READ))
-        dated = [*near, *self._dated(self._today + FAR_AHEAD, self._today + LONGEST, limit=READ_FAR)]
-        contradicted = list(self._contradictions())
-        changed = self._changes(_not_shown(changes, contradicted), dated)
-        yield from self._due(near, changes, changed)
-        yield from changed
-        yield from contradicted
-        yield from self._new()
-        mentioned = activity.most_mentioned(self._connection, self._namespace_id, limit=RANKED)
-        yield from self._quiet(mentioned, changes)
-        yield from self._important(mentioned)
-
-    def _latest(self, kind: StatementKind, since: datetime, *, limit: int = READ) -> list[Stated]:
-        return statements.latest(self._connection, self._namespace_id, kind, since, self._at, limit=limit)
-
-    def _dated(self, since: datetime, until: datetime, *, limit: int) -> list[Stated]:
-        found = statements.due_between(self._connection, self._namespace_id, since, until, limit=limit)
-        return [one for one in found if one.at <= self._at]
-
-    def _clarified(self, said: Sequence[Stated]) -> list[Stated]:
-        understood, unclear = clarified(self._connection, self._namespace_id, said, self._hidden_messages)
-        self._unclear |= unclear
-        return understood
-
-    # --- promises and appointments -----------------------------------------------------------------------------
-
-    def _due(self, said: Sequence[Stated], changes: Sequence[Stated], shown: Sequence[_Draft]) -> Iterator[_Draft]:
-        """Yield what is due, without the sentences of other insights."""
-        withdrawals = self._latest(StatementKind.WITHDRAWAL, self._at - RECENT)
-        waiting = _not_shown(self._undone(without_repeats(without_replaced(said, changes, withdrawals))), shown)
-        waiting = [one for one in waiting if one.id not in self._unclear]
-        for one in waiting:
-            if one.due is not None and self._today - HOLDS <= one.due < self._today and may_be_overdue(one):
-                day = self._day(one.due)
-                text = f"Due since {day}, and nothing says that it was done: {self._quoted(one)}."
-                yield _Draft(text, InsightKind.OVERDUE, _messages(one.message_id), one.at, one.due.date())
-        for one in reversed(waiting):
-            if one.due is not None and one.due >= self._today and self._still_holds(one, one.due):
-                start = "Due on" if one.kind is StatementKind.PROMISE else "Coming up on"
-                text = f"{start} {one.due:%A}, {self._day(one.due)}: {self._quoted(one)}."
-                yield _Draft(text, InsightKind.UPCOMING, _messages(one.message_id), one.at, one.due.date())
-
-    def _still_holds(self, one: Stated, due: datetime) -> bool:
-        if due > self._today + AHEAD:
-            return one.at >= self._at - FRESH
-        return one.at >= self._at - HOLDS or is_fixed(one)
-
-    def _undone(self, said: Sequence[Stated]) -> list[Stated]:
-        """Return those but the promises that a message of the user may have completed, or that are too old to tell."""
-        since = min((one.at for one in said if one.kind is StatementKind.PROMISE), default=self._at)
-        steps = self._latest(StatementKind.STEP, since, limit=READ_STEPS)
-        done = completed(said, steps, self._today)
-        read_since = steps[-1].at if len(steps) == READ_STEPS else EARLIEST
-        return [
-            one
-            for one in said
-            if one.id not in done and (one.kind is not StatementKind.PROMISE or one.at >= read_since)
-        ]
-
-    # --- changes and contradictions ----------------------------------------------------------------------------
-
-    def _changes(self, changes: Sequence[Stated], dated: Sequence[Stated]) -> list[_Draft]:
-        """Return the changes, with the earlier statement where there is one.
-
-        One of a day needs the day that it replaces, in its sentence or in an earlier one, or a verb such as "moved".
-        """
-        facts = self._latest(StatementKind.FACT, EARLIEST)
-        earlier = by_time(dated)
-        ahead = [one for one in changes if one.id not in self._unclear and (one.due is None or one.due >= self._today)]
-        cancelled = [one for one in changes if is_cancellation(one)]
-        found: list[tuple[Stated, Stated | None]] = []
-        for one in by_time(one for one in (*ahead, *facts) if one.due is not None or self._is_recent(one)):
-            before = next((fact for fact in facts if differs(fact, one) or is_left_by(fact, one)), None)
-            if before is None and one.due is not None:
-                before = next((other for other in earlier if is_moved_by(other, one)), None)
-            is_stated = one.kind is StatementKind.CHANGE and (one.replaced is not None or says_what_changed(one))
-            is_new = (is_stated and one.terms != "") or (before is not None and not returns(facts, one))
-            is_repeated = any(is_about_the_same(other, one) or is_moved_by(one, other) for other, _ in found)
-            is_over = any(cancels(other, one) for other in cancelled)
-            if is_new and not is_repeated and not is_over and (has_old_value(one, before) or self._is_fresh(one)):
-                found.append((one, before))
-        found.sort(key=lambda row: (row[0].due or LATEST, not has_old_value(*row)))
-        return [self._change(one, before) for one, before in found[:MAX_INSIGHTS]]
-
-    def _is_recent(self, change: Stated) -> bool:
-        return change.at >= self._at - (FRESH if is_cancellation(change) or is_under_way(change) else RECENT)
-
-    def _is_fresh(self, change: Stated) -> bool:
-        """Return whether a change is no old news: it is fresh, or a day that is ahead."""
-        news = NEWS if change.attribute is None else FRESH
-        return change.at >= self._at - news or change.due is not None
-
-    def _change(self, one: Stated, before: Stated | None) -> _Draft:
-        old = "" if before is None else f"; before: {self._quoted(before)}"
-        sources = (one.message_id,) if before is None else (before.message_id, one.message_id)
-        text = f"Changed: {self._quoted(one)}{old}."
-        return _Draft(text, InsightKind.CHANGE, _messages(*sources), one.at, one.due and one.due.date())
-
-    def _contradictions(self) -> Iterator[_Draft]:
-        habits = self._latest(StatementKind.HABIT, self._at - RECENT)
-        terms_of = {habit.id: frozenset(habit.terms.split()) for habit in habits}
-        seen = set[str]()
-        for denial in self._latest(StatementKind.DENIAL, EARLIEST):
-            if denial.terms in seen:
-                continue
-            ruled_out = frozenset(denial.terms.split())
-            habit = next((one for one in habits if one.at > denial.at and ruled_out <= terms_of[one.id]), None)
-            if habit is not None:
-                seen.add(denial.terms)
-                text = f"You said {self._quoted(denial)}, but later {self._quoted(habit)}."
-                yield _Draft(text, InsightKind.CONTRADICTION, _messages(denial.message_id, habit.message_id), habit.at)
-
-    # --- people and subjects -----------------------------------------------------------------------------------
-
-    def _new(self) -> Iterator[_Draft]:
-        """Yield people who are said to be new, then those with a role; no earlier text mentions them."""
-        since = self._at - NEW
-        if not self._was_said_before(since):
-            return
-        introductions = self._latest(StatementKind.INTRODUCTION, since)
-        mentioned = statements.mentions_of(self._connection, {one.message_id for one in introductions})
-        ids = [
-            next((mention.concept_id for mention in mentioned[one.message_id] if mention.form == one.value), None)
-            for one in introductions
-        ]
-        shown = self._concepts(id_ for id_ in ids if id_ is not None)
-        found: dict[int, _Draft] = {}
-        introduced = sorted(zip(introductions, ids, strict=True), key=lambda row: row[0].attribute == EXPLAINED)
-        for one, id_ in introduced:
-            person = None if id_ is None else shown.get(id_)
-            if person is not None and person.first_at is not None and person.first_at >= since:
-                start = f"First mention of {person.name}" if one.attribute == EXPLAINED else f"{person.name} is new"
-                text = f"{start}: {self._quoted(one)}."
-                sources = _messages(one.message_id)
-                found[person.id] = _Draft(
-                    text, InsightKind.NEW, sources, one.at, concept_ids=(person.id,), quote=one.sentence
-                )
-        yield from list(found.values())[:NAMED]
-
-    def _quiet(self, mentioned: Sequence[activity.MentionSpan], changes: Sequence[Stated]) -> Iterator[_Draft]:
-        """Yield the named subject of the most sessions that has gone quiet; those with a common word are one subject.
-
-        One whose last mention is in a change is over.
-        """
-        last = agents.last_message_at(self._connection, self._namespace_id, self._at)
-        if last is None:
-            return
-        by_word: defaultdict[str, list[activity.MentionSpan]] = defaultdict(list)
-        for one in mentioned:
-            for word in one.key.split():
-                if one.key.replace(" ", "").isalpha() and len(word) >= MIN_WORD and word not in MONTHS:
-                    by_word[word].append(one)
-        silent = {
-            word: of_word
-            for word, of_word in by_word.items()
-            if all(one.last_at <= to_us(last) - QUIET // timedelta(microseconds=1) for one in of_word)
-        }
-        ranked = sorted(silent, key=lambda word: (-sum(one.owners for one in silent[word]), word))
-        found: list[tuple[str, list[activity.MentioningSession]]] = []
-        over = {one.message_id for one in changes}
-        for word in ranked[:QUIET_CANDIDATES]:
-            ids = [one.concept_id for one in silent[word]]
-            of_sessions = activity.sessions_mentioning(self._connection, ids, mentions=MENTIONS_READ)
-            is_over = of_sessions != [] and of_sessions[0].message_id in over
-            if len(of_sessions) >= MANY_SESSIONS and not is_over and self._is_unusual(of_sessions, last):
-                found.append((word, of_sessions))
-        ids = [one.concept_id for word, _ in found for one in silent[word]]
-        shown = self._concepts(ids)
-        subjects = [
-            Subject.of(word, [shown[one.concept_id] for one in silent[word] if one.concept_id in shown], of_sessions)
-            for word, of_sessions in found
-        ]
-        named = [one for one in subjects if one.is_name]
-        for subject in sorted(named, key=lambda one: len(one.sessions), reverse=True)[:1]:
-            until = from_us(subject.sessions[0].at)
-            text = (
-                f"{subject.name} came up in {len(subject.sessions)} sessions until {self._day(until)}, and not since."
-            )
-            sources = _messages(*(one.message_id for one in reversed(subject.sessions[:NAMED])))
-            yield _Draft(text, InsightKind.QUIET, sources, until, concept_ids=subject.concept_ids)
-
-    def _is_unusual(self, of_sessions: Sequence[activity.MentioningSession], last: datetime) -> bool:
-        """Return whether the silence is longer than any before it, and several sessions long."""
-        gaps = [later.at - earlier.at for later, earlier in pairwise(of_sessions)]
-        silence = to_us(last) - of_sessions[0].at
-        after = activity.sessions_after(self._connection, self._namespace_id, of_sessions[0].at, limit=SESSIONS_WITHOUT)
-        return silence >= UNUSUAL * max(gaps) and after >= SESSIONS_WITHOUT
-
-    def _important(self, mentioned: Sequence[activity.MentionSpan]) -> Iterator[_Draft]:
-        """Yield the people of many sessions who are still talked about."""
-        related = self._related([one.concept_id for one in mentioned if one.owners >= MANY_SESSIONS])
-        sessions_of = {
-            one.id: activity.sessions_mentioning(self._connection, [one.id], mentions=MENTIONS_READ) for one in related
-        }
-        current = [one for one in related if len(sessions_of[one.id]) >= MANY_SESSIONS]
-        current = [one for one in current if self._is_current(sessions_of[one.id][0])]
-        named = sorted(current, key=lambda one: -len(sessions_of[one.id]))[:NAMED]
-        if len(named) == NAMED:
-            defined = statements.best_definitions(self._connection, [one.id for one in named], self._hidden)
-            listed = ", ".join(f"{one.name} ({one.role})" for one in named)
-            text = f"Who matters most in these conversations: {listed}."
-            sources = tuple((defined[one.id].kind, defined[one.id].owner_id) for one in named if one.id in defined)
-            last = max(one.last_at for one in named if one.last_at is not None)
-            yield _Draft(text, InsightKind.IMPORTANT, sources, last, concept_ids=tuple(one.id for one in named))
-
-    def _is_current(self, session: activity.MentioningSession) -> bool:
-        after = activity.sessions_after(self._connection, self._namespace_id, session.at, limit=SESSIONS_WITHOUT)
-        return after < CURRENT_SESSIONS
-
-    def _related(self, ids: Sequence[int]) -> list[Concept]:
-        """Return the first ones of the concepts that a text relates to a person."""
-        defined = statements.best_definitions(self._connection, ids, self._hidden)
-        with_role = [id_ for id_ in ids if id_ in defined and is_relation(defined[id_].role or "")]
-        shown = self._concepts(with_role[:PEOPLE])
-        found = {shown[id_].id: shown[id_] for id_ in with_role if id_ in shown}
-        return [one for one in found.values() if is_relation(one.role or "")]
-
-    def _concepts(self, ids: Iterable[int]) -> dict[int, Concept]:
-        return concepts.by_ids(self._connection, self._namespace_id, set(ids), self._hidden)
-
-    def _was_said_before(self, since: datetime) -> bool:
-        first = agents.first_message_at(self._connection, self._namespace_id)
-        return first is not None and first <= since - QUIET
-
-    # --- words -------------------------------------------------------------------------------------------------
-
-    def _quoted(self, one: Stated) -> str:
-        return f"“{one.sentence}” ({self._day(one.at)})"
-
-    def _day(self, day: datetime) -> str:
-        year = "" if day.year == self._at.year else f" {day.year}"
-        return f"{day.day} {day:%B}{year}"
-
-
-def _not_shown(found: Iterable[Stated], shown: Sequence[_Draft]) -> list[Stated]:
-    """Return those whose sentence no draft quotes."""
-    return [one for one in found if not any(f"“{one.sentence}”" in draft.text for draft in shown)]

@@ -11,12 +11,16 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+from souvenir.core.dates import MONTHS
 from souvenir.core.types import ConceptKind
-from souvenir.core.types.statements import BARE_REPORT, VAGUE, StatementKind
-from souvenir.knowledge.recognition.gazetteer import KNOWN, RELATIVES
+from souvenir.core.types.statements import BARE_REPORT, BY_ANOTHER, VAGUE, StatementKind
+from souvenir.index.analyser import fold
+from souvenir.knowledge.recognition import necessary_words as necessary
+from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TIME_WORDS, TITLES
+from souvenir.knowledge.recognition.sentence_terms import content_terms
 from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW, UNDER_WAY
 from souvenir.knowledge.recognition.statement_words import COMMON_EVENTS, EVENT_OF
-from souvenir.knowledge.recognition.statements import content_terms
+from souvenir.knowledge.recognition.word_patterns import words_of
 from souvenir.store.graph.statements import Stated
 
 MIN_LEAD = timedelta(days=1)
@@ -50,6 +54,30 @@ _OF_ANOTHER = re.compile(
 )
 """A change in the life of another person: "Samira got a job at Volvo"."""
 
+_OWNER = r"(?:my|our|his|her|the|mein\w*|unser\w*|de[rmn]|mi|el|la|nuestr[oa]|mijn|onze|de)"
+_NAME = r"(?-i:[A-ZÀ-Ý])[\w-]+"
+_WITH = re.compile(
+    rf"\b(?:with|mit|con|met) (?:{_OWNER} )?"
+    rf"(?:(?P<relation>[\w-]+)(?: (?={_NAME})|\b))?(?P<names>{_NAME}\.?(?: {_NAME})*(?: (?:and|und|y|en) {_NAME})?)?"
+    rf"|(?P<owner>(?<!\w)(?!(?:It|That|He|She|What|Here|There|Let|Who)['’]){_NAME})['’]s\b"
+    rf"|^(?P<subject>{_NAME}) (?:is|are|gets?|heiratet|se casa|trouwt)\b",
+    re.IGNORECASE,
+)
+"""The people of an appointment: "dinner with Bram", "Bram's wedding", "Bram is getting married"."""
+
+_AMOUNT = re.compile(r"\d+(?:[.,]\d+)*")
+_CHANGE_WORDS = frozenset((*necessary.CHANGES.split(), *necessary.PARTS_OF_CHANGES))
+
+_JOINT = re.compile(
+    r"\b(?:we|us|our|wir|uns|unser\w*|nosotr[oa]s|nuestr\w+|\w+emos|vamos|wij|ons|onze)\b", re.IGNORECASE
+)
+"""Words of a promise that the author shares with others."""
+
+_OTHERS = RELATIVES | ROLES | TITLES | frozenset("him her them ihm ihr ihnen ihn le les hem haar hen hun".split())
+_NO_OTHERS = (
+    TIME_WORDS | MONTHS.keys() | frozenset("i ich ik monday tuesday wednesday thursday friday saturday sunday".split())
+)
+
 _ENDING = re.compile(r"(?<=\w{3})(\w)\1?(?:ung|ado|ido|en|et|ar|er|ir|[dtneaoi])$")
 _VOWELS = re.compile(r"[aeiou]+")
 
@@ -76,6 +104,29 @@ def _common(one: Stated, other: Stated) -> int:
     return len(_terms(one.terms) & _terms(other.terms))
 
 
+@lru_cache(maxsize=2_048)
+def _people(sentence: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names and the relations of the people of an appointment: "dinner with my boss Samira"."""
+    names, relations = set[str](), set[str]()
+    for match in _WITH.finditer(sentence):
+        for group, words in match.groupdict(default="").items():
+            for word in re.findall(r"[^\W\d_]+", words):
+                folded = fold(word).casefold()
+                if folded in RELATIVES | ROLES:
+                    relations.add(folded)
+                elif word[0].isupper() and (group != "subject" or folded in GIVEN_NAMES):
+                    names.add(folded)
+    return frozenset(names - _NO_OTHERS - TITLES), frozenset(relations)
+
+
+def is_of_another(one: Stated, other: Stated) -> bool:
+    """Return whether two statements name different people, with whom they are or whose they are."""
+    (names, relations), (other_names, other_relations) = _people(one.sentence), _people(other.sentence)
+    if names and other_names:
+        return names.isdisjoint(other_names)
+    return bool(relations and other_relations) and relations.isdisjoint(other_relations)
+
+
 def by_time(found: Iterable[Stated]) -> list[Stated]:
     return sorted(found, key=lambda one: (one.at, one.id), reverse=True)
 
@@ -90,7 +141,8 @@ def is_cancellation(change: Stated) -> bool:
 
 def cancels(change: Stated, one: Stated) -> bool:
     """Return whether a change calls off what an earlier one is about: it has two terms of it, or no other subject."""
-    common = _common(change, one) if is_cancellation(change) and change.at > one.at else 0
+    is_later = is_cancellation(change) and change.at > one.at and not is_of_another(change, one)
+    common = _common(change, one) if is_later else 0
     subject = content_terms(CALLED_OFF.sub(" ", change.sentence)) if common else []
     return common > 0 and common >= min(len(subject), 2)
 
@@ -120,7 +172,9 @@ def without_replaced(found: Sequence[Stated], changes: Sequence[Stated], withdra
 
 def is_moved_by(one: Stated, change: Stated) -> bool:
     """Return whether a change sets another day for a statement whose day was still ahead, or just over."""
-    if change.due is None or one.due is None or change.at <= one.at or change.message_id == one.message_id:
+    if change.due is None or one.due is None or change.at <= one.at:
+        return False
+    if change.message_id == one.message_id or is_of_another(change, one):
         return False
     if change.replaced is not None:
         return change.replaced == one.due and _common(change, one) > 0
@@ -128,8 +182,8 @@ def is_moved_by(one: Stated, change: Stated) -> bool:
         return _is_same_event(change, one) and _sets_another_day(change, one, terms=0)
     terms = min(len(_terms(change.terms)), len(_terms(one.terms))) / 3
     relatives = [_terms(other.terms) & RELATIVES for other in (change, one)]
-    is_of_another = all(relatives) and relatives[0].isdisjoint(relatives[1])
-    return not is_of_another and _sets_another_day(change, one, terms=terms)
+    is_of_relative = all(relatives) and relatives[0].isdisjoint(relatives[1])
+    return not is_of_relative and _sets_another_day(change, one, terms=terms)
 
 
 def _is_same_event(change: Stated, one: Stated) -> bool:
@@ -149,7 +203,7 @@ def _is_same_event(change: Stated, one: Stated) -> bool:
 
 def _sets_another_day(other: Stated, one: Stated, *, terms: float = 3) -> bool:
     """Return whether a later statement with so many common terms has another day than one that was not over."""
-    if other.at <= one.at or other.due is None or one.due is None:
+    if other.at <= one.at or other.due is None or one.due is None or is_of_another(other, one):
         return False
     return other.due != one.due and one.due >= other.at - JUST_OVER and _common(other, one) >= terms
 
@@ -161,7 +215,8 @@ def _withdraws(withdrawal: Stated, one: Stated) -> bool:
 
 
 def _follows(other: Stated, one: Stated) -> bool:
-    return other.at >= one.at and other.message_id != one.message_id and _common(other, one) > 0
+    is_later = other.at >= one.at and other.message_id != one.message_id
+    return is_later and _common(other, one) > 0 and not is_of_another(other, one)
 
 
 def is_left_by(fact: Stated, one: Stated) -> bool:
@@ -203,8 +258,25 @@ def returns(facts: Sequence[Stated], one: Stated) -> bool:
 
 
 def is_about_the_same(one: Stated, other: Stated) -> bool:
+    if is_of_another(one, other):
+        return False
     return _common(one, other) > (0 if one.message_id == other.message_id else 1) or (
         one.attribute is not None and one.attribute == other.attribute
+    )
+
+
+def says_the_same(one: Stated, other: Stated) -> bool:
+    """Return whether two changes of one matter have the same new value: its day, its amount, or its words."""
+    if _common(one, other) == 0 or one.due != other.due or is_of_another(one, other):
+        return False
+    amounts, other_amounts = (frozenset(_AMOUNT.findall(stated.sentence)) for stated in (one, other))
+    if one.due is not None or amounts or other_amounts:
+        return one.due is not None or bool(
+            amounts & other_amounts and (amounts <= other_amounts or other_amounts <= amounts)
+        )
+    verbs = (words_of(stated.sentence) & _CHANGE_WORDS for stated in (one, other))
+    return _common(one, other) == min(len(_terms(one.terms)), len(_terms(other.terms))) and not next(verbs).isdisjoint(
+        next(verbs)
     )
 
 
@@ -224,8 +296,10 @@ def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) 
     frequency = Counter(root for step in steps for root in by_root.keys() & _forms(step.terms))
     done = set[int]()
     for step in steps:
-        reported = _forms(step.value or "")
+        reported = _forms((step.terms if step.attribute == BY_ANOTHER else step.value) or "")
         before = [one for one in promises if one.at < step.at and one.message_id != step.message_id]
+        if step.attribute == BY_ANOTHER:
+            before = [one for one in before if _may_be_kept_by_another(one, step)]
         if step.attribute == BARE_REPORT and before:
             latest = max(before, key=lambda one: one.at)
             done |= {one.id for one in before if one.message_id == latest.message_id and _is_past(one, today)}
@@ -236,6 +310,21 @@ def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) 
                     common[one.id] += 2 if root in reported or frequency[root] <= FEW_MESSAGES else 1
         done |= {one.id for one in before if common[one.id] > 1}
     return done
+
+
+def _may_be_kept_by_another(promise: Stated, step: Stated) -> bool:
+    """Return whether a promise is a joint one, or about the person who did something; of a pronoun, about a person."""
+    doer = _terms(step.value or "")
+    is_about = not doer.isdisjoint(_terms(promise.terms)) if doer else _names_another(promise.sentence)
+    return is_about or _JOINT.search(promise.sentence) is not None
+
+
+def _names_another(sentence: str) -> bool:
+    """Return whether a sentence names a person other than the author, or may do so by a word with a capital."""
+    words = [fold(word) for word in re.findall(r"[^\W\d_]+", sentence)]
+    return any(
+        word.casefold() in _OTHERS or (word[0].isupper() and word.casefold() not in _NO_OTHERS) for word in words[1:]
+    )
 
 
 def _is_past(one: Stated, today: datetime) -> bool:

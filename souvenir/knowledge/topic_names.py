@@ -166,8 +166,8 @@ def name_of(
 
     :param vectors: Unit vectors of the phrases, of the length `UNIT`; empty if the topic has none.
     :param means: The mean of the topic, and its centred mean.
-    :param used: Names of other topics, casefolded: another second part or else another first part is taken instead, if
-        one is good enough.
+    :param used: Names of other topics, casefolded: another second part, no second part, or else another first part is
+        taken instead, if one is good enough.
     """
     near = {one: closeness(vectors.get(one.text), means) if one.is_english else CLOSENESS_ABROAD for one in phrases}
     able = [one for one in phrases if _may_be_first(one, near[one])]
@@ -184,8 +184,7 @@ def name_of(
         if is_alone and first.weight * sqrt(near[first]) < LEAST_ALONE:
             break
         best = best or chosen
-        for second in range(1, max(2, len(chosen))):
-            name = [first, *chosen[second:], *chosen[1:second]][:PARTS]
+        for name in (*([first, *chosen[at:], *chosen[1:at]][:PARTS] for at in range(1, len(chosen))), [first]):
             if shown_name([one.text for one in name]).casefold() not in used:
                 return name
     return best[:PARTS]

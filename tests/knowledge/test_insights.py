@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from itertools import count
 
 import pytest
 
@@ -15,8 +14,8 @@ from souvenir.knowledge.insights import MAX_INSIGHTS, Insight, InsightKind
 from souvenir.store.selection import Chooses
 from tests.cases import for_all
 from tests.knowledge.agent import ANN, Agent
+from tests.knowledge.insights_by_days import MONDAY, Case, by_days
 
-MONDAY = datetime(2024, 1, 1, 9, 5, tzinfo=UTC)
 WEEK = timedelta(days=7)
 DAY = date(2024, 1, 27)
 DRAFT = "I'll send Priya the draft by Friday."
@@ -24,31 +23,10 @@ NO_FISH = "I never eat fish."
 CLINIC = "My appointment at the clinic is on 9 January."
 BOAT = "I promised Tom the boat by Friday."
 
-NUMBERS = count()
-Case = tuple[dict[int, str | tuple[str, ...]], dict[int, list[str]]]
-
 
 def insights(ann: Agent, at: datetime, kind: InsightKind | None = None) -> Sequence[Insight]:
     ann.index()
     return [one for one in ann.graph.insights.of_agent(ANN, at) if kind is None or one.kind is kind]
-
-
-def by_days(ann: Agent, said: dict[int, str | tuple[str, ...]], shown: dict[int, list[str]]) -> None:
-    """Tell texts to an agent of its own on days after Monday, in a session each, and compare its insights.
-
-    :param shown: By day, an hour after the texts: the kind of each insight, and after a colon a part of its text.
-    """
-    agent = ann.another(Scope(f"agent-{next(NUMBERS)}"))
-    for day, texts in said.items():
-        of_day = (texts,) if isinstance(texts, str) else texts
-        agent.say(*of_day, session=f"day {day}", at=MONDAY + timedelta(days=day))
-    for day, expected in shown.items():
-        agent.index()
-        found = agent.graph.insights.of_agent(agent.scope, MONDAY + timedelta(days=day, hours=1))
-        seen = [f"{one.kind}: {one.text}" for one in found]
-        pairs = zip(seen, (one.partition(": ") for one in expected), strict=False)
-        parts = [text.startswith(kind) and part in text for text, (kind, _, part) in pairs]
-        assert (len(seen), all(parts)) == (len(expected), True), (day, seen)
 
 
 def test_a_promise_is_upcoming_then_overdue_and_then_forgotten(ann: Agent) -> None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from souvenir.knowledge.recognition.role_lists import GROUP_WORDS, GROUPS
 from souvenir.knowledge.recognition.word_patterns import PLAIN, words_of
 
 N = "\x00"
@@ -100,6 +101,8 @@ _ASKED = (
     r"(?:ask|asked|tell|told|call|called|text|texted|email|emailed|meet|met|see|saw|with|from|to|for|of|by|if"
     r"|mit|von|für|con|para|met|van|tegen|voor)"
 )
+_NUMBER = r"(?:(?:two|three|four|five|six|zwei|drei|vier|dos|tres|cuatro|twee|drie|\d) )?"
+_ALSO = r"(?:, (?:(?:and|und|y|en) )?| (?:and|und|y|e|en|&) )"
 _THINGS_HELD = (
     r"(?:place|job|role|post|offer|account|contract|interview|appointment|internship|apprenticeship|placement|stall|desk"
     r"|allotment|plot|mortgage|loan|policy|membership|subscription|degree|phd|course|shift|zusage|stelle|vertrag|termin"
@@ -166,6 +169,12 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     ),
     (
         6,
+        "are were sind waren son zijn",
+        rf"{_CLAUSE}(?:[^\W\d_]+{_ALSO})*{N}(?:{_ALSO}[^\W\d_]+)* (?:are|were|sind|waren|son|zijn) "
+        rf"(?P<role>(?P<of>{POSSESSIVE}) {_NUMBER}(?:[\w-]+ )?(?P<group>{GROUPS}))\b(?!['’])",
+    ),
+    (
+        6,
         _BE_WORDS,
         rf"{_CLAUSE}{_NAME}(?: \([^)]*\))?,? {_BE} (?P<role>(?:{POSSESSIVE}|{_ARTICLE}) .{{2,60}}?){_STOP}",
     ),
@@ -189,10 +198,10 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     ),
     (
         5,
-        "kids children sons daughters boys girls brothers sisters cats dogs",
-        r"\b(?P<role>(?:my|our|got|have|(?<=mum )of|(?<=mom )of|(?<=dad )of) (?:two |three |four |\d )?(?P<group>kids"
-        r"|children|sons|daughters|boys|girls|brothers|sisters|cats|dogs))(?:[,:]? | \()"
-        rf"(?:[^\W\d_]+(?: \(\d+\)|, \d+)?(?:, | and |, and ))*{_NAME}",
+        GROUP_WORDS,
+        rf"\b(?P<role>(?P<of>{POSSESSIVE}|got|have|(?<=mum )of|(?<=mom )of|(?<=dad )of) {_NUMBER}"
+        rf"(?:(?<!have )(?<!got )(?<!\d )[\w-]+ )?(?P<group>{GROUPS}))(?:[,:]? | \()"
+        rf"(?:[^\W\d_]+(?: \(\d+\)|, \d+)?{_ALSO})*{N}",
     ),
     (5, _POSSESSIVE_WORDS, rf"\b(?P<role>{_RELATION}),? {_NAME}"),
     (5, _OWNER_WORDS, rf"\b(?P<titled>{OWNERS}) {_NAME}", _OWNER_WORDS),

@@ -38,6 +38,7 @@ from souvenir.knowledge.recognition.definition_forms import (
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import HEADS, PEOPLE_OR_FIRMS, PHRASE_HEADS, RELATIVES, ROLES, SMALL_WORDS
 from souvenir.knowledge.recognition.kinds import UNSPECIFIED_PEOPLE, class_of_noun
+from souvenir.knowledge.recognition.role_lists import are_names, may_be_listed, role_of_member
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import FOREIGN, WordClass, class_of
 
@@ -182,7 +183,6 @@ _NOT_OWNED = frozenset((ConceptKind.PRODUCT, ConceptKind.PLACE, ConceptKind.EVEN
 """Kinds of what someone runs without owning it: "I run Docker", "I run the Leeds Half Marathon"."""
 
 _USED = frozenset((ConceptKind.PRODUCT, ConceptKind.NAME, ConceptKind.ORGANISATION))
-
 _LIVING = frozenset((ConceptKind.PERSON, ConceptKind.ANIMAL))
 _PETS = frozenset((ConceptKind.ANIMAL, ConceptKind.PRODUCT))
 """Kinds of what has a name of its own, as a person does: "a collie, he's called Mot", "an old boat, name Ellen"."""
@@ -290,6 +290,10 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned, author: Message
     if role is not None and (_judges(role) or (mention.kind is not ConceptKind.EVENT and _DAY.match(role))):
         return False
     if form.is_apposition and role is not None and not _may_follow(role, mention):
+        return False
+    if "group" in groups and is_name and not are_names(match):
+        return False
+    if "group" not in groups and role is not None and _is_person(_head_of(role)) and may_be_listed(match, N):
         return False
     if form.is_apposition and role is not None and _LIST_GOES_ON.match(match.string, match.end("role")):
         # "I like Bristol, the choir, the harbour and the sea."
@@ -483,7 +487,7 @@ def _role(match: re.Match[str], mention: Mentioned, author: MessageRole | None) 
     if introduces and author is MessageRole.USER:
         return SELF
     if "group" in groups:
-        return "one of your " + groups["role"].split(" ", 1)[1]
+        return role_of_member(groups["role"], groups["group"], groups["of"])
     role = f"{groups['titled']} {mention.form.split()[0]}" if "titled" in groups else groups.get("role")
     if role is None:
         return None

@@ -27,6 +27,7 @@ _WEEKDAY_NAMES = (
 _WEEKDAY_OF = {name: number for names in _WEEKDAY_NAMES for number, name in enumerate(names.split())}
 _WEEKDAY_OF |= {"tues": 1, "weds": 2, "thurs": 3, "fri": 4}
 _RELATIVE = {"today": 0, "tonight": 0, "heute": 0, "hoy": 0, "vandaag": 0}
+_RELATIVE |= {"heute abend": 0, "esta noche": 0, "vanavond": 0}
 _RELATIVE |= {"tomorrow": 1, "tmrw": 1, "tomorrow night": 1, "morgen": 1, "mañana": 1}
 _RELATIVE |= {"the day after tomorrow": 2, "übermorgen": 2, "pasado mañana": 2, "overmorgen": 2}
 
@@ -68,10 +69,11 @@ _PATTERNS = (
     rf"(?:by|before|until|till|on)\s+(?P<nth>{_NTH})(?:{_ALONE}|(?=\s+for\b))",
     rf"(?:am|vom|zum)\s+(?P<nth>{_DAY})\.(?=\s+(?-i:[a-zäöü])|\W*$)",
     rf"(?:de\s+(?P<nth>{_DAY})(?:e|de|ste)|el\s+(?:día\s+)?(?P<el>{_DAY})){_ALONE}",
-    rf"(?<!last )(?<!past )(?<!each )(?<!every )(?P<next>next )?(?P<weekday>{_WEEKDAY})\b"
+    rf"(?<!last )(?<!past )(?<!each )(?<!every )(?<!week on )(?P<next>next )?(?P<weekday>{_WEEKDAY})\b(?! week\b)"
     rf"(?!,?\s*\(?(?:(?:the|de)\s+)?(?:\d|(?:{_ORDINAL})\b))",
-    rf"(?<!guten )(?<!am )(?<!jeden )(?<!heute )(?<!la )(?<!esta )"
-    rf"(?P<relative>{'|'.join(sorted(_RELATIVE, key=len, reverse=True))})\b",
+    rf"(?<!guten )(?<!\bam )(?<!jeden )(?<!diesen )(?<!heute )(?<!\bla )(?<!esta )(?<!cada )(?<!goede )(?<!elke )"
+    r"(?<!week )"
+    rf"(?P<relative>{'|'.join(sorted(_RELATIVE, key=len, reverse=True))})\b(?!(?<=\Amorgen)[,!])",
 )
 _FROM_TO = re.compile(
     rf"\b(?P<first>{_DAY})(?:st|nd|rd|th|\.|e)?\s+"
@@ -92,6 +94,7 @@ class NamedDay(NamedTuple):
     """A day, with its place in the sentence.
 
     :param is_exact: Whether its month is named. :param is_numbered: Whether it is named by a number, as in "the 24th".
+    :param is_relative: Whether it is named by the day on which it was said, as in "tomorrow".
     """
 
     start: int
@@ -99,6 +102,7 @@ class NamedDay(NamedTuple):
     day: date
     is_exact: bool
     is_numbered: bool
+    is_relative: bool = False
 
 
 def named_days(sentence: str, said_on: date) -> list[NamedDay]:
@@ -123,18 +127,15 @@ def _all_days(sentence: str, said_on: date) -> Iterator[NamedDay]:
         for match in pattern.finditer(sentence):
             day = _day_of(match.groupdict(), said_on)
             named = {name for name, text in match.groupdict().items() if text}
-            is_exact, is_numbered = (
-                not {"weekday", "relative", "nth", "el", "ending"} & named,
-                not {"weekday", "relative", "ending"} & named,
-            )
-            yield from _valid(match.start(), match.end(), day, is_exact=is_exact, is_numbered=is_numbered)
+            if day is not None:
+                is_exact = not {"weekday", "relative", "nth", "el", "ending"} & named
+                is_numbered = not {"weekday", "relative", "ending"} & named
+                yield NamedDay(match.start(), match.end(), day, is_exact, is_numbered, "relative" in named)
 
 
-def _valid(
-    start: int, end: int, day: date | None, *, is_exact: bool = True, is_numbered: bool = True
-) -> Iterator[NamedDay]:
+def _valid(start: int, end: int, day: date | None) -> Iterator[NamedDay]:
     if day is not None:
-        yield NamedDay(start, end, day, is_exact, is_numbered)
+        yield NamedDay(start, end, day, is_exact=True, is_numbered=True)
 
 
 def _day_of(said: dict[str, str | None], said_on: date) -> date | None:

@@ -1,4 +1,4 @@
-"""Find the sentences of a person by which roles end: "Bev has resigned", "I quit Acme", "my new boss is Ravi".
+"""Find the sentences of a person by which roles end ("Bev has resigned", "my new boss is Ravi"), or someone has died.
 
 English, and German, Spanish and Dutch where the form exists there. What is planned for a later time ends nothing, nor
 does a departure for a while: "Bev left early", "Inga is moving out in October".
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from souvenir.core.ended_roles import EndCause, new_holder
-from souvenir.core.types import Mentioned
+from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.core.types.statements import Definition, Statement, StatementKind
 from souvenir.knowledge.recognition.definition_forms import N
 from souvenir.knowledge.recognition.definitions import with_mark
@@ -107,7 +107,37 @@ _OF_WORK = re.compile(
 )
 """Words of a text about work, by which "I quit Acme" means a job and no gym."""
 
+_MORTAL = frozenset((ConceptKind.PERSON, ConceptKind.ANIMAL, ConceptKind.NAME))
+
 _IS_NEW = re.compile(r"\b(?:new|now|neu(?:e[rnsm]?)?|jetzt|nuev[oa]|ahora|nieuwe?|nu)\b", re.IGNORECASE)
+
+_SINCE = r"(?:(?:has|had|have|just|sadly|recently|peacefully|then) )*"
+_OWNED = r"(?:[\w-]+ ){0,2}"
+_DIED = re.compile(
+    rf"{N}(?:, [^,.;:]{{3,40}},|,)? {_SINCE}(?:died|passed away)\b|{N} is (?:dead|no longer with us)\b"
+    rf"|{N}['’]s (?:funeral|death|burial)\b|\b(?:funeral|death|burial) of {_OWNED}{N}|\b(?:my|our) late {_OWNED}{N}"
+    rf"|\b(?:i|we) buried {_OWNED}{N}"
+    rf"|{N} (?:ist (?:[\w.]+ ){{0,3}}?(?:gestorben|verstorben|tot)\b|starb\b)|\b(?:beerdigung|tod) von {_OWNED}{N}"
+    rf"|{N} (?:murió|falleció|ha muerto|ha fallecido)\b|\b(?:murió|falleció|(?:entierro|muerte) de) {_OWNED}{N}"
+    rf"|{N} is (?:[\w.]+ ){{0,3}}?(?:overleden|gestorven|dood)\b|\b(?:begrafenis|uitvaart|dood) van {_OWNED}{N}",
+    re.IGNORECASE,
+)
+_ONE_DIED = re.compile(
+    rf"\b(?:he|she) {_SINCE}(?:died|passed away)\b|\b(?:er|sie) ist (?:[\w.]+ ){{0,3}}?(?:gestorben|verstorben)\b"
+    r"|^(?:murió|falleció|ha muerto)\b|\b(?:hij|zij|ze) is (?:[\w.]+ ){0,3}?(?:overleden|gestorven)\b",
+    re.IGNORECASE,
+)
+"""The death of the only person whom a message names: "My brother Kuba was ill. He died on Sunday"."""
+
+_MAY_TELL_DEATH = re.compile(
+    r"\b(?:died|passed away|dead|no longer with us|funeral|death|burial|late|buried|gestorben|verstorben|tot|starb"
+    r"|beerdigung|tod|murió|falleció|muerto|fallecido|entierro|muerte|overleden|gestorven|dood|begrafenis|uitvaart)\b",
+    re.IGNORECASE,
+)
+_NOT_DEAD = re.compile(
+    r"\b(?:if|might|would|could|may|almost|nearly|not|n['’]t|falls|wenn|fast|nicht|si|casi|no|als|bijna|niet)\b",
+    re.IGNORECASE,
+)
 
 
 def may_end(text: str) -> bool:
@@ -132,6 +162,24 @@ def ends_in(read: str, text: str, mentions: Sequence[Mentioned]) -> Iterator[Sta
     has_quit = any(cause is EndCause.PLACE_LEFT and _QUITS.search(said) for cause, _, said in found)
     if _OF_JOB.search(read) or (has_quit and _OF_WORK.search(text)):
         yield _end(EndCause.JOB_LEFT, None)
+
+
+def may_tell_death(text: str) -> bool:
+    """Return whether a text has one of the words of deaths."""
+    return _MAY_TELL_DEATH.search(text) is not None
+
+
+def deaths_in(sentences: Sequence[str], mentions: Sequence[Mentioned]) -> Iterator[Statement]:
+    """Yield an end for each person, animal or name of a text that one of its sentences says has died.
+
+    :param sentences: The statements of the text.
+    """
+    told = [one for one in sentences if may_tell_death(one) and not _NOT_DEAD.search(one)]
+    people = {one.key: one.form for one in mentions if one.kind in _MORTAL}
+    for key, form in people.items():
+        is_only = len(people) == 1 and any(_ONE_DIED.search(one) for one in told)
+        if is_only or any(_DIED.search(with_mark(one, form) or "") for one in told):
+            yield _end(EndCause.DIED, key)
 
 
 def replaced_in(definitions: Mapping[str, Definition]) -> Iterator[Statement]:

@@ -21,6 +21,7 @@ CHANGES = (
     "since now over swapped swapping moved came arrived come here retired retiring handed leaving left died passed "
     "gekündigt gestorben statt vez lugar plaats umgezogen gewechselt abgesagt aufgehört mehr cambiado mudado dejado "
     "dejé cancelado cancelada ya meer opgezegd verhuisd gestopt "
+    "engaged took transferred nights days got going went tomé contraté "
     "sube suben subió subieron subido subó suba suban subado baje bajen bajió bajieron bajido bajó baja bajan bajado"
 )
 PARTS_OF_CHANGES = (
@@ -35,6 +36,19 @@ WITHDRAWS = (
     "aren needn wont dont doesnt isnt arent neednt not nicht kein keine keinn keinen geen niet"
 )
 PART_OF_WITHDRAWS = "cancel"
+EVENT = (
+    "appointment appointments dentist doctor gp physio vet hairdresser meeting interview exam resit viva dinner lunch "
+    "brunch concert gig rehearsal audition recital premiere flight wedding funeral party birthday surgery operation "
+    "scan mri biopsy check checkup viewing inspection hearing presentation webinar workshop conference tournament "
+    "graduation ceremony date call session match driving termin zahnarzt arzt besprechung prüfung klausur hochzeit "
+    "beerdigung konzert probe vorstellungsgespräch elternabend abendessen mittagessen geburtstag flug taufe "
+    "besichtigung cita dentista médico reunión entrevista examen cena comida boda concierto vuelo ensayo cumpleaños "
+    "operación afspraak tandarts huisarts vergadering sollicitatie sollicitatiegesprek tentamen etentje bruiloft "
+    "begrafenis optreden repetitie vlucht verjaardag operatie bezichtiging "
+    "fly flying traveling travelling see seeing meet visit visiting leave leaving fliege fliegen verreise "
+    "verreisen volamos viajo viajamos quedado quedo vlieg vliegen"
+)
+PARTS_OF_EVENT = ("termin", "prüfung", "besprechung", "probe")
 NEVER = (
     "never any anymore all ever quit stopped given gave swore sworn vegetarian vegan teetotal pescatarian zero no kein "
     "keine keinn keinen don dont do hate off allergic intolerant nunca esse trinke rauche arbeite fahre benutze ik"
@@ -60,6 +74,11 @@ STEP = (
     "took takes taking taken need needn neednt übernimmt übernommen nicht niet neemt ya encarga ll"
 )
 PART_OF_STEP = "ge"
+DEEDS = (
+    "paid sent submitted delivered handed given gave signed wrote written posted booked called rang brought bought "
+    "fixed repaired shipped published completed finished returned renewed ordered registered cooked baked cleaned "
+    "painted packed emailed uploaded picked collected dropped filled did done"
+)
 STILL_OPEN = "still yet haven havent never did didn didnt noch todavía aún nog"
 INTRODUCED = (
     "new neue neuen neuem neuer neues nuevo nueva nieuw nieuwe hired recruited contratado eingestellt aangenomen "

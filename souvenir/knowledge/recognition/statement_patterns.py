@@ -20,6 +20,9 @@ _MENTAL = (
 )
 """Beginnings of verbs by which "any more" is no change: "I don't know any more"."""
 
+_MONEY = r"(?:[£$€]\d|\d[\d.,]*k\b|\d{3}|\d{1,3}[.,]\d{3}\b)"
+"""The beginning of an amount that is no time of day."""
+
 _UNIT = r"(?:mg|ml|kg|km|miles|kcal|hours?|hrs|Stunden|uur|horas|%|€|euros?|pounds?|dollars?|quid)"
 MONTH = rf"(?:{'|'.join(MONTH_NAMES)})"
 
@@ -62,7 +65,8 @@ CLAUSE_END = re.compile(
     r"[;:]|, (?:and|but|so|because|since|und|aber|denn|weil|y|pero|porque|en|maar|want)\b", re.IGNORECASE
 )
 REPORTED = any_of(
-    r"\b(?:says?|suggests?|suggested|thinks?|reckons?|believes?|claims?|wants?(?! [£$€]?\d| \w+teen| \w+ty)|hopes?"
+    rf"\b(?:says?|suggests?|suggested|thinks?|reckons?|believes?|claims?|hopes?"
+    rf"|wants?(?! [£$€]?\d| \w+teen| \w+ty| {_NUMBER} [^.;]*\bnot {_NUMBER}\b)"
     r"|insists?|recommends?|asks?|asked)\b",
     r"\b(?!(?:i|we)\b)[\w’']+ (?:said|thought|told)\b",
     r"\b(?:sagt|sagte|meint|findet|glaubt|denkt|möchte|fragte?|laut)\b|\b(?:dice|dijo|cree|piensa|quiere|pregunt[aó]|según)\b",
@@ -73,8 +77,8 @@ REPORTED = any_of(
 COMMITMENT = any_of(
     rf"(?<!when )(?<!how )(?<!what )(?<!where )(?<!why ){I}(?:['’]ll| will| shall)\b",
     r"\bill (?:send|do|write|call|bring|give|get|ring|finish|pay|be)\b",
-    rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:promised|agreed to|committed|volunteered)\b",
-    rf"(?:{I}{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:told|said)(?: [\w.,()]+){{0,5}}? (?:that )?"
+    rf"(?:{I}(?:['’]ve)?{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:promised|agreed to|committed|volunteered)\b",
+    rf"(?:{I}(?:['’]ve)?{_ADVERBS}|^(?:and |also |but |so )*|[,;] )\s*(?:told|said)(?: [\w.,()]+){{0,5}}? (?:that )?"
     r"(?:(?:i|we|he|she|they|it)(?:['’]?d|['’]?ll| will| would| should|\b gets?|['’]s (?:in|with|on|ready|done))"
     r"|i (?:answer|make|send|do|bring|come|call|ring|sing|give|write|pay|finish))\b",
     rf"{I}(?: am| are|['’]m|['’]re) (?:to(?! be (?:fair|honest))|down (?:to|for))\b",
@@ -103,10 +107,11 @@ ONLY_PRONOUN = re.compile(
 """A promise whose object is a pronoun: "I shall ring them this week"."""
 
 TAKES_PART = any_of(
-    r"\b(?:will|['’]ll|would|['’]d|shall|should|must|gotta|gonna|(?:have|need|am|are|going|got) to)"
+    r"(?:\b(?:will|would|shall|should|must|gotta|gonna|(?:have|need|am|are|going|got) to)|['’](?:ll|d|re to|m to))"
     r" (?:be(?! done| ready| paid| sent| finished)|go"
-    r"|come|attend|meet|see|visit|talk|speak|sing|play|perform|fly|travel|leave|start|stay|move|run|teach|host|drive|present"
-    r"|pick \w+ up|look after|sit|give (?:an?|the|my) (?:talk|speech|lecture|presentation|concert))\b",
+    r"|have an? (?:stand|stall|party|meeting|dinner|lunch)|come|attend|meet|see|visit|talk|speak"
+    r"|sing|play|perform|fly|travel|leave|start|stay|move|run|teach|host|drive"
+    r"|present|pick \w+ up|look after|sit|give (?:an?|the|my) (?:talk|speech|lecture|presentation|concert))\b",
     r"\b(?:muss|müssen|soll|werde) (?:\S+ ){0,5}(?:sein|gehen|kommen|fahren|fliegen|treffen|sprechen)\b",
 )
 """A commitment to take part in an event, which happens on its day without a word."""
@@ -177,7 +182,7 @@ NOW = any_of(
 
 CIRCUMSTANCE = re.compile(
     r"\b(?:with|for|by|at|in|of|to|mit|bei|für|con|para|met|voor|bij) "
-    r"(?:(?:the|my|our|der|dem|den|die|das|el|la|los|de|het) )?[\w'’]+",
+    r"(?:(?:the|my|our|der|dem|den|die|das|el|la|los|de|het) )?[\w'’]+(?: (?-i:[A-ZÀ-Ý])[\w'’]+)*",
     re.IGNORECASE,
 )
 """Words before what was moved that do not name it: "the meeting with Greg"."""
@@ -222,6 +227,15 @@ CHANGES = with_one_of(
     rf"^(?=.*(?:\bnot|n['’]t)\b.*\bany ?more\b)(?!.*\b{_MENTAL}.*\bany ?more).*{I}\b",
     r"\b(?:has|have|was|were|is|are|been|got)\s+(?:been\s+)?(?:postponed|cancell?ed|called off|rescheduled|put off"
     r"|brought forward|extended|replaced)\b",
+    rf"\b(?:slides?|slid|slips?|slipped|shifts?|moves?|goes|pushed|bumped)(?: back| forward)? from {MONTH} to {MONTH}\b"
+    r"|\bstatt (?!dessen\b)(?:(?-i:[A-ZÄÖÜ])\w+ ){1,2}"
+    r"(?:kommt|kommen|verwende[nt]?|nutzt|nutzen|nehmen|nimmt|spielt|leitet)\b",
+    rf"{I}(?:['’]ve| have)?{_ADVERBS} (?:engaged|taken on|took on) (?:an? |(?-i:[A-ZÀ-Ý]))|\b(?:tomé|contraté) a \w"
+    r"|\b(?!I |We |You |They |Who )(?-i:[A-ZÀ-Ý])\w+(?:['’]s| has| is)?(?: just)? mov(?:ed|ing) (?:in with|out|away)\b",
+    rf"{I}(?:['’]ve| have)?{_ADVERBS} passed (?:the|my|our) \w",
+    r"\b(?:been|got|gets|was|am|is) (?:transferred|moved) to (?:(?-i:[A-Z])"
+    r"|the [\w ]+ (?:branch|ward|team|department|office|unit|site)\b|nights\b|days\b)|\bwent to (?:nights|days)\b",
+    r"^(?:so |ok(?:ay)?,? )?going with (?-i:[A-Z])(?![^.;]* to )|\bwe went with (?-i:[A-Z])[\w ]* for (?:the|our)\b",
     rf"\bfrom (?:now on|{MONTH}|next \w+),?\s+(?:it|we|i|they|he|she|on)\b",
     r"\b(?:came|comes?|went|goes|going|gone|got|cut|dropped|fell|fallen|rose|risen|raised|(?:is|are|was|were)(?= down)"
     r"|['’](?:m|re|s)(?= down))"
@@ -294,15 +308,25 @@ NEW_VALUES = any_of(
     rf" (?:up |down )?(?:to|on) \D{{0,20}}?\d[\d.,]* ?(?:{_UNIT})\b",
     rf"^(?:\w+,? )?(?:down|up) to \d[\d.,]* ?(?:{_UNIT})\b"
     r"|\b(?:up|down)(?: again)?, (?:it['’]?s|its|now|to) \D{0,4}\d",
-    r"\b(?:steigt|stieg|sinkt|sank|erhöht|gesenkt|runtergehandelt)\b[^,;.]* auf \d|\bauf [\d.,]+ runtergehandelt\b",
+    r"\b(?:steigt|stieg|sinkt|sank|erhöht|gesenkt|runtergehandelt)\b[^,;.]* auf \d"
+    r"|\bauf [\d.,]+ (?:runter|rauf|hoch)(?:gehandelt|gegangen|gesetzt)?\b",
+    r"\bput(?:ting)? (?:it|them|(?:the|my|our) \w+) (?:up|down) (?:again )?to \D{0,3}\d"
+    r"|\b(?:he|she|they|(?-i:[A-ZÀ-Ý])[\w’'-]+)(?: has| have|['’]s|['’]ve)? (?:come|came)"
+    rf" (?:(?:down|up) to|back (?:at|with)(?! \d{{4}}\b)) {_MONEY}"
+    rf"|\b(?:rent|price|fee|salary|wage) (?:is |['’]s )?(?:now )?back (?:at|to) {_MONEY}"
+    rf"|\bnow (?:writes of|wants|asks(?: for)?|offers|pays|charges|demands) {_MONEY}",
+    r"\b(?:wants?|needs?|takes|gets?|costs?|pays?|is|are|it['’]?s|its) (?:\w+ )?"
+    rf"{_NUMBER}(?: \w+)?,? (?:and )?not {_NUMBER}\b"
+    r"|\b(?:not|nicht|niet|no) (?:\w+ )?\d[\d.,]*(?: \w+)? (?:but|sondern|maar|sino) (?:\w+ )?\d",
 )
 """A new price, wage, dose or person, with a number or "now"."""
 
-NUMBER_OR_NOW = re.compile(r"\d|\bnow\b", re.IGNORECASE)
+NUMBER_OR_NOW = re.compile(rf"\d|\bnow\b|\bnot {_NUMBER}\b", re.IGNORECASE)
 
 OLD_AND_NEW = any_of(
     r"\bfrom\b.+\bto\b|\binstead\b|\brather than\b|\bnot\b[^.;]*\d|\d[^.;]*\bnot\b|\b(?:up|down) from\b|\bdown to\b",
-    r"\bafter all\b|\bused to\b|\bvo[nm]\b.+\b(?:auf|zu[mr]?)\b|\bstatt\b|\bde[l]?\b.+\ba[l]?\b.*\d",
+    rf"\b{_NUMBER}\b[^.;]*\bnot {_NUMBER}\b|\bstatt\b",
+    r"\bafter all\b|\bused to\b|\bvo[nm]\b.+\b(?:auf|zu[mr]?)\b|\bde[l]?\b.+\ba[l]?\b.*\d",
     r"\ben (?:vez|lugar) de\b|\bvan\b.+\bnaar\b|\bin plaats van\b",
     rf"\d[^.;]* (?:from|ab|desde|vanaf) (?:now on|{MONTH})\b",
 )
@@ -319,6 +343,13 @@ OF_A_DEVICE = any_of(
     r"|\b(?:ran|used|showed|stood|era|estaba)\b.*\d.*\b(?:instead of|en vez de)\b",
 )
 """The settings and numbers of a device, whose change asks nobody to act."""
+
+NO_NEWS = any_of(
+    r"\b(?:anything|nothing|anyone|nobody) else\b|\b(?:nichts|niemand) ander|\botra cosa\b"
+    r"|\b(?:niets|niemand|nergens) anders\b",
+    r"\b(?:to|auf|al?|naar|op) (?:yesterday|gestern|ayer|gisteren)\b",
+)
+"""An exaggeration ("no longer speaks of anything else"), and a move to a day that is over: neither is news."""
 
 LONG_AGO = any_of(
     r"\b(?:for|al|seit|desde hace|hace) (?:[\w-]+ ){0,2}(?:years|decades|jaar|jahren|años)\b",
@@ -448,49 +479,6 @@ PEOPLE_ONLY = any_of(
     r"\b(?:ik|wij|mijn|onze?)\b",
     _ATE_ES,
 )
-
-STEP = with_one_of(
-    necessary.STEP,
-    r"\b(?:turn(?:ed|s) (?:me|us|it|him|her|them) down|refused|rejected|approved|reckons?|wrote back|spoke|talked to)\b"
-    r"|\b(?:hab|habe|haben|hat|wurden?|bin|ist|sind|heb|(?<!te )hebben|heeft|werd) .*"
-    r"\b(?!verge)[^\W\d_]*ge\w{3,}(?:t|d|en)\b"
-    r"|\b(?!verge|forge)\w{2,}ge\w{3,}(?:t|d|en)\b(?=[.,!]|$)"
-    r"|\b(?:meint|meinte|lehnt|zei|dijo|(?:ha|han|he|hemos) \w+(?:[ai]do|cho|sto|rto))\b",
-    r"\b(?:done|finished|sent|submitted|paid|delivered|handed in|handed over|given|gave|gone|went|got|told|signed"
-    r"|wrote|written|posted|booked|called|rang|brought|bought|fixed|shipped|merged|published|completed|returned|already"
-    r"|answered|confirmed|is out|out|was|were|sold|have it|has it|has one|cried|loved|liked|registered|cooked|baked"
-    r"|arrived|received|ready|dropped off|emailed|uploaded|launched|released|picked up|collected|passed"
-    r"|agreed|says|said|replied)\b",
-    r"\b(?:erledigt|geschickt|fertig|abgegeben|bezahlt|gebracht|geschafft|gesendet|gegeben|unterschrieben"
-    r"|war|bestellt|sagt)\b",
-    r"\b(?:hecho|enviado|entregado|mandé|envié|pagado|listo|terminado|tiene|firmado|dice)\b",
-    r"\b(?:geregeld|gedaan|gestuurd|klaar|betaald|gebracht|geweest|besteld|af|zegt)\b",
-    r"\b(?:instead|no longer|any ?more|(?:took|takes|taking|taken) (?:it |this )?over"
-    r"|(?:do|does|did)n['’]t (?:have|need) to|needn['’]t|übernimmt|übernommen|nicht mehr|niet meer|neemt"
-    r"|ya no|se encarga|he['’]ll|she['’]ll|they['’]ll)\b",
-    parts=(necessary.PART_OF_STEP,),
-)
-"""Words of a sentence that reports something as done, under way, dropped or taken over by another person."""
-
-BARE_REPORT = re.compile(
-    r"^(?:(?:all|it['’]?s|that['’]?s|is|ist|ya|(?:i|we)(?:['’]ve| have)?|(?:ich hab|ik heb)e?"
-    r"|(?:wir hab|wij heb)(?:b?en)|hemos) )?(?:done|finished|sent|submitted|paid|delivered|signed|posted|booked"
-    r"|fixed|shipped|merged|sorted|handed (?:it )?in|erledigt|fertig|abgegeben|abgeschickt|bezahlt|unterschrieben"
-    r"|eingereicht|hecho|listo|opgestuurd|klaar|ge\w{3,}(?:t|d|en)|\w{3,}[ai]d[oa]s?)"
-    r"(?=[,.;!]|$| (?:on|last|this|yesterday|today|already|and|am|gestern|heute|ayer|hoy|gisteren|op|al|el)\b)",
-    re.IGNORECASE,
-)
-"""A report that begins a message, without an object: "Signed on Monday!", "We have signed!"."""
-
-STILL_OPEN = with_one_of(
-    necessary.STILL_OPEN,
-    r"\bstill (?:not|no|have to|has to|needs?|must|owe|to do|open|waiting|sitting|\w+n['’]?t)\b"
-    r"|\bnot\b.* yet\b|n['’]t\b.* yet\b|\bhaven['’]?t\b|\bnever (?:got|had|received|arrived|came)\b"
-    r"|\b(?:did not|didn['’]?t) (?:get|receive|arrive|come)\b",
-    r"\bnoch (?:nicht|kein\w*|immer nicht)\b|\b(?:todavía|aún) no\b|\bno\b.*\b(?:todavía|aún)\b"
-    r"|\bnog (?:steeds )?(?:niet|geen)\b",
-)
-"""A sentence that says that something is not done yet."""
 
 SUBSTITUTE = any_of(
     r"\b\w+-free\b(?: \w+)?|\b(?:almond|oat|soy|coconut|rice|vegan|veggie|plant-based|decaf\w*|non-?alcoholic) \w+"

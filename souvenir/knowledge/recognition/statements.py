@@ -10,28 +10,40 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
-from functools import cache
-from typing import NamedTuple
+from itertools import pairwise
 
 import structlog
 
-from souvenir.core.text import sentences
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
-from souvenir.core.types.statements import BARE_REPORT, EXPLAINED, VAGUE, Definition, Statement, StatementKind
-from souvenir.index.analyser import Analyser
+from souvenir.core.types.statements import (
+    EXPLAINED,
+    VAGUE,
+    Definition,
+    Statement,
+    StatementKind,
+)
+from souvenir.knowledge.recognition import appointment_patterns as appointments
 from souvenir.knowledge.recognition import introduction_patterns as introductions
+from souvenir.knowledge.recognition import report_patterns as reports
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definitions import definitions_in, with_mark
 from souvenir.knowledge.recognition.due_dates import NamedDay, named_days, next_of_month
-from souvenir.knowledge.recognition.ends import ends_in, may_end, replaced_in
+from souvenir.knowledge.recognition.ends import deaths_in, ends_in, may_end, may_tell_death, replaced_in
 from souvenir.knowledge.recognition.extraction import said
 from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TITLES
-from souvenir.knowledge.recognition.statement_words import CLASS_OF, COMPOUND_HEADS, CONSUMED, GENERIC, SAME
+from souvenir.knowledge.recognition.sentence_terms import (
+    MAX_TERMS,
+    Sentence,
+    analyser,
+    content_terms,
+    sentences_of,
+    terms_of,
+)
+from souvenir.knowledge.recognition.statement_words import CLASS_OF, COMPOUND_HEADS, CONSUMED
+from souvenir.knowledge.recognition.steps import steps_in
+from souvenir.knowledge.recognition.vocabulary import WordClass, class_of
 
 log = structlog.get_logger(__name__)
-
-MAX_SENTENCE_CHARS = 300
-"""Longer sentences state nothing."""
 
 MAX_CHARS_READ = 8_000
 """Only the beginning of a longer text is read, which bounds the time."""
@@ -45,37 +57,8 @@ FEW_TERMS = 3
 MAX_CONTEXT_WORDS = 25
 """A longer sentence is not shown with the one after it, which refers to it."""
 
-MAX_TERMS = 48
-"""Maximum number of compared terms."""
-
-
-class _Sentence(NamedTuple):
-    """A sentence as it is shown, and as it is read: without quoted speech and without a question at its end."""
-
-    shown: str
-    read: str
-
-    @property
-    def is_statement(self) -> bool:
-        return len(self.shown) <= MAX_SENTENCE_CHARS and self.read != "" and self.read[-1] not in "?:"
-
-
-@cache
-def _analyser() -> Analyser:
-    return Analyser()
-
-
-@cache
-def _generic_terms() -> frozenset[str]:
-    words = GENERIC.split()
-    return frozenset(term for word in words for term in (word, *_analyser().terms(word)))
-
-
-def content_terms(text: str) -> list[str]:
-    """Return the distinct index terms of a text, without generic words and numbers, in order."""
-    generic = _generic_terms()
-    found = dict.fromkeys(SAME.get(term, term) for term in _analyser().terms(text))
-    return [term for term in found if term not in generic and not term[0].isdigit() and len(term) > 1][:MAX_TERMS]
+_OF_A_CLAUSE = frozenset((WordClass.SUBJECT, WordClass.VERB, WordClass.MODAL, WordClass.BE))
+"""Words of a clause with a subject of its own."""
 
 
 def definitions_and_statements(
@@ -108,36 +91,25 @@ def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple
     if not date.min.year < said_on.year < date.max.year:
         # "Tomorrow" may be no date.
         return ()
-    found = _sentences(text[:MAX_CHARS_READ])
+    found = sentences_of(text[:MAX_CHARS_READ])
     stated: list[Statement] = []
     for place, sentence in enumerate(found):
         if sentence.is_statement:
             stated += _stated(found, place, said_on)
             stated += _introductions(found, place, people)
-    return (*stated, *_mentioned(found))
+    return (*stated, *steps_in(found, people))
 
 
 def _ended(text: str, mentions: Sequence[Mentioned]) -> Iterator[Statement]:
-    for sentence in _sentences(text) if may_end(text) else ():
+    if may_tell_death(text):
+        yield from deaths_in([one.read for one in sentences_of(text) if one.is_statement], mentions)
+    for sentence in sentences_of(text) if may_end(text) else ():
         no_end = (patterns.HYPOTHETICAL, patterns.LONG_AGO)
         if sentence.is_statement and not any(one.search(sentence.read) for one in no_end):
             yield from ends_in(sentence.read, text, mentions)
 
 
-def _sentences(text: str) -> list[_Sentence]:
-    """Return the sentences outside of blocks of code."""
-    fenced = [match.span() for match in re.finditer(r"```.*?(?:```|\Z)", text, re.DOTALL)]
-    unquoted = patterns.QUOTED.sub(lambda quote: " " * len(quote[0]), text)
-    return [
-        _Sentence(
-            " ".join(text[start:end].split()), patterns.QUESTION_AT_END.sub("", " ".join(unquoted[start:end].split()))
-        )
-        for start, end in sentences(text)
-        if not any(first <= start < last for first, last in fenced)
-    ]
-
-
-def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[Statement]:
+def _stated(found: Sequence[Sentence], place: int, said_on: date) -> Iterator[Statement]:
     read, shown = found[place].read, found[place].shown
     if patterns.HYPOTHETICAL.search(patterns.INDIRECT_QUESTION.sub("", read)):
         return
@@ -149,21 +121,43 @@ def _stated(found: Sequence[_Sentence], place: int, said_on: date) -> Iterator[S
             (fact.attribute, fact.value) if fact else (_unit(read), _subject(read, days) if due else None)
         )
         text = _with_next(found, place)
-        terms = _terms(text)
+        terms = terms_of(text)
         if terms or replaced or (patterns.OLD_AND_NEW.search(read) and not patterns.CONTINUES.search(read)):
             yield Statement(StatementKind.CHANGE, text, terms, attribute, value, due, replaced)
     elif fact is not None:
         yield fact
     ahead = [one for one in days if one.day >= said_on]
     if ahead and change is None and not re.search(r"\bevery\b", read, re.IGNORECASE):
-        yield from _due(found, place, ahead, said_on)
-    if patterns.WITHDRAWS.search(read) and not patterns.STILL_OPEN.search(read):
+        base, month = said_on, _later_month(found, place, ahead, said_on)
+        for clause in _matters(read, days):
+            of_clause = days if clause == read else named_days(clause, said_on)
+            near = [_from(one, clause, base) for one in of_clause if one.day >= said_on]
+            if month is not None and not patterns.COMMITMENT.search(clause):
+                near = [one for one in near if one.is_exact or not one.is_numbered]
+            if near:
+                yield from _due(found, place, clause, near, said_on)
+            base = max([base, *(one.day for one in near if one.is_exact)])
+    if patterns.WITHDRAWS.search(read) and not reports.STILL_OPEN.search(read):
         named = days[0].day if days else None
-        yield Statement(StatementKind.WITHDRAWAL, "", _terms(shown), replaced=named)
+        yield Statement(StatementKind.WITHDRAWAL, shown, terms_of(shown), replaced=named)
     if denied:
         yield Statement(StatementKind.DENIAL, shown, " ".join(denied))
     elif _is_habit(read):
         yield Statement(StatementKind.HABIT, shown, " ".join(_classes(read)))
+
+
+def _from(day: NamedDay, clause: str, base: date) -> NamedDay:
+    """Return a day without a month as the first one from a day on: "I fly on 20 April, the wedding is on the 25th"."""
+    is_of_month = day.is_numbered and not day.is_exact and not _is_deadline(clause, day)
+    return day._replace(day=next_of_month(day.day.day, base) or day.day) if is_of_month else day
+
+
+def _later_month(found: Sequence[Sentence], place: int, days: Sequence[NamedDay], said_on: date) -> date | None:
+    """Return the later day with a month of the sentence before, which may be the month of a day without one."""
+    if not place or not any(one.is_numbered and not one.is_exact for one in days):
+        return None
+    before = [one.day for one in named_days(found[place - 1].read, said_on) if one.is_exact]
+    return max((one for one in before if one > days[0].day), default=None)
 
 
 def _unit(read: str) -> str | None:
@@ -172,7 +166,7 @@ def _unit(read: str) -> str | None:
     return None if amount is None else (amount["before"] or amount["after"] or "").casefold() or None
 
 
-def _introductions(found: Sequence[_Sentence], place: int, people: Sequence[str]) -> Iterator[Statement]:
+def _introductions(found: Sequence[Sentence], place: int, people: Sequence[str]) -> Iterator[Statement]:
     sentence = found[place]
     if len(sentence.shown.split()) < FEW_TERMS:
         # "A Gordon."
@@ -205,7 +199,7 @@ def _is_habit(read: str) -> bool:
     return is_frequent is not None or (classes != [] and (is_past is not None or CONSUMED.isdisjoint(classes)))
 
 
-def _in_context(found: Sequence[_Sentence], place: int) -> str:
+def _in_context(found: Sequence[Sentence], place: int) -> str:
     """Return a sentence with the one before it; a short first one with the one after it, if that refers to it."""
     shown = found[place].shown
     if place:
@@ -215,11 +209,11 @@ def _in_context(found: Sequence[_Sentence], place: int) -> str:
     return f"{shown} {after.shown}" if after is not None and is_meant else shown
 
 
-def _is_context(other: _Sentence) -> bool:
+def _is_context(other: Sentence) -> bool:
     return other.is_statement and 2 < len(other.shown.split()) <= MAX_CONTEXT_WORDS
 
 
-def _with_next(found: Sequence[_Sentence], place: int) -> str:
+def _with_next(found: Sequence[Sentence], place: int) -> str:
     """Return the sentence of a change, with the one before it to which it refers, or the one after a short one."""
     shown = found[place].shown
     if patterns.CONTINUES.search(found[place].read) or (place and len(content_terms(shown)) < 2):
@@ -233,7 +227,7 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
     """Return the new and the replaced day of a change; None if the sentence states no change."""
     if len(read.split()) < 2:
         return None
-    named = [one for one in days if one.is_numbered and not patterns.AFTER.search(read[: one.start])]
+    named = [one for one in days if _may_be_moved_to(read, one) and not patterns.AFTER.search(read[: one.start])]
     ended = [one for one in named[:-1] if patterns.NOT_UNTIL.search(read[: one.start])]
     numbered = [one for one in _without_periods(read, named) if one not in ended]
     is_one_off = len(numbered) > 1 and sum(_no_longer_holds(read, one) for one in numbered) == 1
@@ -246,8 +240,16 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
         found = patterns.NEW_VALUES.search(read)
     if found is None or not _is_decided(read, found.start()):
         return None
-    is_no_news = any(one.search(read) for one in (patterns.REPORTED, patterns.LONG_AGO, patterns.OF_A_DEVICE))
-    return None if is_no_news else (None, None)
+    no_news = (patterns.REPORTED, patterns.LONG_AGO, patterns.OF_A_DEVICE, patterns.NO_NEWS)
+    is_over = any(one.day < said_on and appointments.MOVED_TO_DAY.search(read[: one.start]) for one in named)
+    return None if is_over or any(one.search(read) for one in no_news) else (None, None)
+
+
+def _may_be_moved_to(read: str, day: NamedDay) -> bool:
+    if day.is_numbered:
+        return True
+    before = read[: day.start]
+    return appointments.MOVED_TO_DAY.search(before) is not None and not appointments.FROM_A_DAY.search(before)
 
 
 def _is_decided(read: str, place: int) -> bool:
@@ -308,12 +310,40 @@ def _without_periods(read: str, days: Sequence[NamedDay]) -> list[NamedDay]:
     return kept
 
 
-def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said_on: date) -> Iterator[Statement]:
-    read, shown = found[place].read, found[place].shown
+def _matters(read: str, days: Sequence[NamedDay]) -> list[str]:
+    """Return the clauses of a sentence that have a matter and a day each: "Ana on the 3rd and Bo on the 9th".
+
+    One without a verb has the commitment of the clause before it. A sentence with one matter is one clause.
+    """
+    begin, clauses = 0, list[str]()
+    for one, following in pairwise(days):
+        ends = list(appointments.NEXT_MATTER.finditer(read, one.end, following.start))
+        clause = read[ends[-1].end() :] if ends else ""
+        is_matter = content_terms(clause) and not patterns.CONTINUES.search(clause)
+        if is_matter and content_terms(read[begin : ends[-1].start()]):
+            clauses.append(read[begin : ends[-1].start()])
+            begin = ends[-1].end()
+    clauses.append(read[begin:])
+    commitment = patterns.COMMITMENT.search(clauses[0])
+    return [
+        f"{commitment[0]} {clause}" if commitment and place and _is_elliptic(clause) else clause
+        for place, clause in enumerate(clauses)
+    ]
+
+
+def _is_elliptic(clause: str) -> bool:
+    return all(class_of(word.casefold()) not in _OF_A_CLAUSE for word in re.findall(r"[^\W\d_]+", clause))
+
+
+def _due(
+    found: Sequence[Sentence], place: int, read: str, ahead: Sequence[NamedDay], said_on: date
+) -> Iterator[Statement]:
+    """:param read: The sentence, or one of its clauses."""
+    shown, is_whole = found[place].shown, read == found[place].read
     is_refused = patterns.NO_COMMITMENT.search(patterns.CONSEQUENCE.split(read)[0])
     commitment = None if is_refused else patterns.COMMITMENT.search(read)
-    terms = content_terms(shown)
-    refers_back = patterns.REFERS_BACK.search(read) is not None
+    terms = content_terms(shown if is_whole else read)
+    refers_back = is_whole and patterns.REFERS_BACK.search(read) is not None
     if refers_back or len(terms) < FEW_TERMS:
         shown = _in_context(found, place)
     if refers_back or not terms:
@@ -343,7 +373,7 @@ def _due(found: Sequence[_Sentence], place: int, ahead: Sequence[NamedDay], said
             patterns.WITHDRAWS,
         )
     ):
-        later = next((one for one in ahead if _is_dated(read, one) and one.day > said_on), None)
+        later = next((one for one in ahead if _is_dated(read, one, said_on)), None)
         if later is not None and _is_decided(read, later.start):
             yield Statement(StatementKind.APPOINTMENT, shown, " ".join(terms), due=later.day)
 
@@ -352,12 +382,18 @@ def _is_deadline(read: str, day: NamedDay) -> bool:
     return patterns.DEADLINE.search(read[: day.start]) is not None
 
 
-def _is_dated(read: str, day: NamedDay) -> bool:
-    is_named = day.is_exact or read[day.start : day.end].casefold().startswith("next ")
-    return is_named and patterns.AFTER.search(read[: day.start]) is None
+def _is_dated(read: str, day: NamedDay, said_on: date) -> bool:
+    """Return whether a day that is ahead is that of an appointment: by its month, or by what takes place."""
+    named = read[day.start : day.end].casefold()
+    if patterns.AFTER.search(read[: day.start]) or (day.day == said_on and named not in appointments.TONIGHT):
+        return False
+    if day.is_exact or named.startswith("next "):
+        return True
+    is_future = day.is_relative or not appointments.TOOK_PLACE.search(read)
+    return is_future and appointments.EVENT.search(read) is not None and not appointments.NO_EVENT.search(read)
 
 
-def _fact(sentence: _Sentence) -> Statement | None:
+def _fact(sentence: Sentence) -> Statement | None:
     """Return the statement of an attribute that changes rarely: home or work."""
     shown, read = sentence
     for attribute, pattern in patterns.FACTS:
@@ -367,10 +403,10 @@ def _fact(sentence: _Sentence) -> Statement | None:
                 return None
             if patterns.REPORTED.search(read[: match.start()]):
                 return None
-            return Statement(StatementKind.FACT, shown, _terms(shown), attribute=attribute, value=match["value"])
+            return Statement(StatementKind.FACT, shown, terms_of(shown), attribute=attribute, value=match["value"])
     moved = patterns.MOVED_TO.search(read)
     if moved is not None and KNOWN.get(moved["value"].casefold()) is ConceptKind.PLACE:
-        return Statement(StatementKind.FACT, shown, _terms(shown), attribute="home", value=moved["value"])
+        return Statement(StatementKind.FACT, shown, terms_of(shown), attribute="home", value=moved["value"])
     return None
 
 
@@ -392,7 +428,7 @@ def _denied(read: str) -> list[str]:
 def _classes(text: str) -> list[str]:
     """Return the terms of a text, with members of a class as that class."""
     words = re.findall(r"[^\W\d_]+", patterns.SUBSTITUTE.sub(" ", text).casefold())
-    found = [_class_of(word) or next(iter(_analyser().terms(word)), word) for word in words]
+    found = [_class_of(word) or next(iter(analyser().terms(word)), word) for word in words]
     return list(dict.fromkeys(found))[:MAX_TERMS]
 
 
@@ -400,21 +436,3 @@ def _class_of(word: str) -> str | None:
     heads = COMPOUND_HEADS if word.endswith(COMPOUND_HEADS) else ()
     head = next((head for head in heads if word.endswith(head)), word)
     return CLASS_OF.get(word) or CLASS_OF.get(head)
-
-
-def _mentioned(found: Sequence[_Sentence]) -> Iterator[Statement]:
-    """Yield one statement with the terms of a message, and those of its sentences that report something as done.
-
-    What is said to be still open is not among them.
-    """
-    stated = [one for one in found if one.is_statement and not patterns.STILL_OPEN.search(one.read)]
-    terms = _terms(" ".join(one.shown for one in stated))
-    is_bare = stated != [] and patterns.BARE_REPORT.search(stated[0].read) is not None
-    if terms or is_bare:
-        done = [one for one in stated if patterns.STEP.search(one.read)]
-        value = terms if len(done) == len(stated) else _terms(" ".join(one.shown for one in done))
-        yield Statement(StatementKind.STEP, "", terms, BARE_REPORT if is_bare else None, value or None)
-
-
-def _terms(text: str) -> str:
-    return " ".join(content_terms(text))

@@ -64,7 +64,7 @@ DEFINING = [
     ("Nerys, that's Huw's sister, wants me to go.", "Nerys", "Huw's sister"),
     ("Theo is the best mechanic i have but hes late every day", "Theo", "the best mechanic you have"),
     ("my supplier Halden Parts is late", "Halden Parts", "your supplier"),
-    ("My kids Tom (4) and Ben (6) sing.", "Ben", "one of your kids"),
+    ("My kids Tom (4) and Ben (6) sing.", "Ben", "your child"),
     ("The landlord, Mr Parfitt.", "Parfitt", "the landlord"),
     ("Call Dave the plumber.", "Dave", "the plumber"),
     ("New manager is called Ravi.", "Ravi", "new manager"),
@@ -151,6 +151,57 @@ DEFINING = [
     ("Our contact there is Zorb.", "Zorb", "your contact"),
     ("Bexley is our publisher contact at Zorb.", "Zorb", None),
 ]
+
+OF_A_GROUP = [
+    ("My friends Ada and Bo are here.", "your friend"),
+    ("My two old friends, Ada and Bo, sing.", "your old friend"),
+    ("My sisters Ada and Bo came.", "your sister"),
+    ("Ben's cousins Ada and Bo came.", "Ben's cousin"),
+    ("We have three sons, Ada, Cy and Bo.", "your son"),
+    ("Ada and Bo are my neighbours.", "your neighbour"),
+    ("Ada, Cy and Bo are our colleagues.", "your colleague"),
+    ("Meine Schwestern Ada und Bo kamen.", "meine Schwester"),
+    ("Ich sah unsere Brüder Ada und Bo.", "unser Bruder"),
+    ("Meine Freunde Ada und Bo sind hier.", None),
+    ("Mis hermanas Ada y Bo vinieron.", "mi hermana"),
+    ("Mijn zussen Ada en Bo zijn hier.", "mijn zus"),
+]
+
+
+@for_all("text, role", OF_A_GROUP)
+def test_each_of_a_group_has_its_role_in_the_singular(text: str, role: str | None) -> None:
+    assert [definition(text, form, kind=ConceptKind.PERSON).role for form in ("Ada", "Bo")] == [role, role]
+
+
+IN_A_LIST = [
+    "We invited Marta, my boss, Tom and Lea.",
+    "We invited Marta, my boss, Tom, and Lea.",
+    "We invited Marta, my boss, and Tom.",
+    "We invited my boss, Marta, Tom and Lea.",
+    "We invited my boss, Tom and Marta.",
+    "I met my boss, Tom, my sister and Lea.",
+    "Wir luden Marta, meine Chefin, Tom und Lea ein.",
+    "My friends sing and Tom dances with Marta.",
+]
+
+
+@for_all("text", IN_A_LIST)
+def test_a_role_that_may_be_an_item_of_a_list_defines_no_other_item(text: str) -> None:
+    assert [defined(text, form, kind=ConceptKind.PERSON) for form in ("Marta", "Tom")] == [None, None]
+
+
+@for_all(
+    "text, form",
+    [
+        ("We invited Marta, my boss, who sings.", "Marta"),
+        ("Marta, my boss, and I went out.", "Marta"),
+        ("My boss, Marta, and her husband came.", "Marta"),
+        ("I met my boss Marta, Tom and Lea.", "Marta"),
+        ("I told my boss, Marta, about it.", "Marta"),
+    ],
+)
+def test_a_role_that_is_no_item_of_a_list_defines(text: str, form: str) -> None:
+    assert definition(text, form, kind=ConceptKind.PERSON).role == "your boss"
 
 
 @for_all("text, form, role", DEFINING)

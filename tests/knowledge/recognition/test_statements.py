@@ -7,7 +7,8 @@ from datetime import UTC, date, datetime
 from souvenir.core.types import MessageRole
 from souvenir.core.types.statements import BARE_REPORT, Statement, StatementKind
 from souvenir.knowledge.recognition.due_dates import named_days
-from souvenir.knowledge.recognition.statements import content_terms, definitions_and_statements, statements_in
+from souvenir.knowledge.recognition.sentence_terms import content_terms
+from souvenir.knowledge.recognition.statements import definitions_and_statements, statements_in
 from tests.cases import for_all
 
 SUNDAY = date(2026, 3, 8)

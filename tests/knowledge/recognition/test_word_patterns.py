@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from souvenir.core.text import sentences
+from souvenir.knowledge.recognition import appointment_patterns as appointments
 from souvenir.knowledge.recognition import due_dates, exact
 from souvenir.knowledge.recognition import introduction_patterns as introductions
+from souvenir.knowledge.recognition import report_patterns as reports
 from souvenir.knowledge.recognition import statement_patterns as patterns
 from souvenir.knowledge.recognition.definition_forms import FORMS, Form, N, words_before
 from souvenir.knowledge.recognition.word_patterns import WordPattern, with_one_of, words_of
@@ -24,11 +26,12 @@ LABELS = Path(__file__).parents[3] / "benchmarks" / "labels"
 WORD_PATTERNS = [
     *(
         (name, one)
-        for of in (patterns, introductions)
+        for of in (patterns, introductions, reports, appointments)
         for name, one in vars(of).items()
         if isinstance(one, WordPattern)
     ),
     *((f"{attribute} {number}", one) for number, (attribute, one) in enumerate(patterns.FACTS)),
+    *((f"deed {number}", one) for number, one in enumerate(reports.DEEDS_OF_OTHERS)),
 ]
 
 SAMPLE = 7
