@@ -21,10 +21,14 @@ from starlette.testclient import TestClient
 
 from souvenir.core.types import FloatVector
 from tests.api.busy import until
-from tests.api.conftest import Start, loaded, start  # noqa: F401
+from tests.api.conftest import (  # noqa: F401
+    Start,
+    learner,
+    loaded,
+    start,
+)
 from tests.api.learning import PATIENCE_S, ended
 from tests.api.test_events import free_port, is_up, run_server
-from tests.api.test_extraction import vendor  # noqa: F401
 from tests.fake_embedder import FakeEmbedder
 from tests.forking import CONTEXT
 from tests.vendors.llm import LLMVendor, says
@@ -212,17 +216,17 @@ def test_jobs_webhooks_and_usage_survive_a_restart(start: Start):  # noqa: F811
     assert sum(one["total"] for one in operations.values()) >= 2
 
 
-def test_the_status_of_extraction_calls_no_model(start: Start, vendor: LLMVendor):  # noqa: F811
-    client = loaded(start(**vendor.settings("openai")))
+def test_the_status_of_extraction_calls_no_model(start: Start, learner: LLMVendor):  # noqa: F811
+    client = loaded(start(**learner.settings("openai")))
     assert client.get("/extract/status").json()["model"] == "scripted-1"
-    assert vendor.requests == []
+    assert learner.requests == []
 
 
-def test_output_that_is_cut_is_reported_and_never_no_facts(start: Start, vendor: LLMVendor):  # noqa: F811
-    vendor.script(lambda request: says('{"facts": [{"text": "We mov', ending="length"))
-    client = loaded(start(**vendor.settings("openai")))
+def test_output_that_is_cut_is_reported_and_never_no_facts(start: Start, learner: LLMVendor):  # noqa: F811
+    learner.script(lambda request: says('{"facts": [{"text": "We mov', ending="length"))
+    client = loaded(start(**learner.settings("openai")))
     shown = ended(client, client.post("/memory/extract", json=TALK).json()["job_id"])
-    assert len(vendor.requests) > 1, "it is tried again"
+    assert len(learner.requests) > 1, "it is tried again"
     assert shown["result"]["error"] == "provider_runtime_failure"
     assert "it was cut" in shown["result"]["error_message"]
 
