@@ -16,63 +16,34 @@ from tests.knowledge.recognition.test_kinds_of_names import kinds
 NAMES = {*ConceptKind} - {ConceptKind.PHRASE, ConceptKind.HASHTAG, ConceptKind.CODE}
 
 IN_CAPITALS = [
-    ("We flew to New York last week.", "new york"),
-    ("New York was cold.", "new york"),
-    ("I read the Lord of the Rings again.", "lord of the rings"),
-    ("I moved here with José García.", "jose garcia"),
-    ("That is Melanie's dog.", "melanie"),
-    ("I work with NASA.", "nasa"),
-    ("I watched it on YouTube.", "youtube"),
     ("Ask @alice_w for it.", "alice_w"),
-    ("I saw Dr. Smith.", "dr smith"),
-    ("We use React Native.", "react native"),
-    ("I bought an iPhone.", "iphone"),
-    ("I've been to the Eiffel Tower, the Louvre and Rome.", "eiffel tower"),
     ('He likes "The Old Man and the Sea".', "old man and the sea"),
-    ("Я живу в городе Москва.", "москва"),
 ]
 
 FOUND = [
-    ("My kitchen and the dog. My kitchen of Anna, and the dogs.", ["kitchen", "dog", "anna"]),
     # Only identifiers of a code block.
     (
         "Here:\n```python\nThe house = load_user(name)\nprint('my Dog')\n```\nMy kitchen works.",
         ["load_user", "kitchen"],
     ),
     # Verbs, abstract nouns and roles next to a name.
-    ("Skip the interview.", ["interview"]),
-    ("Bake sourdough bread on Sunday.", ["sourdough bread"]),
     ("My sister Ines is a dentist.", ["ines", "dentist"]),
-    ("A pragmatic approach needs dedication and courage.", []),
-    ("Meine Chefin kommt am Freitag, die Woche war lang.", ["chefin"]),
     # Phrases that are not specific.
-    ("I wrote a short letter about the sea.", []),
-    ("She cried on the blue carpet and held a mirror.", []),
     ("We need a better approach and swap ideas on construction challenges.", []),
     ("It has visual diagrams and external libraries.", []),
-    ("There was usability and cleanliness.", []),
-    ("My essay needs a title.", ["essay"]),
-    ("The essay needs a title.", []),
-    ("The birthday paradox is a nice step.", ["birthday paradox"]),
     ("I train my ankle for trampolining and a kettlebell.", ["ankle"]),
     ("The probability of rain is the probability of two sixes.", ["probability"]),
     ("Kids in need have no family.", []),
-    ("A tutor told me about the gym.", ["tutor", "gym"]),
     # Nouns that look like organisations and products.
     ("We compared the age group and the risk group.", []),
     ("I use whiteboards.", []),
     ("Rain delayed us. Friends declined.", []),
-    ("A starling sang.", []),
     ("we run version 2.1.0 there", ["2.1.0"]),
     ("Mein Vermieter will Geduld.", ["vermieter", "geduld"]),
     ("Das ist gut, wenn er böse ist.", []),
     # Interjections, emphasis and adjectives of origin; a named thing counts once.
-    ("Sí, claro. Sí!", []),
-    ("She spent the night in the ER.", []),
     ("Use the POST method.", []),
     ("It fits the Canadian market.", ["canadian market"]),
-    ("I like Le Guin a lot.", ["le guin"]),
-    ("Balder, our dog, sleeps.", ["balder"]),
     ("Newton is our tortoise.", ["newton"]),
     # Languages and scripts without rules, and rare abbreviations.
     ("Меня зовут Алексей, я работаю в Яндексе", ["алексей", "яндексе"]),
