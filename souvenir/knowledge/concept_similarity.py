@@ -24,6 +24,7 @@ from souvenir.knowledge.recognition.short_names import (
 )
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.store.graph import concept_similarity, mentions
+from souvenir.store.graph.concepts import roots
 from souvenir.store.rows import grouped
 from souvenir.store.sql import Connection
 
@@ -125,17 +126,16 @@ def assign_roots(connection: Connection, namespace_id: int, new: Iterable[int]) 
 
 def _with_root(connection: Connection, ids: Collection[int]) -> set[int]:
     """Return those of these concepts that have or may have another concept as their root: most have none."""
-    spelled = {one for one, same in concept_similarity.same_as(connection, ids).items() if same is not None}
+    spelled = {one for one, root in roots(connection, ids).items() if root != one}
     return spelled | concept_similarity.near(connection, ids).keys() | concept_similarity.stated(connection, ids).keys()
 
 
 def _assign(connection: Connection, concept_id: int) -> bool:
     """Recompute the root of a concept; returns True if it changed."""
-    before = concept_similarity.same_as(connection, [concept_id]).get(concept_id)
-    after = root_of(connection, concept_id)
-    if before != after:
+    before, after = roots(connection, [concept_id]).get(concept_id), root_of(connection, concept_id)
+    if before != (after or concept_id):
         concept_similarity.set_same(connection, concept_id, after)
-    return before != after
+    return before != (after or concept_id)
 
 
 def root_of(connection: Connection, concept_id: int) -> int | None:

@@ -16,6 +16,7 @@ from souvenir.knowledge.entity_concepts import content_of, reading_of, stated_cl
 from souvenir.knowledge.topic_assignment import clustered, read_segments
 from souvenir.store import meta
 from souvenir.store.graph import claims, concept_similarity, mention_queue, mentions, topics
+from souvenir.store.graph.concepts import roots
 from souvenir.store.graph.mention_queue import Unread, every_read
 from souvenir.store.graph.mentions import Reading
 from souvenir.store.graph.relations import named_memories
@@ -88,12 +89,12 @@ def _claims(connection: Connection, namespace_id: int) -> Iterator[str]:
 
 def _matches(connection: Connection, namespace_id: int) -> Iterator[str]:
     keys = concept_similarity.all_keys(connection, namespace_id)
-    stored, same = concept_similarity.near(connection, keys), concept_similarity.same_as(connection, keys)
+    stored, root_by_id = concept_similarity.near(connection, keys), roots(connection, keys)
     for id_, others in matching(connection, namespace_id, keys).items():
         near = stored.get(id_, [])
         if others - {*near} or not all(may_be_one(keys[id_], keys[one]) for one in near):
             yield f"concept {id_} is near to others than is stored"
-        if same[id_] != root_of(connection, id_):
+        if root_by_id[id_] != (root_of(connection, id_) or id_):
             yield f"concept {id_} is not what it is another spelling of by what is near to it"
 
 

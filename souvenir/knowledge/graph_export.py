@@ -44,15 +44,9 @@ class Label(StrEnum):
     TOPIC = "Topic"
     MEMORY = "Memory"
 
-
-_TABLES = {
-    Label.USER: "users",
-    Label.SESSION: "sessions",
-    Label.MESSAGE: "messages",
-    Label.CONCEPT: "concepts",
-    Label.TOPIC: "topics",
-    Label.MEMORY: "memories",
-}
+    @property
+    def table(self) -> str:
+        return "memories" if self is Label.MEMORY else f"{self.lower()}s"
 
 
 class RelationType(StrEnum):
@@ -160,7 +154,7 @@ class _Graph:
         """Yield the edges between nodes that were yielded before: an unreadable row is no node."""
         no_nodes = left_out(self._connection)
         for edge in self._edges():
-            if not any((_TABLES[end.label], end.row) in no_nodes for end in (edge.from_id, edge.to_id)):
+            if not any((end.label.table, end.row) in no_nodes for end in (edge.from_id, edge.to_id)):
                 yield edge
 
     def _edges(self) -> Iterator[Edge]:

@@ -85,11 +85,6 @@ def with_other_names(connection: Connection) -> list[int]:
     return list(select(connection, int, query))
 
 
-def same_as(connection: Connection, ids: Iterable[int]) -> dict[int, int | None]:
-    query = f"SELECT id, same_as FROM concepts WHERE id {CHOSEN}"
-    return dict(select(connection, tuple[int, int | None], query, (ids_parameter(ids),)))
-
-
 def set_same(connection: Connection, concept_id: int, same: int | None) -> None:
     connection.execute("UPDATE concepts SET same_as = ? WHERE id = ?", (same, concept_id))
 

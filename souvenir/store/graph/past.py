@@ -17,6 +17,7 @@ from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import Memory, RecordKind
 from souvenir.store.graph import mentions, statements
+from souvenir.store.graph.concept_similarity import all_keys
 from souvenir.store.graph.mentions import Reading
 from souvenir.store.rows import readable, select
 from souvenir.store.sql import Connection, Parameters
@@ -80,9 +81,7 @@ def fill(
     :param unchanged: The messages and memories, by kind, whose stored mentions are those of then.
     :param former: Analysed former texts. :return: The concepts that have no row in the store.
     """
-    query = "SELECT id, key FROM concepts WHERE namespace_id = ?"
-    concepts = readable(store, tuple[int, str], query, (namespace_id,), table="concepts")
-    ids = {key: id_ for id_, key in concepts}
+    ids = {key: id_ for id_, key in all_keys(store, namespace_id).items()}
     new = {said.key for one in former for said in one.mentions} - ids.keys()
     new -= mentions.hidden_keys(store, namespace_id, new)
     ids |= {key: former_id(key) for key in new}

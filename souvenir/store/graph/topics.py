@@ -17,7 +17,7 @@ from souvenir.core.timestamps import to_us
 from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.store.graph import mentions
 from souvenir.store.graph.claims import SHOWN_OF_TOPIC
-from souvenir.store.rows import CHOSEN, first, ids_parameter, only, readable, select
+from souvenir.store.rows import CHOSEN, first, grouped, ids_parameter, only, readable, select
 from souvenir.store.sql import Connection
 from souvenir.store.vectors import MODEL
 
@@ -231,10 +231,7 @@ def forms(connection: Connection, message_ids: Iterable[int]) -> dict[int, list[
         f"WHERE kind = 'message' AND owner_id {CHOSEN} ORDER BY owner_id, concept_id",
         (ids_parameter(message_ids),),
     )
-    found: defaultdict[int, list[Form]] = defaultdict(list)
-    for message_id, form in rows:
-        found[message_id].append(form)
-    return found
+    return grouped(rows)
 
 
 def after_session_deletion(connection: Connection, namespace_id: int) -> None:
@@ -390,10 +387,7 @@ def terms(connection: Connection, topic_ids: Iterable[int]) -> dict[int, list[tu
         f"WHERE o.topic_id {CHOSEN} ORDER BY o.topic_id, o.weight DESC, c.key",
         (ids_parameter(topic_ids),),
     )
-    found: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
-    for topic, concept, weight in rows:
-        found[topic].append((concept, weight))
-    return found
+    return grouped((topic, (concept, weight)) for topic, concept, weight in rows)
 
 
 def texts(connection: Connection, topic_ids: Iterable[int], hidden: Iterable[int]) -> dict[int, Texts]:
