@@ -16,7 +16,9 @@ from starlette.testclient import TestClient
 from app import create_app
 from souvenir.core.settings import Settings
 from souvenir.core.types import Embedder
+from tests.api.learning import takes_everything
 from tests.fake_embedder import FakeEmbedder, fake_of
+from tests.vendors.llm import LLMVendor
 
 KEY = "k-4f9c2a7d6b1e"
 BASE_URL = "http://localhost"
@@ -101,3 +103,13 @@ def add(client: TestClient) -> Add:
         return int(response.json()["id"])
 
     return store
+
+
+@pytest.fixture
+def learner() -> Iterator[LLMVendor]:
+    """A model that learns each sentence as a fact."""
+    model = LLMVendor()
+    model.start()
+    model.script(takes_everything)
+    yield model
+    model.stop()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from tests.api.conftest import Start, indexed
-from tests.api.learning import learned, takes_everything
+from tests.api.learning import learned
 from tests.vendors.llm import LLMVendor
 
 BOT = {"X-Namespace": "bot"}
@@ -17,17 +16,8 @@ SAID = ("Anna sails the Ceruleana to Bergen.", "We saw the Ceruleana today.", "R
 
 
 @pytest.fixture
-def vendor() -> Iterator[LLMVendor]:
-    model = LLMVendor()
-    model.start()
-    model.script(takes_everything)
-    yield model
-    model.stop()
-
-
-@pytest.fixture
-def client(start: Start, vendor: LLMVendor) -> TestClient:
-    return start(**vendor.settings("openai"))
+def client(start: Start, learner: LLMVendor) -> TestClient:
+    return start(**learner.settings("openai"))
 
 
 def graph(client: TestClient) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -231,17 +230,8 @@ def test_extraction_by_a_principal_is_refused_for_project_sources(client: TestCl
         assert client.post("/memory/extract", json={**body, "source": source}, headers=headers).status_code == 202
 
 
-@pytest.fixture
-def vendor() -> Iterator[LLMVendor]:
-    model = LLMVendor()
-    model.start()
-    model.script(takes_everything)
-    yield model
-    model.stop()
-
-
-def test_extraction_by_a_principal_does_not_change_memories_of_projects_or_of_others(start: Start, vendor: LLMVendor):
-    client = start(api_key=KEY, **vendor.settings("openai"))
+def test_extraction_by_a_principal_does_not_change_memories_of_projects_or_of_others(start: Start, learner: LLMVendor):
+    client = start(api_key=KEY, **learner.settings("openai"))
     key = client.post("/api/keys", json={"name": "ana", "role": "read-write", "namespace": "default"}, headers=ENV)
     ana = {"X-API-Key": key.json()["key"]}
     texts = ["Billing runs on Postgres 15.", "Bo drinks black tea every morning.", "Lunch is at twelve in the yard."]
@@ -261,7 +251,7 @@ def test_extraction_by_a_principal_does_not_change_memories_of_projects_or_of_ot
             ]
         }
 
-    vendor.script(updates)
+    learner.script(updates)
     said = "Billing runs on Postgres 17. Bo drinks green tea every morning. Lunch is at one in the yard."
     result = learned(client, f"User: {said}", headers=ana)["result"]
     assert [record(client, one)["archived"] for one in held] == [False, False, True], result

@@ -57,15 +57,6 @@ def test_concepts_are_listed_in_pages_and_shown_with_where_they_are_mentioned(to
     assert [clara[name][:10] for name in ("first_at", "last_at")] == ["2024-02-01", "2024-05-01"]
 
 
-def test_related_concepts_are_found_over_several_steps(told: TestClient):
-    clara = get(told, "concept", name="clara")["id"]
-    near = get(told, f"concepts/{clara}/related", depth=1)
-    assert {"Boris"} <= {one["concept"]["name"] for one in near["related"]} <= {"Boris", "sister"}
-    further = {one["concept"]["name"]: one for one in get(told, f"concepts/{clara}/related", depth=3)["related"]}
-    assert further["Lisbon"]["path"] == ["Boris"]
-    assert told.get(f"/agents/{AGENT}/concepts/{clara}/related?depth=6").status_code == 422
-
-
 def test_a_short_name_is_separated_from_the_long_one(told: TestClient):
     tell(told, "Melanie called", created_at="2024-08-01")
     tell(told, "I had lunch with Mel", created_at="2024-08-02")
@@ -144,13 +135,6 @@ def test_names_are_stored_without_format_characters_that_no_script_needs(told: T
     assert told.patch(path, json={"name": "", "aliases": []}).json()["name"] == "Clara"
     told.post(f"/agents/{AGENT}/graph", json={"concepts": [{"key": "clara", "name": given}]})
     assert told.get(path).json()["name"] == name
-
-
-def test_a_kind_is_kept_in_snake_case_by_every_route(told: TestClient):
-    path = f"/agents/{AGENT}/concepts/{get(told, 'concept', name='clara')['id']}"
-    assert told.patch(path, json={"kind": "Tech Company"}).json()["kind"] == "tech_company"
-    assert told.patch(path, json={"kind": "!!!"}).status_code == 422
-    assert told.patch(path, json={"kind": ""}).json()["kind"] == "person"
 
 
 def test_a_concept_is_changed_and_deleted(told: TestClient):

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from souvenir.core.timestamps import utc_now
 from tests.api.conftest import indexed
 from tests.api.operations import OPERATIONS, Operation
-from tests.api.test_replayed_answers import AGENT, Living, Question
+from tests.api.test_replayed_answers import AGENT, Living, Question, replayed
 from tests.cases import for_all
 from tests.thoroughness import sampled
 
@@ -98,6 +98,7 @@ def related(one: str, how: str, other: str) -> dict[str, Any]:
 
 
 def questions(living: Speaking) -> Iterator[Question]:
+    indexed(living.client)
     concepts = f"/agents/{AGENT}/concepts"
     yield Question("GET", f"{concepts}?limit=500")
     yield Question("GET", f"{concepts}?limit=5&offset=4")
@@ -118,21 +119,8 @@ def living(client: TestClient) -> Speaking:
     return found
 
 
-def replayed(living: Speaking, changes: int) -> list[tuple[str, Question, bytes]]:
-    """Change the store, and return what was asked meanwhile, when, and the answers."""
-    seen: list[tuple[str, Question, bytes]] = []
-    for number in range(changes):
-        living.change()
-        if number % EVERY == EVERY - 1:
-            indexed(living.client)
-            answers = [(question, question.asked(living.client, None)) for question in questions(living)]
-            at = utc_now().isoformat()
-            seen += [(at, question, answer) for question, answer in answers]
-    return seen
-
-
 def test_what_was_answered_is_answered_again_byte_for_byte(living: Speaking):
-    seen = replayed(living, CHANGES)
+    seen = replayed(living, CHANGES, questions, every=EVERY)
     assert len({answer for _, _, answer in seen}) > len(seen) / 2
     assert not living.unclaimed
     for at, question, answer in seen:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,17 +19,8 @@ COUNTS = ("extracted_count", "stored_count", "updated_count", "deleted_count")
 
 
 @pytest.fixture
-def vendor() -> Iterator[LLMVendor]:
-    model = LLMVendor()
-    model.start()
-    model.script(takes_everything)
-    yield model
-    model.stop()
-
-
-@pytest.fixture
-def client(start: Start, vendor: LLMVendor) -> TestClient:
-    return start(extract_max_deletes=1, **vendor.settings("openai"))
+def client(start: Start, learner: LLMVendor) -> TestClient:
+    return start(extract_max_deletes=1, **learner.settings("openai"))
 
 
 def texts(client: TestClient) -> list[str]:
@@ -104,10 +94,10 @@ def test_an_action_that_cannot_be_done_is_refused_with_all_others(client: TestCl
     assert texts(client) == []
 
 
-def test_more_deletes_than_may_be_wait_for_an_approval(client: TestClient, vendor: LLMVendor):
+def test_more_deletes_than_may_be_wait_for_an_approval(client: TestClient, learner: LLMVendor):
     add = [{"text": text, "source": SOURCE} for text in (SAID, OTHER)]
     client.post("/memory/add-batch", json={"memories": add})
-    vendor.script(obeys)
+    learner.script(obeys)
     job = learned(client, TALK, source=SOURCE)
     assert (job["status"], job["result"]["approval"], job["result"]["deleted_count"]) == ("completed", "required", 0)
     assert texts(client) == [SAID, OTHER]
@@ -136,14 +126,14 @@ def test_an_undo_removes_memories_unless_they_were_changed_since(client: TestCli
     assert client.post(second).status_code == 409
 
 
-def test_a_transcript_is_read_again_by_another_model_and_the_two_are_compared(client: TestClient, vendor: LLMVendor):
+def test_a_transcript_is_read_again_by_another_model_and_the_two_are_compared(client: TestClient, learner: LLMVendor):
     first = learned(client, TALK, source=SOURCE, dry_run=True)["job_id"]
-    vendor.script(lambda request: {"facts": []} if request.prompt == "propose" else takes_everything(request))
+    learner.script(lambda request: {"facts": []} if request.prompt == "propose" else takes_everything(request))
     rerun = client.post(f"/memory/extract/{first}/rerun", json={"model": "scripted-2"})
     assert rerun.status_code == 202
     second = rerun.json()["job_id"]
     assert ended(client, second)["result"]["dry_run"] is True
-    assert vendor.requests[-1].body["model"] == "scripted-2"
+    assert learner.requests[-1].body["model"] == "scripted-2"
     found = client.get(f"/memory/extract/{first}/diff", params={"other": second}).json()
     assert [one["text"] for one in found["only_first"]] == [SAID, OTHER]
     assert (found["agreed"], found["decided_otherwise"], found["only_second"]) == ([], [], [])
@@ -155,7 +145,7 @@ def test_a_transcript_is_read_again_by_another_model_and_the_two_are_compared(cl
     assert texts(client) == []
 
 
-def test_a_rerun_needs_no_body(client: TestClient, vendor: LLMVendor):
+def test_a_rerun_needs_no_body(client: TestClient, learner: LLMVendor):
     first = learned(client, TALK, source=SOURCE, dry_run=True)["job_id"]
     rerun = client.post(f"/memory/extract/{first}/rerun")
     assert rerun.status_code == 202, rerun.text
@@ -210,10 +200,10 @@ def test_the_counts_of_a_dry_run_are_those_of_an_application(client: TestClient)
     assert "removing" not in result
 
 
-def test_a_dry_run_that_would_delete_more_than_may_be_says_so(client: TestClient, vendor: LLMVendor):
+def test_a_dry_run_that_would_delete_more_than_may_be_says_so(client: TestClient, learner: LLMVendor):
     add = [{"text": text, "source": SOURCE} for text in (SAID, OTHER)]
     client.post("/memory/add-batch", json={"memories": add})
-    vendor.script(obeys)
+    learner.script(obeys)
     result = learned(client, TALK, source=SOURCE, dry_run=True)["result"]
     assert (result["removing"], result["deleted_count"]) == ([0, 1], 2)
     assert texts(client) == [SAID, OTHER]

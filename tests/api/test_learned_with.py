@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,17 +19,8 @@ WORDS = ["Quixotine", "crimsonish"]
 
 
 @pytest.fixture
-def vendor() -> Iterator[LLMVendor]:
-    model = LLMVendor()
-    model.start()
-    model.script(takes_everything)
-    yield model
-    model.stop()
-
-
-@pytest.fixture
-def client(start: Start, vendor: LLMVendor) -> TestClient:
-    return start(**vendor.settings("openai"))
+def client(start: Start, learner: LLMVendor) -> TestClient:
+    return start(**learner.settings("openai"))
 
 
 def learn(client: TestClient, text: str, **more: Any) -> dict[str, Any]:
@@ -104,11 +94,11 @@ def test_the_default_user_is_that_of_the_session(client: TestClient, forget: Any
 @FORGET
 @pytest.mark.parametrize("selector", [{"user": "ann"}, {"session_id": "s1"}])
 def test_an_extraction_that_waits_ends_with_its_user_and_session_before_they_are_stored(
-    start: Start, vendor: LLMVendor, forget: Any, selector: dict[str, str]
+    start: Start, learner: LLMVendor, forget: Any, selector: dict[str, str]
 ):
-    client = start(extract_max_inflight=1, **vendor.settings("openai"))
+    client = start(extract_max_inflight=1, **learner.settings("openai"))
     client.post("/agents", json={"name": "bot9"})
-    vendor.replies.append(says({"facts": []}, waits=True))
+    learner.replies.append(says({"facts": []}, waits=True))
     jobs = [
         client.post("/memory/extract", json={"messages": f"User: {text}", **more}, headers=BOT).json()["job_id"]
         for text, more in [(GREEN, {}), (RED, {"user": "ann", "session": "s1"}), (BLUE, {"user": "ben"})]
@@ -116,7 +106,7 @@ def test_an_extraction_that_waits_ends_with_its_user_and_session_before_they_are
     preview = client.post("/erase/preview", json={"selector": {"agent_name": "bot9", **selector}})
     assert preview.json()["would_remove"]["memories"] == 0
     assert set(forget(client, **selector).values()) == {0}
-    vendor.go_on.set()
+    learner.go_on.set()
     assert [ended(client, job, headers=BOT)["status"] for job in jobs] == ["completed", "cancelled", "completed"]
     assert memories(client) == [BLUE]
     assert client.post("/erase/preview", json={"selector": {"agent_name": "bot9", **selector}}).status_code == 404
@@ -142,11 +132,11 @@ def test_the_memories_of_a_session_are_listed_until_it_is_deleted(client: TestCl
 @FORGET
 @pytest.mark.parametrize("user", ["ann", "ben"])
 def test_a_memory_learned_with_two_users_is_deleted_with_either(
-    client: TestClient, vendor: LLMVendor, forget: Any, user: str
+    client: TestClient, learner: LLMVendor, forget: Any, user: str
 ):
     client.post("/agents", json={"name": "bot9"})
     learn(client, RED, user="ann")
-    vendor.script(corrects)
+    learner.script(corrects)
     later = RED.replace("crimsonish", "vermilionic")
     assert learn(client, later, user="ben")["result"]["updated_count"] == 1
     removed = forget(client, user=user)
@@ -185,13 +175,13 @@ def test_memories_committed_from_a_dry_run_are_deleted_too(client: TestClient):
     assert erase(client, user="ann")["memories"] == 1
 
 
-def test_an_extraction_that_is_not_finished_ends_when_its_user_is_deleted(client: TestClient, vendor: LLMVendor):
+def test_an_extraction_that_is_not_finished_ends_when_its_user_is_deleted(client: TestClient, learner: LLMVendor):
     client.post("/messages", json={"agent_name": "bot9", "role": "user", "user": "ann", "content": "x"})
     learn(client, BLUE, user="ben")
-    vendor.replies.append(says({"facts": []}, waits=True))
+    learner.replies.append(says({"facts": []}, waits=True))
     taken = client.post("/memory/extract", json={"messages": f"User: {RED}", "user": "ann"}, headers=BOT).json()
     delete(client, user="ann")
-    vendor.go_on.set()
+    learner.go_on.set()
     assert ended(client, taken["job_id"], headers=BOT)["status"] == "cancelled"
     service = client.app.state.service  # type: ignore[attr-defined]
     assert stored(service, WORDS) == set()

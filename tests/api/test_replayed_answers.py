@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -197,20 +197,25 @@ def assert_same(then: bytes, live: bytes) -> None:
     assert of_then == pytest.approx(of_live, abs=ROUNDING)
 
 
-def replayed(living: Living, changes: int) -> list[tuple[str, Question, bytes]]:
+L = TypeVar("L", bound=Living)
+
+
+def replayed(
+    living: L, changes: int, asks: Callable[[L], Iterator[Question]], *, every: int
+) -> list[tuple[str, Question, bytes]]:
     """Change the store, and return what was asked meanwhile, when, and the answers."""
     seen: list[tuple[str, Question, bytes]] = []
     for number in range(changes):
         living.change()
-        if number % EVERY == EVERY - 1:
-            answers = [(question, question.asked(living.client, None)) for question in questions(living)]
+        if number % every == every - 1:
+            answers = [(question, question.asked(living.client, None)) for question in asks(living)]
             at = utc_now().isoformat()
             seen += [(at, question, answer) for question, answer in answers]
     return seen
 
 
 def test_what_was_answered_is_answered_again_byte_for_byte(living: Living):
-    seen = replayed(living, CHANGES)
+    seen = replayed(living, CHANGES, questions, every=EVERY)
     assert len({answer for _, _, answer in seen}) > len(seen) / 2
     for at, question, answer in seen:
         assert_same(question.asked(living.client, at), answer)
@@ -219,7 +224,7 @@ def test_what_was_answered_is_answered_again_byte_for_byte(living: Living):
 
 def test_what_was_deleted_is_in_no_answer_of_an_earlier_time(living: Living):
     living.deletes = True
-    seen = replayed(living, CHANGES)
+    seen = replayed(living, CHANGES, questions, every=EVERY)
     assert any(gone.encode() in answer for gone in living.gone for _, _, answer in seen)
     for at, question, _ in seen:
         answer = question.asked(living.client, at)
