@@ -11,11 +11,11 @@ from __future__ import annotations
 import time
 import zlib
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from heapq import nlargest
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from souvenir.knowledge.clustering import Clusters, clusters_of
 from souvenir.knowledge.recognition import vocabulary
 from souvenir.knowledge.segmentation import Floats, Segment, Turn, segments_of, unit_vectors
 from souvenir.knowledge.topic_description import sentences_of, terms_of
-from souvenir.knowledge.topic_names import Phrase, name_of, phrases_of, shown_name
+from souvenir.knowledge.topic_names import Phrase, UsedPhrases, name_of, parts_of, phrases_of, shown_name
 from souvenir.knowledge.topics import all_texts
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import meta, namespaces
@@ -86,8 +86,8 @@ class _Draft:
 class _Found:
     """The topics of an agent.
 
-    :param changed: The indexes of those whose messages changed. :param texts: The name and the summary, as places of
-        their parts, of those among these that are described.
+    :param changed: The indexes of those whose messages, or perhaps whose names, changed.
+    :param texts: The name and the summary, as places of their parts, of those among these that are described.
     """
 
     topics: Sequence[TopicContents]
@@ -125,23 +125,29 @@ class TopicAssignment:
             segments = self._segments(connection, namespace_id, taken)
             clusters, topics = clustered(connection, segments)
             before = rows.stored(connection, namespace_id)
-            changed = frozenset(_changed(before, topics, taken))
-            largest = nlargest(DESCRIBED, range(len(topics)), key=lambda index: (_messages_in(topics[index]), index))
-            drafts = {
-                index: _draft(connection, topics[index], clusters.means[index]) for index in largest if index in changed
-            }
-            staying = {topic.extent for index, topic in enumerate(topics) if index not in changed}
-            used = _used_names(connection, namespace_id, {id_ for id_ in before if before[id_].extent in staying})
-        names = self._names(drafts, used)
+            changed = {*_changed(before, topics, taken)}
+            largest = nlargest(DESCRIBED, range(len(topics)), key=lambda index: (_messages_in(topics[index]), -index))
+
+            def draft(index: int) -> _Draft:
+                return _draft(connection, topics[index], clusters.means[index])
+
+            drafts = {index: draft(index) for index in largest if index in changed}
+            stated, own = _names_in_use(connection, namespace_id, before, topics)
+            proposed = UsedPhrases(phrase.text for one in drafts.values() for phrase in one.phrases)
+            again = {index for index in own if index not in changed and any(part in proposed for part in own[index])}
+            drafts |= {index: draft(index) for index in again.intersection(largest)}
+            changed |= again
+        used = UsedPhrases([*stated, *chain.from_iterable(own[index] for index in own if index not in changed)])
+        names = self._names({index: drafts[index] for index in largest if index in drafts}, used)
         texts = {index: one.texts(names[index], topics[index].terms) for index, one in drafts.items()}
-        found = _Found(topics, changed, texts)
+        found = _Found(topics, frozenset(changed), texts)
         self._engine.write_rows(lambda connection: _store(connection, namespace_id, list(taken.values()), found))
 
-    def _names(self, drafts: Mapping[int, _Draft], used: Set[str]) -> dict[int, list[Phrase]]:
+    def _names(self, drafts: Mapping[int, _Draft], used: UsedPhrases) -> dict[int, list[Phrase]]:
         """Return the names of topics; their phrases are embedded, outside of any transaction.
 
-        :param drafts: In the order in which they choose a name that no other topic has.
-        :param used: Names of other topics, casefolded.
+        :param drafts: In the order in which they choose phrases that no other topic has.
+        :param used: Those of other topics; those of these are added.
         """
         texts = sorted({phrase.text for one in drafts.values() if one.means[0].any() for phrase in one.phrases})
         vectors: dict[str, Floats] = {}
@@ -150,10 +156,10 @@ class TopicAssignment:
             embedded = self._engine.models.serving.embedder.embed_documents(some)
             vectors |= zip(some, unit_vectors(embedded.astype(np.float64)), strict=True)
         found: dict[int, list[Phrase]] = {}
-        taken = {*used}
         for index, one in drafts.items():
-            found[index] = name_of(one.phrases, vectors, one.means, taken)
-            taken.add(shown_name([phrase.text for phrase in found[index]]).casefold())
+            found[index] = name_of(one.phrases, vectors, one.means, used)
+            for part in parts_of(shown_name([phrase.text for phrase in found[index]])):
+                used.add(part)
         return found
 
     def _segments(self, connection: Connection, namespace_id: int, changed: Mapping[int, int]) -> _Segments:
@@ -243,11 +249,18 @@ def _changed(
     ]
 
 
-def _used_names(connection: Connection, namespace_id: int, unchanged: Set[int]) -> set[str]:
-    """Return the casefolded names of topics by callers and models, and by the messages of unchanged topics."""
+def _names_in_use(
+    connection: Connection, namespace_id: int, before: Mapping[int, TopicContents], topics: Sequence[TopicContents]
+) -> tuple[list[str], dict[int, list[str]]]:
+    """Return the parts of names that callers and models stated, and those of names by messages, by index in `topics`.
+
+    Names are compared as if nothing were hidden.
+    """
+    index_of = {topic.extent: index for index, topic in enumerate(topics)}
     texts = all_texts(connection, namespace_id, frozenset())
-    stated = {one.stated_name for one in texts.values() if one.stated_name is not None}
-    return {name.casefold() for name in stated | {one.own_name for id_, one in texts.items() if id_ in unchanged}}
+    stated = [part for one in texts.values() for part in parts_of(one.stated_name or "")]
+    there = ((index_of.get(before[id_].extent), one.own_name) for id_, one in texts.items() if id_ in before)
+    return stated, {index: parts_of(name) for index, name in there if index is not None}
 
 
 def _store(connection: Connection, namespace_id: int, places: Sequence[int], found: _Found) -> None:

@@ -159,35 +159,47 @@ def phrases_of(segments: Sequence[Sequence[TopicMessage]], forms: Mapping[int, S
     ]
 
 
+class UsedPhrases:
+    """Phrases of names. Another phrase says the same if it has all words of one, in any form, or only words of it."""
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        self._by_stem: defaultdict[str, set[frozenset[str]]] = defaultdict(set)
+        for one in phrases:
+            self.add(one)
+
+    def add(self, phrase: str) -> None:
+        stems = frozenset(_stems(phrase))
+        for stem in stems:
+            self._by_stem[stem].add(stems)
+
+    def __contains__(self, phrase: str) -> bool:
+        stems = frozenset(_stems(phrase))
+        return any(one <= stems or stems <= one for stem in stems for one in self._by_stem.get(stem, ()))
+
+
 def name_of(
-    phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tuple[Floats, Floats], used: Collection[str] = ()
+    phrases: Sequence[Phrase], vectors: Mapping[str, Floats], means: tuple[Floats, Floats], used: UsedPhrases
 ) -> list[Phrase]:
-    """Return the parts of a name, best first; none if no phrase is close enough to the topic.
+    """Return the parts of a name, best first; none if no phrase is close enough to the topic, or if the best is used.
 
     :param vectors: Unit vectors of the phrases, of the length `UNIT`; empty if the topic has none.
     :param means: The mean of the topic, and its centred mean.
-    :param used: Names of other topics, casefolded: another second part, no second part, or else another first part is
-        taken instead, if one is good enough.
+    :param used: Those of other topics, which are no parts.
     """
     near = {one: closeness(vectors.get(one.text), means) if one.is_english else CLOSENESS_ABROAD for one in phrases}
     able = [one for one in phrases if _may_be_first(one, near[one])]
-    ranked = sorted(phrases, key=lambda one: -one.weight * near[one] ** NEXT_POWER)
-    best: list[Phrase] = []
-    for first in sorted(able, key=lambda one: -one.weight * sqrt(near[one])):
-        chosen = [first]
-        ranked.remove(first)
-        for one in ranked:
-            is_apart = not any(_share_word(one.text, other.text) for other in chosen)
-            if is_apart and _goes_with(one, first, near[one], vectors):
-                chosen.append(one)
-        is_alone = len(chosen) == 1 and first.is_english and not first.is_name
-        if is_alone and first.weight * sqrt(near[first]) < LEAST_ALONE:
-            break
-        best = best or chosen
-        for name in (*([first, *chosen[at:], *chosen[1:at]][:PARTS] for at in range(1, len(chosen))), [first]):
-            if shown_name([one.text for one in name]).casefold() not in used:
-                return name
-    return best[:PARTS]
+    first = max(able, key=lambda one: one.weight * sqrt(near[one]), default=None)
+    if first is None or first.text in used:
+        return []
+    chosen = [first]
+    for one in sorted(phrases, key=lambda one: -one.weight * near[one] ** NEXT_POWER):
+        is_apart = not any(_share_word(one.text, other.text) for other in chosen)
+        if is_apart and _goes_with(one, first, near[one], vectors) and one.text not in used:
+            chosen.append(one)
+    is_alone = len(chosen) == 1 and first.is_english and not first.is_name
+    if is_alone and first.weight * sqrt(near[first]) < LEAST_ALONE:
+        return []
+    return chosen[:PARTS]
 
 
 def _may_be_first(one: Phrase, near: float) -> bool:
@@ -215,6 +227,11 @@ def shown_name(parts: Sequence[str]) -> str:
         if len(chosen) < PARTS_SHOWN and not any(_share_word(part, other) for other in chosen):
             chosen.append(part)
     return ", ".join(chosen)
+
+
+def parts_of(name: str) -> list[str]:
+    """Return the parts of a shown name."""
+    return name.split(", ") if name else []
 
 
 @lru_cache(_CACHED_PAIRS)
