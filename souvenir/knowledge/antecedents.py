@@ -81,22 +81,20 @@ _FEMALE_WORDS = frozenset(
 )
 """Titles, relatives and frequent given names of one gender."""
 
+_STRANGERS = "client customer patient student pupil guest woman man girl boy lady guy lad bloke"
 _RELATIVE = re.compile(
-    rf"\b(?:{'|'.join(sorted(RELATIVES & (_MALE_WORDS | _FEMALE_WORDS)))})\b"
+    rf"\b(?:{'|'.join(sorted(RELATIVES & (_MALE_WORDS | _FEMALE_WORDS)))}|an? (?:{_STRANGERS.replace(' ', '|')}))\b"
     r"(?!['’]s|,? (?:(?:is |who is )?(?:called|named) )?(?-i:[A-ZÀ-Ý]))",
     re.IGNORECASE,
 )
-"""A relative without a name, whom a pronoun may mean too."""
+"""A relative or a stranger without a name, whom a pronoun may mean too."""
 
 _PEOPLE = (
     GIVEN_NAMES
     | RELATIVES
     | ROLES
     | TITLES
-    | frozenset(
-        "someone somebody nobody man woman guy lad girl boy lady bloke chap person gentleman client customer patient "
-        "student pupil guest".split()
-    )
+    | frozenset(f"someone somebody nobody chap person gentleman {_STRANGERS}".split())
 )
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
@@ -195,7 +193,7 @@ def _people_in(text: str, mentions: Sequence[MessageMention], is_male: bool | No
     found = {name: sure for name, sure in found.items() if name[0].isupper()} or found
     relatives = [_is_male([match[0]]) for match in _RELATIVE.finditer(text)]
     is_unclear = not found and any(own.search(text, word.end()) for word in _SUBJECT.finditer(text))
-    if is_unclear or any(is_male in (None, one) for one in relatives):
+    if is_unclear or any(None in (is_male, one) or is_male is one for one in relatives):
         found[""] = False
     return found
 

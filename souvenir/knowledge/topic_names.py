@@ -36,7 +36,7 @@ PARTS_SHOWN = 2
 PLACES = 2
 """Places of a part, in different messages."""
 
-NEXT_NEAR, NEXT_CLOSENESS, IN_SENTENCE = 0.2, 0.08, 0.05
+NEXT_NEAR, NEXT_CLOSENESS, IN_SENTENCE = 0.4, 0.08, 0.05
 """Least cosine of a further part to the first one, with which users say it in a message, and its least closeness to the
 topic: less if they say both in a sentence."""
 

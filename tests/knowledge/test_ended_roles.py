@@ -20,6 +20,7 @@ BOSS, RESIGNED = "My manager Lorraine wants a list.", "Lorraine has resigned wit
         (BOSS, "Our practice manager, Lorraine, has resigned.", "lorraine"),
         (BOSS, "Lorraine left, now is Mr Dhaliwal and half of the people have flu.", "lorraine"),
         (BOSS, "Lorraine is no longer my boss.", "lorraine"),
+        (BOSS, "The shop was sold. Lorraine quit the same day.", "lorraine"),
         ("Our treasurer Bert is rude.", "Sacked Bert, finally.", "bert"),
         ("Our treasurer Bert is rude.", "We had to meet, and we let Bert go.", "bert"),
         (BOSS, "Quit Torchys, last shift was yesterday.", "lorraine"),

@@ -16,7 +16,10 @@ from souvenir.knowledge.recognition.definition_forms import N
 from souvenir.knowledge.recognition.definitions import with_mark
 from souvenir.knowledge.recognition.spelling import key_of
 
-_STOP = r"(?=[,.;:!)]|$| (?:in|on|last|from|with|and|after|yesterday|today|because|so|as|now|this|btw|effective)\b)"
+_STOP = (
+    r"(?=[,.;:!)]|$| (?:in|on|last|from|with|and|after|yesterday|today|because|so|as|now|this|the (?:same|next)|btw"
+    r"|effective)\b)"
+)
 _WHO = (
     rf"{N}(?:, [^,.;:]{{3,40}},|,)?(?:['’]s)?"
     r"(?: (?:has|have|had|is|was|been|just|already|finally|also|now|got)(?:, \w+,)?)* "
