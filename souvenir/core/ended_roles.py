@@ -57,6 +57,7 @@ _NEAR = (
 _STAFF = (
     rf"{_AT_WORK}|{_SUPERVISOR}|head|director|directora?|direktor(?:in)?|assistant|apprentice|intern|secretary"
     r"|treasurer|nurse|lead|editor|consultant|accountant|agent|vorgesetzte[r]?|contact|dispatcher|roaster|chair"
+    r"|supplier|lieferant(?:in)?|proveedora?|leverancier"
 )
 _OWNED = (
     r"(?:(?:your|our|the|(?:mein|dein|unser)e?|der|die|mi|el|la|nuestr[oa]|mijn|onze|de) )?"
