@@ -25,7 +25,14 @@ from souvenir.knowledge.claim_types import (
     type_name,
 )
 from souvenir.knowledge.concept_similarity import root_of
-from souvenir.knowledge.concepts import all_names, find_by_name, keys_of_name, require_concept, require_concepts
+from souvenir.knowledge.concepts import (
+    all_names,
+    find_by_name,
+    keys_of_name,
+    keys_of_whole_name,
+    require_concept,
+    require_concepts,
+)
 from souvenir.knowledge.entity_concepts import content_of, relations_behind, stated_claims
 from souvenir.knowledge.knowledge_graph import remove_relations
 from souvenir.knowledge.recognition.spelling import key_of
@@ -85,7 +92,7 @@ class Claims:
             root_id = require_concept(tx.connection, tx.namespace_id, concept_id).id
             if patch.aliases is not None:
                 _require_unmerged(tx, concept_id)
-            keys = {alias: keys_of_name(alias) for alias in patch.aliases or ()}
+            keys = {alias: keys_of_whole_name(alias) for alias in patch.aliases or ()}
             drafts = list(_concept_drafts(tx, [(root_id, patch)], keys))
             _write(tx, drafts, replaced=_replaced_claims(tx, root_id, patch))
             return self._shown(tx, scope, root_id)
@@ -137,7 +144,7 @@ class Claims:
         of_concepts = [one.screened(policy) for one in of_concepts]
         relations = [one.screened(policy) for one in relations]
         keys = [one.key for one in of_concepts] + [end for one in relations for end in (one.from_key, one.to_key)]
-        keys_of_aliases = {alias: keys_of_name(alias) for one in of_concepts for alias in one.aliases or ()}
+        keys_of_aliases = {alias: keys_of_whole_name(alias) for one in of_concepts for alias in one.aliases or ()}
 
         def work(tx: Transaction) -> StatementResult:
             agents.require_agent(tx.connection, scope)

@@ -234,6 +234,12 @@ def keys_of_name(name: str) -> list[str]:
     return [key_of(name), *(one.key for one in read if len(read) == 1)]
 
 
+def keys_of_whole_name(name: str) -> list[str]:
+    """Return the possible keys of a concept with this name: not those of a part of it, as `keys_of_name` does."""
+    whole = key_of(name)
+    return [whole, *(one.key for one in mentioned(name) if key_of(one.form) == whole)]
+
+
 def find_by_name(connection: Connection, namespace_id: int, name: str) -> int | None:
     """Return the id of the root concept of a name in any spelling; stated names precede those found in texts."""
     wanted = key_of(name)

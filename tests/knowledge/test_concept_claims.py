@@ -60,6 +60,15 @@ def test_the_aliases_of_concepts_that_are_aliases_of_one_another_can_be_changed(
     assert ann.concept("couch").key == "couch"
 
 
+@for_all("alias", ["Alice the first", "Little Alice", "Lee, Alice"])
+def test_an_alias_that_contains_the_name_of_a_concept_is_another_name_and_no_merge(ann: Agent, alias: str) -> None:
+    ann.tell("Alice sings.", "Greta sings.")
+    for name in ("alice", "greta"):
+        assert alias in ann.update(ann.concept(name), aliases=[alias]).aliases
+        assert ann.concept("alice").id != ann.concept("greta").id
+        ann.update(ann.concept(name), aliases=[])
+
+
 @for_all("spelling", ["choirs", "the Choir", "CHOIR"])
 def test_an_alias_in_any_spelling_is_merged_by_both_routes(ann: Agent, spelling: str) -> None:
     ann.tell("Our choir sang.", "My sofa is red.")
