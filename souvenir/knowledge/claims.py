@@ -24,7 +24,7 @@ from souvenir.knowledge.claim_types import (
     relation_type,
     type_name,
 )
-from souvenir.knowledge.concept_similarity import root_of
+from souvenir.knowledge.concept_similarity import assign_root, root_of
 from souvenir.knowledge.concepts import (
     all_names,
     find_by_name,
@@ -89,6 +89,9 @@ class Claims:
         patch = patch.screened(self._engine.screening.applied(scope))
 
         def work(tx: Transaction) -> Concept:
+            if assign_root(tx.connection, concept_id):
+                # A merge or its undoing that is not indexed yet.
+                mentions.queue_matching(tx.connection, [concept_id])
             root_id = require_concept(tx.connection, tx.namespace_id, concept_id).id
             if patch.aliases is not None:
                 _require_unmerged(tx, concept_id)

@@ -113,7 +113,7 @@ def store_matches(connection: Connection, namespace_id: int, found: Mapping[int,
     touched = {*possible, *concept_similarity.replace(connection, possible)}
     around = {other for others in concept_similarity.near(connection, touched).values() for other in others}
     concept_similarity.matched(connection, found)
-    changed = [one for one in sorted(_with_root(connection, touched | around)) if _assign(connection, one)]
+    changed = [one for one in sorted(_with_root(connection, touched | around)) if assign_root(connection, one)]
     mentions.queue_matching(connection, concept_similarity.spellings(connection, changed))
 
 
@@ -121,7 +121,7 @@ def assign_roots(connection: Connection, namespace_id: int, new: Iterable[int]) 
     """Compute the roots of all concepts of a graph, in which the matches of all but the new ones are stored."""
     store_matches(connection, namespace_id, matching(connection, namespace_id, new))
     for one in concept_similarity.with_other_names(connection):
-        _assign(connection, one)
+        assign_root(connection, one)
 
 
 def _with_root(connection: Connection, ids: Collection[int]) -> set[int]:
@@ -130,7 +130,7 @@ def _with_root(connection: Connection, ids: Collection[int]) -> set[int]:
     return spelled | concept_similarity.near(connection, ids).keys() | concept_similarity.stated(connection, ids).keys()
 
 
-def _assign(connection: Connection, concept_id: int) -> bool:
+def assign_root(connection: Connection, concept_id: int) -> bool:
     """Recompute the root of a concept; returns True if it changed."""
     before, after = roots(connection, [concept_id]).get(concept_id), root_of(connection, concept_id)
     if before != (after or concept_id):

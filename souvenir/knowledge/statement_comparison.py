@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from souvenir.core.dates import MONTHS
 from souvenir.core.types import ConceptKind
@@ -125,6 +125,14 @@ def is_of_another(one: Stated, other: Stated) -> bool:
     if names and other_names:
         return names.isdisjoint(other_names)
     return bool(relations and other_relations) and relations.isdisjoint(other_relations)
+
+
+def is_with(one: Stated, names: Set[str]) -> bool:
+    """Return whether an appointment is with one of these people, given by the words of their keys."""
+    said = " ".join(f"{found['relation'] or ''} {found['names'] or ''}" for found in _WITH.finditer(one.sentence))
+    words = re.findall(r"[^\W\d_]+", said)
+    met = (word for word in words if fold(word).casefold() in names)
+    return any(not _terms(one.terms).isdisjoint(content_terms(word)) for word in met)
 
 
 def by_time(found: Iterable[Stated]) -> list[Stated]:
@@ -304,12 +312,19 @@ def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) 
             latest = max(before, key=lambda one: one.at)
             done |= {one.id for one in before if one.message_id == latest.message_id and _is_past(one, today)}
         common = Counter[int]()
-        for root in by_root.keys() & _forms(step.terms):
+        # "Bo fixed his bike" tells nothing of what the author is to fix for Bo.
+        no_object = _forms(step.value or "") | _report_verbs() if step.attribute == BY_ANOTHER else frozenset[str]()
+        for root in by_root.keys() & _forms(step.terms) - no_object:
             for one in by_root[root]:
                 if root in reported or (_is_past(one, today) and root not in _places(one.terms)):
                     common[one.id] += 2 if root in reported or frequency[root] <= FEW_MESSAGES else 1
         done |= {one.id for one in before if common[one.id] > 1}
     return done
+
+
+@cache
+def _report_verbs() -> frozenset[str]:
+    return _forms(" ".join(term for word in necessary.STEP.split() for term in content_terms(word)))
 
 
 def _may_be_kept_by_another(promise: Stated, step: Stated) -> bool:

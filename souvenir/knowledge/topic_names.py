@@ -49,7 +49,7 @@ NEXT_POWER = 0.25
 CLOSENESS_ABROAD, LEAST_ABROAD = 0.1, 1.7
 """Closeness of a phrase in another language than English, whose vector says little, and its least weight."""
 
-LEAST_VALUE, LEAST_ALONE = 0.48, 0.7
+LEAST_VALUE, LEAST_ALONE = 0.48, 0.6
 """Least value of the first part, and of common nouns of English without another part, which are more often a detail;
 without one, a topic has no name ..."""
 

@@ -106,3 +106,18 @@ def test_a_name_that_a_caller_gave_to_another_concept_is_refused(ann: Agent) -> 
     assert ann.update(before["sofa"], name="OLD FAITHFUL").name == "OLD FAITHFUL"
     ann.update(before["sofa"], name="", aliases=())
     assert ann.update(before["couch"], name="Chesterfield").name == "Chesterfield"
+
+
+def test_a_patch_right_after_an_undone_merge_changes_the_separated_concept(ann: Agent) -> None:
+    ann.tell(*SEATS)
+    couch = ann.concept("couch").id
+    ann.update(ann.concept("sofa"), aliases=("couch",))
+    assert ann.concept(couch).key == "sofa"
+    ann.graph.claims.update(ANN, ann.concept("sofa").id, ConceptPatch(aliases=()))
+    changed = ann.graph.claims.update(ANN, couch, ConceptPatch(description="A seat", aliases=("the bench",)))
+    assert (changed.key, changed.description) == ("couch", "A seat")
+    ann.index()
+    assert {one.key: one.description for one in map(ann.concept, ("couch", "sofa"))} == {
+        "couch": "A seat",
+        "sofa": None,
+    }

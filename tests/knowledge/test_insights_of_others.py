@@ -243,3 +243,32 @@ def test_the_source_of_a_change_that_another_one_replaced_is_none_of_it(ann: Age
     by_days(ann, said, {2: ["change: 29 January"]}, {2: [2]})
     said = {0: "The rent goes up from 700 to 780.", 1: "The rent goes up from 700 to 790 after all."}
     by_days(ann, said, {2: ["change: 790"]}, {2: [1]})
+
+
+@for_all(
+    "last, shown",
+    [
+        ("Edith died yesterday.", ["upcoming: dinner with Marlon", "change: Edith died"]),
+        ("Edith rang yesterday.", ["upcoming: lunch with Edith", "upcoming: dinner with Marlon"]),
+    ],
+)
+def test_an_appointment_with_a_dead_person_is_not_shown(ann: Agent, last: str, shown: list[str]) -> None:
+    said = "I have lunch with Edith on 10 January and dinner with Marlon on 11 January."
+    by_days(ann, {0: said, 3: last}, {4: shown})
+
+
+def test_the_verb_of_a_promise_alone_does_not_make_the_deed_of_another_person_its_end(ann: Agent) -> None:
+    said = {0: "I promised Ada and Bo to fix the fence by Friday.", 1: "Bo fixed his bike."}
+    by_days(ann, said, {2: ["upcoming: fix the fence"], 6: ["overdue: fix the fence"]})
+
+
+@for_all(
+    "said",
+    [
+        "I have a haircut tomorrow at 3pm.",
+        "Tomorrow I'm going to the cinema with Bo.",
+        "Ich habe morgen ein Treffen mit Jonas.",
+    ],
+)
+def test_a_haircut_a_film_and_a_meeting_are_appointments(ann: Agent, said: str) -> None:
+    by_days(ann, {0: said}, {0: ["upcoming: Coming up on Tuesday, 2 January"]})

@@ -12,17 +12,18 @@ from souvenir.knowledge.recognition.word_patterns import with_one_of
 
 EVENT = with_one_of(
     necessary.EVENT,
-    r"\b(?:appointments?|dentist|doctor|gp|physio|vet|hairdresser|meeting|interview|exam|resit|viva|dinner|lunch|brunch"
+    r"\b(?:appointments?|dentist|doctor|gp|physio|vet|hairdresser|haircut|meeting|interview|exam|resit|viva|dinner|lunch|brunch"
     r"|concert|gig|rehearsal|audition|recital|premiere|flight|wedding|funeral|party|birthday|surgery|operation|scan|mri"
     r"|biopsy|check-?up|viewing|inspection|hearing|presentation|webinar|workshop|conference|tournament|graduation"
     r"|ceremony|date with|call with|session with|match against|driving test)\b",
     r"\b(?:termin|zahnarzt|arzt|besprechung|prüfung|klausur|hochzeit|beerdigung|konzert|probe|vorstellungsgespräch"
-    r"|elternabend|abendessen|mittagessen|geburtstag|flug|taufe|besichtigung)\b|\w(?:termin|prüfung|besprechung|probe)\b",
+    r"|elternabend|treffen|verabredung|abendessen|mittagessen|geburtstag|flug|taufe|besichtigung)\b|\w(?:termin|prüfung|besprechung|probe)\b",
     r"\b(?:cita|dentista|médico|reunión|entrevista|examen|cena|comida con|boda|concierto|vuelo|ensayo|funeral"
     r"|cumpleaños|operación)\b",
     r"\b(?:afspraak|tandarts|huisarts|vergadering|sollicitatie(?:gesprek)?|tentamen|etentje|bruiloft|begrafenis"
     r"|optreden|repetitie|vlucht|verjaardag|operatie|bezichtiging)\b",
-    r"\b(?:i|we)(?:['’](?:m|re)| am| are)? (?:(?:fly|flying|travell?ing|leav(?:e|ing) for)\b"
+    r"\b(?:i|we)(?:['’](?:m|re)| am| are)? (?:(?:fly|flying|travell?ing|leav(?:e|ing) for"
+    r"|going to the (?:cinema|movies|theat(?:re|er)|opera|zoo|beach))\b"
     r"|(?:see|seeing|meet|meeting|visit|visiting) (?:(?:my|our) \w|(?-i:[A-ZÀ-Ý])))",
     r"\b(?:fliegen?|verreisen?|vuelo|volamos|viajo|viajamos|quedado con|quedo con|vlieg|vliegen)\b",
     parts=necessary.PARTS_OF_EVENT,

@@ -37,16 +37,16 @@ WITHDRAWS = (
 )
 PART_OF_WITHDRAWS = "cancel"
 EVENT = (
-    "appointment appointments dentist doctor gp physio vet hairdresser meeting interview exam resit viva dinner lunch "
-    "brunch concert gig rehearsal audition recital premiere flight wedding funeral party birthday surgery operation "
-    "scan mri biopsy check checkup viewing inspection hearing presentation webinar workshop conference tournament "
-    "graduation ceremony date call session match driving termin zahnarzt arzt besprechung prüfung klausur hochzeit "
-    "beerdigung konzert probe vorstellungsgespräch elternabend abendessen mittagessen geburtstag flug taufe "
-    "besichtigung cita dentista médico reunión entrevista examen cena comida boda concierto vuelo ensayo cumpleaños "
-    "operación afspraak tandarts huisarts vergadering sollicitatie sollicitatiegesprek tentamen etentje bruiloft "
-    "begrafenis optreden repetitie vlucht verjaardag operatie bezichtiging "
-    "fly flying traveling travelling see seeing meet visit visiting leave leaving fliege fliegen verreise "
-    "verreisen volamos viajo viajamos quedado quedo vlieg vliegen"
+    "appointment appointments dentist doctor gp physio vet hairdresser haircut going meeting interview exam resit "
+    "viva dinner lunch brunch concert gig rehearsal audition recital premiere flight wedding funeral party birthday "
+    "surgery operation scan mri biopsy check checkup viewing inspection hearing presentation webinar workshop "
+    "conference tournament graduation ceremony date call session match driving termin zahnarzt arzt besprechung "
+    "prüfung klausur hochzeit beerdigung konzert probe vorstellungsgespräch elternabend treffen verabredung "
+    "abendessen mittagessen geburtstag flug taufe besichtigung cita dentista médico reunión entrevista examen cena "
+    "comida boda concierto vuelo ensayo cumpleaños operación afspraak tandarts huisarts vergadering sollicitatie "
+    "sollicitatiegesprek tentamen etentje bruiloft begrafenis optreden repetitie vlucht verjaardag operatie "
+    "bezichtiging fly flying traveling travelling see seeing meet visit visiting leave leaving fliege fliegen "
+    "verreise verreisen volamos viajo viajamos quedado quedo vlieg vliegen"
 )
 PARTS_OF_EVENT = ("termin", "prüfung", "besprechung", "probe")
 NEVER = (
