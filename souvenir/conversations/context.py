@@ -294,11 +294,16 @@ class Contexts:
     def _memories(self, scope: Scope, query: ContextQuery, certain: _KnownContext) -> _Recalled:
         if not self._max_memories:
             return _Recalled(SearchResult(query.text, ()))
-        filters = Filters(without=self._engine.screening.flagged_memories(scope, certain.hidden_topics))
+        hidden = self._engine.screening.flagged_memories(scope, certain.hidden_topics)
+        filters = Filters(without=hidden)
         count = min(self._max_memories, _most_results(query))
         wanted = SearchQuery(query.text, count, filters=filters, min_score=query.min_score)
         found = self._engine.search(scope, wanted, query.as_of)
-        hits = [hit for hit in found.hits if not _is_flagged(hit.memory.metadata, certain.hidden_topics)]
+        hits = [
+            replace(hit, memory=hit.memory.without_links_to(hidden))
+            for hit in found.hits
+            if not _is_flagged(hit.memory.metadata, certain.hidden_topics)
+        ]
         near, distant = _by_relevance(query, hits, found.relevance, found.time)
         return _Recalled(replace(found, hits=tuple(near)), distant)
 

@@ -25,7 +25,7 @@ from souvenir.store.memories import history, reads
 from souvenir.store.messages import agents, messages
 from souvenir.store.messages.messages import Message
 from souvenir.store.namespaces import Namespace
-from souvenir.store.privacy import NOTHING_HIDDEN, Hidden
+from souvenir.store.privacy import NOTHING_HIDDEN, Hidden, HiddenTexts, HiddenTopics, hidden_texts
 from souvenir.store.sql import Connection
 from souvenir.store.transaction import Transaction
 
@@ -129,6 +129,7 @@ class Concepts:
                 if as_of is None
                 else history.memories_at(store, namespace, as_of, mentioning[RecordKind.MEMORY])
             )
+            texts = hidden if isinstance(hidden, HiddenTexts) else hidden_texts(store, namespace.id, hidden)
             stated = claims.of_concepts(graph, members, hidden)
             described_by = (one.made_by.value for one in stated if one.kind is ClaimKind.DESCRIPTION)
             return ConceptDetails(
@@ -138,7 +139,7 @@ class Concepts:
                 min(described_by, default="texts" if concept.description else None),
                 min((one.confidence for one in stated if one.other_id is None), default=concept.confidence),
                 [said[id_] for id_ in mentioning[RecordKind.MESSAGE] if id_ in said],
-                [kept[id_] for id_ in mentioning[RecordKind.MEMORY] if id_ in kept],
+                [kept[id_].without_links_to(texts.memories) for id_ in mentioning[RecordKind.MEMORY] if id_ in kept],
             )
 
     def related(
@@ -163,7 +164,7 @@ class Concepts:
     @contextmanager
     def _reading(
         self, scope: Scope, as_of: datetime | None
-    ) -> Iterator[tuple[Connection, Connection, Namespace, Hidden]]:
+    ) -> Iterator[tuple[Connection, Connection, Namespace, HiddenTopics | HiddenTexts]]:
         """Open the graph, now or as it was, and the store; with the namespace, and the texts that its policy hides."""
         with self._engine.namespace(scope) as (store, namespace):
             if namespace is None:

@@ -275,6 +275,25 @@ def test_new_metadata_does_not_bring_a_hidden_topic_into_the_context(client: Tes
     assert unmarked["metadata"] == {"sensitive_topics": []}
 
 
+def test_memories_of_a_context_and_of_a_concept_have_no_links_to_hidden_ones(client: TestClient):
+    policy(client)
+    hidden = stored(client, "Greta sees a doctor about her diagnosis")["id"]
+    body = {"text": "Greta rows on the lake in Leeds", "source": "s"}
+    shown = client.post(f"/memory/{hidden}/supersede", json=body, headers=AGENT).json()["new_id"]
+    assert client.post(f"/memory/{shown}/link", json={"to_id": hidden, "type": "caused_by"}, headers=AGENT).is_success
+    client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
+
+    def seen() -> list[dict[str, Any]]:
+        context = client.post("/context/my_agent", json={"query": "Where does Greta row?"}).json()
+        concept = client.get("/agents/my_agent/concept?name=Greta").json()
+        return [one for one in (*context["relevant_memories"], *concept["memories"]) if one["id"] == shown]
+
+    assert [{link["to_id"] for link in one["links"]} for one in seen()] == [{hidden}, {hidden}]
+    assert all("doctor" in one["previous_text"] for one in seen())
+    policy(client, hidden_topics=["health"])
+    assert [(one.get("links"), one.get("previous_text"), one.get("supersedes")) for one in seen()] == [(None,) * 3] * 2
+
+
 def test_no_answer_on_concepts_and_topics_quotes_a_hidden_message(client: TestClient):
     shown, hidden = "Kuba is my brother.", "Kuba is my therapist for depression."
     said = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Any
@@ -166,6 +166,19 @@ class Memory:
     def occurred_at(self) -> datetime:
         """The time of what it describes: the caller's `document_at`, else the time of storing."""
         return self.document_at or self.created_at
+
+    def without_links_to(self, ids: Collection[int]) -> Memory:
+        """Return it without its links to these memories, their texts and ids."""
+        if not ids:
+            return self
+        has_text = not any(link.type == LinkType.SUPERSEDES and link.to_id in ids for link in self.links)
+        return replace(
+            self,
+            links=tuple(link for link in self.links if link.to_id not in ids),
+            previous_text=self.previous_text if has_text else None,
+            superseded_by=None if self.superseded_by in ids else self.superseded_by,
+            conflicts_with=None if self.conflicts_with in ids else self.conflicts_with,
+        )
 
 
 @dataclass(frozen=True, slots=True)
