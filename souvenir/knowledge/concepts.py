@@ -129,7 +129,7 @@ class Concepts:
                 if as_of is None
                 else history.memories_at(store, namespace, as_of, mentioning[RecordKind.MEMORY])
             )
-            texts = hidden if isinstance(hidden, HiddenTexts) else hidden_texts(store, namespace.id, hidden)
+            shown = _without_hidden_links(kept, store, namespace, hidden)
             stated = claims.of_concepts(graph, members, hidden)
             described_by = (one.made_by.value for one in stated if one.kind is ClaimKind.DESCRIPTION)
             return ConceptDetails(
@@ -139,7 +139,7 @@ class Concepts:
                 min(described_by, default="texts" if concept.description else None),
                 min((one.confidence for one in stated if one.other_id is None), default=concept.confidence),
                 [said[id_] for id_ in mentioning[RecordKind.MESSAGE] if id_ in said],
-                [kept[id_].without_links_to(texts.memories) for id_ in mentioning[RecordKind.MEMORY] if id_ in kept],
+                [shown[id_] for id_ in mentioning[RecordKind.MEMORY] if id_ in shown],
             )
 
     def related(
@@ -227,6 +227,15 @@ def require_concepts(engine: MemoryEngine, scope: Scope, *concept_ids: int) -> N
         namespace_id = agents.require_agent(connection, scope).namespace_id
         for id_ in concept_ids:
             require_concept(connection, namespace_id, id_)
+
+
+def _without_hidden_links(
+    found: Mapping[int, Memory], store: Connection, namespace: Namespace, hidden: HiddenTopics | HiddenTexts
+) -> Mapping[int, Memory]:
+    if not found:
+        return found
+    texts = hidden if isinstance(hidden, HiddenTexts) else hidden_texts(store, namespace.id, hidden)
+    return {id_: memory.without_links_to(texts.memories) for id_, memory in found.items()}
 
 
 def keys_of_name(name: str) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 from itertools import pairwise
 
 from souvenir.core.dates import MONTHS
@@ -216,8 +217,7 @@ class Drafts:
         """Yield what is due, without the sentences of other insights."""
         withdrawals = self._latest(StatementKind.WITHDRAWAL, self._at - RECENT)
         waiting = _not_shown(self._undone(without_repeats(without_replaced(said, changes, withdrawals))), shown)
-        dead = self._dead() if waiting else set()
-        waiting = [one for one in waiting if one.id not in self._unclear and not is_with(one, dead)]
+        waiting = [one for one in waiting if one.id not in self._unclear and not is_with(one, self._dead)]
         for one in waiting:
             if one.due is not None and self._today - HOLDS <= one.due < self._today and may_be_overdue(one):
                 day = self._day(one.due)
@@ -345,8 +345,7 @@ class Drafts:
             for word, of_word in by_word.items()
             if all(one.last_at <= to_us(last) - QUIET // timedelta(microseconds=1) for one in of_word)
         }
-        dead = self._dead()
-        ranked = sorted(silent.keys() - dead, key=lambda word: (-sum(one.owners for one in silent[word]), word))
+        ranked = sorted(silent.keys() - self._dead, key=lambda word: (-sum(one.owners for one in silent[word]), word))
         found: list[tuple[str, list[activity.MentioningSession]]] = []
         over = {one.message_id for one in changes}
         for word in ranked[:QUIET_CANDIDATES]:
@@ -370,6 +369,7 @@ class Drafts:
             sources = _messages(*(one.message_id for one in reversed(subject.sessions[:NAMED])))
             yield Draft(text, InsightKind.QUIET, sources, until, concept_ids=subject.concept_ids)
 
+    @cached_property
     def _dead(self) -> set[str]:
         """Return the words of the names of those of whom a message says that they have died."""
         ends = self._latest(StatementKind.END, EARLIEST, limit=statements.MAX_ENDS)

@@ -26,7 +26,7 @@ from souvenir.knowledge.clustering import Clusters, clusters_of
 from souvenir.knowledge.recognition import vocabulary
 from souvenir.knowledge.segmentation import Floats, Segment, Turn, segments_of, unit_vectors
 from souvenir.knowledge.topic_description import sentences_of, terms_of
-from souvenir.knowledge.topic_names import Phrase, UsedPhrases, name_of, parts_of, phrases_of, shown_name
+from souvenir.knowledge.topic_names import Phrase, UsedPhrases, name_of, parts_of, phrases_of, shown_parts
 from souvenir.knowledge.topics import all_texts
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import meta, namespaces
@@ -158,7 +158,7 @@ class TopicAssignment:
         found: dict[int, list[Phrase]] = {}
         for index, one in drafts.items():
             found[index] = name_of(one.phrases, vectors, one.means, used)
-            for part in parts_of(shown_name([phrase.text for phrase in found[index]])):
+            for part in shown_parts(phrase.text for phrase in found[index]):
                 used.add(part)
         return found
 

@@ -2,7 +2,7 @@
 
 Common nouns name a subject ("guitar lessons", "knee") that no concept stands for. A part of a name is stored as places
 in messages, so that a name contains nothing that is deleted; a person alone is no subject, and a topic has no name, and
-is not listed, if users say no phrase again and again that is close to its meaning.
+is not listed, if users say no phrase that is close to its meaning.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _NUMBERS = frozenset(
     "eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty "
     "seventy eighty ninety hundred thousand".split()
 )
-"""What they count, or what has one of them, is a detail: sixteen pages, verse seventeen."""
+"""Numbers, with which a noun is a detail: sixteen pages, verse seventeen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +220,18 @@ def _goes_with(one: Phrase, first: Phrase, near: float, vectors: Mapping[str, Fl
     return not vectors or float(vectors[one.text] @ vectors[first.text]) >= NEXT_NEAR * UNIT**2
 
 
-def shown_name(parts: Sequence[str]) -> str:
-    """Return the name of these parts, best first, of which several may be forms of one."""
+def shown_parts(parts: Iterable[str]) -> list[str]:
+    """Return the parts that are shown, best first, without other forms of one."""
     chosen: list[str] = []
     for part in parts:
         if len(chosen) < PARTS_SHOWN and not any(_share_word(part, other) for other in chosen):
             chosen.append(part)
-    return ", ".join(chosen)
+    return chosen
+
+
+def shown_name(parts: Iterable[str]) -> str:
+    """Return the name of these parts, best first."""
+    return ", ".join(shown_parts(parts))
 
 
 def parts_of(name: str) -> list[str]:

@@ -34,7 +34,7 @@ NO_EVENT = re.compile(
     r"\b(?:recipes?|ideas?|advice|help|tips?|suggestions?|gifts?|outfits?|rezepte?|ideen?|tipps?|recetas?|recept\w*)\b",
     re.IGNORECASE,
 )
-"""What people ask for before an event: "I need a recipe for dinner tomorrow"."""
+"""Requests in preparation for an event, which are no appointments: "I need a recipe for dinner tomorrow"."""
 
 TOOK_PLACE = re.compile(
     r"\b(?:had|were|felt|came|told|said|gave|made|ate|saw|met|took|flew|drove|\w{2,}(?<!schedul)(?<!book)(?<!plann)"
@@ -47,7 +47,7 @@ TONIGHT = frozenset(("tonight", "heute abend", "esta noche", "vanavond"))
 """Words for the day on which it is said that name a time of it that is ahead."""
 
 NEXT_MATTER = re.compile(r",? (?:and|und|y|en|&) |[,;] ", re.IGNORECASE)
-"""What stands between two matters of a sentence, each with its day."""
+"""Separators of two matters in a sentence, each with its own day."""
 
 MOVED_TO_DAY = re.compile(
     r"\b(?:to|until|till|auf|naar|tot|al?|para el) (?:(?:this|next|coming|den|kommenden|el|próximo|komende) )?$",

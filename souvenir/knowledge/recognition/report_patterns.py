@@ -83,7 +83,7 @@ DEEDS_OF_OTHERS = (
         rf"|devolvió) {_OF_DOER}\w",
     ),
 )
-"""What another person did, with their own thing or an indefinite one: "Priya has paid her rent"."""
+"""Deeds of another person, with a thing of their own or an indefinite one: "Priya has paid her rent"."""
 
 FOR_THE_AUTHOR = re.compile(
     r"\b(?:me|us|mine|ours|my|our|instead|over|mich|mir|uns|meine?[nmrs]?|unsere?[nmrs]?|nos|mi|mí|nuestr\w+|mij|ons"

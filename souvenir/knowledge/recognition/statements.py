@@ -15,13 +15,7 @@ from itertools import pairwise
 import structlog
 
 from souvenir.core.types import ConceptKind, Mentioned, MessageRole
-from souvenir.core.types.statements import (
-    EXPLAINED,
-    VAGUE,
-    Definition,
-    Statement,
-    StatementKind,
-)
+from souvenir.core.types.statements import EXPLAINED, VAGUE, Definition, Statement, StatementKind
 from souvenir.knowledge.recognition import appointment_patterns as appointments
 from souvenir.knowledge.recognition import introduction_patterns as introductions
 from souvenir.knowledge.recognition import report_patterns as reports
@@ -101,12 +95,13 @@ def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple
 
 
 def _ended(text: str, mentions: Sequence[Mentioned]) -> Iterator[Statement]:
-    if may_tell_death(text):
-        yield from deaths_in([one.read for one in sentences_of(text) if one.is_statement], mentions)
-    for sentence in sentences_of(text) if may_end(text) else ():
-        no_end = (patterns.HYPOTHETICAL, patterns.LONG_AGO)
-        if sentence.is_statement and not any(one.search(sentence.read) for one in no_end):
-            yield from ends_in(sentence.read, text, mentions)
+    if not may_tell_death(text) and not may_end(text):
+        return
+    stated = [one.read for one in sentences_of(text) if one.is_statement]
+    yield from deaths_in(stated, mentions)
+    for read in stated:
+        if not any(one.search(read) for one in (patterns.HYPOTHETICAL, patterns.LONG_AGO)):
+            yield from ends_in(read, text, mentions)
 
 
 def _stated(found: Sequence[Sentence], place: int, said_on: date) -> Iterator[Statement]:
