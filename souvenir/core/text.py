@@ -27,7 +27,11 @@ from itertools import pairwise
 from souvenir.core.dates import GERMAN_MONTH_NAMES
 
 _END = re.compile(r"(?<=[.!?])[\"'”’)\]]{0,3}+\s++|(?<=[。！？])|\n++")
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|prof|st|no|approx)|\b[A-Za-z])\.\s*$", re.IGNORECASE)
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dra?|prof|rev|sra?|srta|mevr|mw|dhr|fr|mme|st|no|nr|bzw|ca|approx)"
+    r"|\b[A-Za-z])\.\s*$",
+    re.IGNORECASE,
+)
 _ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.\s*$")
 _GERMAN_ORDINAL = re.compile(
     r"\b(?:am|ab|bis|vom|zum|der|dem|den|die|das|seit|nach|vor|und) \d{1,2}\.\s*$", re.IGNORECASE

@@ -50,8 +50,11 @@ CANDIDATES_READ = 6
 
 RECURS, RECURS_AS_THING = 2, 3
 """How many messages or memories of people must mention a person or an animal, or a name of another kind, to introduce
-an agent if nothing is said of it.
+an agent if no text says what it is to the user.
 """
+
+_ARTICLES = frozenset("a an the der die das dem den ein eine einen einem einer el la los las un una een de het".split())
+"""First words of a role that says what something is, but not to whom: "a surgeon", "the insurer"."""
 
 _LIVING = (ConceptKind.PERSON, ConceptKind.ANIMAL)
 
@@ -129,9 +132,9 @@ def worth_reading(connection: Connection, namespace_id: int, hidden: Hidden, *, 
     """Return the concepts that introduce an agent: those of which something is said, then names that recur.
 
     Left out are the name of the user, concepts that only the assistant mentions, common nouns, phrases, and the shorter
-    of two names; and unless a text says what they are, names of an unknown kind, names that people mention seldom, and
-    whom or what was left (a colleague who resigned). A description or a role counts as much as twice the mentions; of
-    equal ones the latest comes first.
+    of two names; and unless a text says what they are, whom or what was left (a colleague who resigned). Names of an
+    unknown kind, and names that people mention seldom, are left out unless a text says what they are to the user. A
+    description or a role counts as much as twice the mentions; of equal ones the latest comes first.
 
     :param hidden: As in `by_ids`.
     """
@@ -161,9 +164,16 @@ def _tells(one: rows.Concept, uses: int) -> bool:
     if _is_described(one):
         # "cat" and "Freund" are no names, but a dog called "Bishop" has one.
         is_written_as_noun = one.name[:1].islower() or one.key in RELATIVES | ROLES
-        return "description" in one.stated or not (is_written_as_noun and _is_common_noun(one))
+        if "description" not in one.stated and is_written_as_noun and _is_common_noun(one):
+            return False
+        if "description" in one.stated or not _has_article(one.role or ""):
+            return True
     is_name = one.kind in NAMED_KINDS and one.kind != ConceptKind.NAME and not _is_common_noun(one)
     return is_name and uses >= (RECURS if one.kind in _LIVING else RECURS_AS_THING)
+
+
+def _has_article(role: str) -> bool:
+    return role.partition(" ")[0].lower() in _ARTICLES
 
 
 def _in_brief(one: rows.Concept) -> rows.Concept:

@@ -78,11 +78,15 @@ def closeness(vector: Floats | None, means: tuple[Floats, Floats]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """:param value: Of a sentence whose concepts are all new and weigh 1. :param folded: Its text, casefolded."""
+    """:param value: Of a sentence whose concepts are all new and weigh 1. :param folded: Its text, casefolded.
+
+    :param says_name: A user says a part of the topic's name in it.
+    """
 
     sentence: Excerpt
     folded: str
     value: float
+    says_name: bool
     concepts: frozenset[int]
 
 
@@ -94,6 +98,8 @@ def sentences_of(
     name: Collection[str],
 ) -> list[Excerpt]:
     """Return the sentences that cover the topic's concepts best, in order: at most one of a message, and none twice.
+
+    One of them says a part of the name, if a user does.
 
     :param segments: The messages of each. :param forms: The concepts that each message mentions.
     :param terms: The weights of the topic's concepts. :param centred: Its centred mean. :param name: The parts of its
@@ -114,7 +120,7 @@ def sentences_of(
         return one.value * (WITHOUT_NEWS + sum(terms[id_] for id_ in one.concepts - covered))
 
     while left and len(chosen) < SENTENCES:
-        best = max(left, key=gain)
+        best = max(left, key=lambda one: (one.says_name and not chosen, gain(one)))
         chosen.append(best.sentence)
         covered |= best.concepts
         left = [
@@ -140,6 +146,8 @@ def _quotable(message: TopicMessage, forms: Sequence[Form], centred: Floats, nam
             folded = sentence.casefold()
             concepts = frozenset(form.concept_id for form in forms if form.text.casefold() in folded)
             worth = value * (IS_QUESTION if sentence.endswith("?") else 1.0)
-            worth *= SAYS_NAME if any(part in folded for part in name) else 1.0
-            found.append(_Candidate(Excerpt(message.id, start, len(sentence)), folded, worth, concepts))
+            says_name = any(part in folded for part in name)
+            worth *= SAYS_NAME if says_name else 1.0
+            is_by_user = says_name and message.role is MessageRole.USER
+            found.append(_Candidate(Excerpt(message.id, start, len(sentence)), folded, worth, is_by_user, concepts))
     return found

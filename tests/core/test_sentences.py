@@ -24,3 +24,9 @@ from souvenir.core.text import sentences
 )
 def test_an_ordinal_of_german_ends_no_sentence(text: str, expected: list[str]) -> None:
     assert [text[start:end] for start, end in sentences(text)] == expected
+
+
+@pytest.mark.parametrize("title", ["Dra", "Sra", "Srta", "Mevr", "Rev", "Mme", "Fr"])
+def test_a_title_ends_no_sentence(title: str) -> None:
+    text = f"Mañana veo a la {title}. Vidal. Gracias."
+    assert [text[start:end] for start, end in sentences(text)] == [f"Mañana veo a la {title}. Vidal. ", "Gracias."]

@@ -12,7 +12,7 @@ import pytest
 from souvenir.conversations.agents import Agents
 from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import TopicNotFound
-from souvenir.core.types import MessageRole
+from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.knowledge.clustering import (
     DOUBLING,
     FEW_SEGMENTS,
@@ -43,7 +43,7 @@ from souvenir.knowledge.segmentation import (
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.knowledge.topic_assignment import read_segments
 from souvenir.knowledge.topic_description import sentences_of
-from souvenir.store.graph.topics import TopicMessage
+from souvenir.store.graph.topics import Form, TopicMessage
 from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.selection import Chooses
 from tests.cases import for_all
@@ -129,6 +129,17 @@ def test_a_summary_quotes_users_who_say_the_name(role: MessageRole, text: str, i
     quoted = sentences_of([messages], {}, {}, np.zeros(1), ["guitar lessons"])
     assert (3 in {one.message_id for one in quoted}) == is_quoted
     assert len(quoted) == 3
+
+
+def test_a_summary_quotes_a_sentence_that_says_the_name_before_those_with_concepts() -> None:
+    texts = [
+        *(f"Nothing happened in {month} again." for month in ("May", "June", "July")),
+        "The guitar has new strings.",
+    ]
+    messages = [TopicMessage(number, MessageRole.USER, text, None) for number, text in enumerate(texts)]
+    forms = {number: [Form(number, text.split()[3], ConceptKind.NAME)] for number, text in enumerate(texts[:3])}
+    quoted = sentences_of([messages], forms, dict.fromkeys(forms, 1.0), np.zeros(1), ["guitar"])
+    assert [one.message_id for one in quoted] == [0, 1, 3]
 
 
 def test_a_summary_says_nothing_twice() -> None:

@@ -46,7 +46,7 @@ from souvenir.learning.transcripts.turns import TurnRole
 
 __all__ = ["MAX_CHARS_READ", "MAX_MENTIONS", "RULES_VERSION", "Mentioned", "mentioned"]
 
-RULES_VERSION = 8
+RULES_VERSION = 9
 """Incremented whenever the result for some text changes."""
 
 MAX_MENTIONS = 16
