@@ -267,9 +267,15 @@ def _require_unmerged(tx: Transaction, concept_id: int) -> None:
 def _require_free_name(tx: Transaction, root_id: int, name: str, stated: Mapping[str, int]) -> None:
     """:param stated: The concepts of stated names, by their keys. :raises Conflict: If another concept has the name."""
     members, _ = all_names(tx.connection, tx.namespace_id, root_id)
-    owners = {*mentions.known_keys(tx.connection, tx.namespace_id, keys_of_name(name)).values()}
-    if not owners | {stated.get(key_of(name), root_id)} <= {*members}:
-        raise Conflict(f"Another concept has the name {name!r}; to merge the two, give that name in aliases")
+    known = mentions.known_keys(tx.connection, tx.namespace_id, keys_of_name(name)).values()
+    others = {*known, stated.get(key_of(name), root_id)} - {*members}
+    if others:
+        raise Conflict(_taken(tx, name, min(others)))
+
+
+def _taken(tx: Transaction, name: str, other_id: int) -> str:
+    other = require_concept(tx.connection, tx.namespace_id, other_id).name
+    return f"Another concept has the name {name!r}; to merge the two, give its name {other!r} in aliases"
 
 
 # --- statements in bulk -----------------------------------------------------------------------------------------
@@ -301,24 +307,41 @@ def _concept_drafts(
 
     :param patches: Each with the id of its concept. :param keys: The possible keys of the aliases.
 
-    :raises Conflict: If another concept has a new name.
+    :raises Conflict: If another concept has a new name, or has a new alias that is not its name.
     """
     known = mentions.known_keys(tx.connection, tx.namespace_id, {key for found in keys.values() for key in found})
     stated: dict[str, int] = {}
-    if any(patch.name for _, patch in patches):
+    if any(patch.name or patch.aliases for _, patch in patches):
         for name, concept_id in concepts.stated_names(tx.connection, tx.namespace_id):
             stated.setdefault(key_of(name), concept_id)
     for concept_id, patch in patches:
+        root_id = require_concept(tx.connection, tx.namespace_id, concept_id).id
         if patch.name:
-            _require_free_name(tx, require_concept(tx.connection, tx.namespace_id, concept_id).id, patch.name, stated)
+            _require_free_name(tx, root_id, patch.name, stated)
+            stated[key_of(patch.name)] = root_id
         for kind, text in patch.texts.items():
             if text:
                 yield ClaimDraft(kind, concept_id, text, ClaimedBy.CALLER, confidence=patch.confidence)
         for alias in dict.fromkeys(patch.aliases or ()):
             other_id = next((known[key] for key in keys[alias] if key in known), None)
+            if other_id is None:
+                other_id = _named_by_caller(tx, root_id, alias, stated)
             named, same_as = (concept_id, None) if other_id is None else (other_id, concept_id)
             if other_id != concept_id:
                 yield ClaimDraft(ClaimKind.ALIAS, named, alias, ClaimedBy.CALLER, same_as, patch.confidence)
+
+
+def _named_by_caller(tx: Transaction, root_id: int, alias: str, stated: Mapping[str, int]) -> int | None:
+    """Return the other concept that has this name by a statement only.
+
+    :param stated: The concepts of stated names, by their keys. :raises Conflict: If it has it as an alias.
+    """
+    other = require_concept(tx.connection, tx.namespace_id, stated.get(key_of(alias), root_id))
+    if other.id == root_id:
+        return None
+    if key_of(other.name) != key_of(alias):
+        raise Conflict(_taken(tx, alias, other.id))
+    return other.id
 
 
 def _relation_drafts(statements: Iterable[RelationStatement], ids: Mapping[str, int]) -> Iterator[ClaimDraft]:

@@ -108,6 +108,25 @@ def test_a_name_that_a_caller_gave_to_another_concept_is_refused(ann: Agent) -> 
     assert ann.update(before["couch"], name="Chesterfield").name == "Chesterfield"
 
 
+def test_a_stated_alias_of_another_concept_is_refused_and_its_stated_name_merges_it(ann: Agent) -> None:
+    ann.tell(*SEATS)
+    before = seats(ann)
+    ann.update(before["sofa"], name="Old Faithful", aliases=("Chesterfield",))
+    with pytest.raises(Conflict, match="'chesterfield'; to merge the two, give its name 'Old Faithful' in aliases"):
+        ann.update(before["couch"], aliases=("chesterfield",))
+    assert ann.concept("couch") == before["couch"]
+    ann.update(before["couch"], aliases=("old faithful",))
+    assert ann.concept("Chesterfield").key == ann.concept("sofa").key == "couch"
+
+
+def test_one_request_gives_a_name_to_one_concept(ann: Agent) -> None:
+    ann.tell(*SEATS)
+    before = seats(ann)
+    with pytest.raises(Conflict, match="Another concept has the name 'Bench'"):
+        ann.graph.claims.state(ANN, [ConceptStatement(key=key, name="Bench") for key in ("sofa", "couch")], [])
+    assert seats(ann) == before
+
+
 def test_a_patch_right_after_an_undone_merge_changes_the_separated_concept(ann: Agent) -> None:
     ann.tell(*SEATS)
     couch = ann.concept("couch").id
