@@ -8,8 +8,8 @@
 Each conversation becomes an agent of the real engine, read as of its last message. An insight is rated by the label of
 its exact sentence; a sentence without one counts as unrated, and is printed to be labelled. An expected finding counts
 as found if an insight of its kind has one of its sources; a promise that was kept should not be found. The page has the
-insights, the concepts that introduce the agent, and the names of topics; a line of it is kept or deleted as a reader
-did with the same line, or is unread.
+insights, the concepts that introduce the agent, and the topics with their summaries; a line of it is kept or deleted as
+a reader did with the same line, or is unread. The names of topics were judged alone too, and are counted apart.
 """
 
 from __future__ import annotations
@@ -110,12 +110,13 @@ def _result(concept: Concept | None, is_defined: bool, sentence: str | None, one
 
 
 def page_of(graph: KnowledgeServices, scope: Scope) -> list[tuple[str, str]]:
-    """Return the lines of people, things and topics of an agent's page, each with its sort."""
+    """Return the lines of people, things and topics of an agent's page, and the names of topics alone, with a sort."""
     concepts = graph.concepts.leading(scope, limit=CONCEPTS)
     found, _ = graph.topics.page(scope, offset=0, limit=TOPICS)
     return [
         *(("concepts", f"- {one.name} ({one.kind}): {one.description or one.role or ''}") for one in concepts),
-        *(("topics", f"* {one.name}") for one in found),
+        *(("topics", f"* {one.name} — {one.summary}") for one in found),
+        *(("names of topics", f"* {one.name}") for one in found),
     ]
 
 

@@ -52,12 +52,12 @@ from souvenir.store.sql import Connection
 
 MAX_INSIGHTS = 7
 
-RECENT = timedelta(days=60)
+RECENT = timedelta(days=42)
 """Period in which a change or a contradiction is worth a sentence."""
 
-HOLDS = timedelta(days=28)
-"""Period after it was said in which a plan holds, and in which a promise that is past its day is worth a sentence: most
-older ones were changed or kept since, in words that no rule joins with them."""
+HOLDS = timedelta(days=35)
+"""Period after it was said in which a plan or a promise holds: most older ones were changed or kept since, in words
+that no rule joins with them."""
 
 AHEAD = timedelta(days=21)
 """Period ahead in which a promise or an appointment is worth a sentence."""
@@ -219,7 +219,8 @@ class Drafts:
         waiting = _not_shown(self._undone(without_repeats(without_replaced(said, changes, withdrawals))), shown)
         waiting = [one for one in waiting if one.id not in self._unclear and not is_with(one, self._dead)]
         for one in waiting:
-            if one.due is not None and self._today - HOLDS <= one.due < self._today and may_be_overdue(one):
+            holds = one.at >= self._at - HOLDS and may_be_overdue(one)
+            if one.due is not None and one.due < self._today and holds:
                 day = self._day(one.due)
                 text = f"Due since {day}, and nothing says that it was done: {self._quoted(one)}."
                 yield Draft(text, InsightKind.OVERDUE, _messages(one.message_id), one.at, one.due.date())

@@ -46,12 +46,11 @@ NEXT_WEIGHT = 0.5
 NEXT_POWER = 0.25
 """Power of the closeness in the value of further parts, where that of the first one is a half."""
 
-CLOSENESS_ABROAD, LEAST_ABROAD = 0.1, 1.7
+CLOSENESS_ABROAD, LEAST_ABROAD = 0.1, 1.8
 """Closeness of a phrase in another language than English, whose vector says little, and its least weight."""
 
-LEAST_VALUE, LEAST_ALONE = 0.48, 0.6
-"""Least value of the first part, and of common nouns of English without another part, which are more often a detail;
-without one, a topic has no name ..."""
+LEAST_VALUE = 0.6
+"""Least value of the first part, without which a topic has no name: those of less are more often a detail ..."""
 
 LEAST_CLOSENESS = 0.08
 """... and its least closeness to the topic."""
@@ -196,9 +195,6 @@ def name_of(
         is_apart = not any(_share_word(one.text, other.text) for other in chosen)
         if is_apart and _goes_with(one, first, near[one], vectors) and one.text not in used:
             chosen.append(one)
-    is_alone = len(chosen) == 1 and first.is_english and not first.is_name
-    if is_alone and first.weight * sqrt(near[first]) < LEAST_ALONE:
-        return []
     return chosen[:PARTS]
 
 
