@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from heapq import nlargest
 from itertools import permutations
 from math import exp, log
@@ -15,6 +16,7 @@ from math import exp, log
 from souvenir.core.concept_kinds import NAMED_KINDS
 from souvenir.core.ended_roles import is_left
 from souvenir.core.types import ConceptKind
+from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition.definitions import SELF
 from souvenir.knowledge.recognition.foreign import compound_kind
 from souvenir.knowledge.recognition.gazetteer import (
@@ -55,6 +57,13 @@ an agent if no text says what it is to the user.
 
 _ARTICLES = frozenset("a an the der die das dem den ein eine einen einem einer el la los las un una een de het".split())
 """First words of a role that says what something is, but not to whom: "a surgeon", "the insurer"."""
+
+HOLDS = timedelta(days=28)
+"""Period before the latest mention of anything in which a role that can end holds, if the name is said once only: the
+boss or the flatmate of earlier is often another one now."""
+
+_LASTING = RELATIVES | ANIMALS | frozenset("friend amigo amiga freund vriend".split())
+"""Words of roles that seldom end."""
 
 _LIVING = (ConceptKind.PERSON, ConceptKind.ANIMAL)
 
@@ -133,8 +142,8 @@ def worth_reading(connection: Connection, namespace_id: int, hidden: Hidden, *, 
 
     Left out are the name of the user, concepts that only the assistant mentions, common nouns, phrases, and the shorter
     of two names; and unless a text says what they are, whom or what was left (a colleague who resigned). Names of an
-    unknown kind, and names that people mention seldom, are left out unless a text says what they are to the user. A
-    description or a role counts as much as twice the mentions; of equal ones the latest comes first.
+    unknown kind, and names that people mention seldom, are left out unless a text says what they are to the user, and
+    may do so still. A description or a role counts as much as twice the mentions; of equal ones the latest comes first.
 
     :param hidden: As in `by_ids`.
     """
@@ -144,7 +153,8 @@ def worth_reading(connection: Connection, namespace_id: int, hidden: Hidden, *, 
     def value(one: rows.Concept) -> float:
         return log(1 + one.owners) + log(2) * ((one.kind in NAMED_KINDS) + _is_described(one))
 
-    told = [one for one in found if uses[one.id] and _tells(one, uses[one.id])]
+    latest = max((one.last_at for one in found if one.last_at), default=None)
+    told = [one for one in found if uses[one.id] and _tells(one, uses[one.id], latest)]
     since = min((one.first_at for one in told if one.first_at and not _is_described(one)), default=None)
     ended = ends(connection, namespace_id, since, hidden) if since else []
     told = [one for one in told if _is_described(one) or not is_left((one.key,), ended)]
@@ -157,8 +167,11 @@ def _is_described(one: rows.Concept) -> bool:
     return one.description is not None or one.role is not None
 
 
-def _tells(one: rows.Concept, uses: int) -> bool:
-    """Return whether a concept tells a reader something: by what is said of it, or as a name that recurs."""
+def _tells(one: rows.Concept, uses: int, latest: datetime | None) -> bool:
+    """Return whether a concept tells a reader something: by what is said of it, or as a name that recurs.
+
+    :param uses: Number of messages and memories of people that mention it. :param latest: The latest time of a concept.
+    """
     if one.role == SELF or (one.kind == ConceptKind.PHRASE and "description" not in one.stated):
         return False
     if _is_described(one):
@@ -166,14 +179,19 @@ def _tells(one: rows.Concept, uses: int) -> bool:
         is_written_as_noun = one.name[:1].islower() or one.key in RELATIVES | ROLES
         if "description" not in one.stated and is_written_as_noun and _is_common_noun(one):
             return False
-        if "description" in one.stated or not _has_article(one.role or ""):
+        if "description" in one.stated or _holds(one, one.role or "", uses, latest):
             return True
     is_name = one.kind in NAMED_KINDS and one.kind != ConceptKind.NAME and not _is_common_noun(one)
     return is_name and uses >= (RECURS if one.kind in _LIVING else RECURS_AS_THING)
 
 
-def _has_article(role: str) -> bool:
-    return role.partition(" ")[0].lower() in _ARTICLES
+def _holds(one: rows.Concept, role: str, uses: int, latest: datetime | None) -> bool:
+    """Return whether a role says what something is to a person, and does not seem to be of the past."""
+    words = fold(role.casefold()).split()
+    if words[:1] and words[0] in _ARTICLES:
+        return False
+    is_old = latest is not None and one.last_at is not None and one.last_at < latest - HOLDS
+    return uses > 1 or not is_old or not _LASTING.isdisjoint(words)
 
 
 def _in_brief(one: rows.Concept) -> rows.Concept:

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from tests.api.conftest import indexed
 
 SAILING = "Alice took the Albatross from Lisbon to Madeira"
-BAKING = "Boris bakes wedding cakes with Greta in Milan"
+BAKING = "Wedding cakes from Milan, baked by Boris with Greta"
 
 
 def ask(client: TestClient, path: str = "") -> Any:

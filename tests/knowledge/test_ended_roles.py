@@ -121,3 +121,10 @@ def test_who_has_left_does_not_introduce_the_agent_unless_something_else_is_said
     assert {"pavel", "bert"} <= ann.leading().keys()
     ann.tell("Sacked Pavel, no show again.", "Bert retired.", at=START)
     assert ann.leading().keys() & {"pavel", "bert"} == {"bert"}
+
+
+def test_who_is_mentioned_once_introduces_the_agent_for_four_weeks_by_a_role_that_can_end(ann: Agent) -> None:
+    ann.tell("My boss Priya is nice.", "My landlord Omar is nice.", "My sister Ines sings.", "Omar came.", at=START)
+    for day, leading in ((27, {"priya", "omar", "ines"}), (29, {"omar", "ines"})):
+        ann.tell("Lisbon is far.", at=START + timedelta(days=day))
+        assert ann.leading().keys() & {"priya", "omar", "ines"} == leading

@@ -17,7 +17,7 @@ from tests.knowledge.agent import ANN, Agent
 from tests.knowledge.model_claims_setup import always, claim, dropped, result
 from tests.learning.scripted_model import ScriptedModel
 
-SAILED = "Alice took the Albatross from Lisbon to Madeira in 2019"
+SAILED = "Lisbon to Madeira on the Albatross in 2019, says Alice"
 AGAIN = "Lisbon and Madeira again on the Albatross, says Alice"
 BAKED = "Boris bakes wedding cakes with Greta in Milan"
 QUEUE_SESSIONS = "INSERT INTO unsorted (session_id, namespace_id) SELECT id, namespace_id FROM sessions"

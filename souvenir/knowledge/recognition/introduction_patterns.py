@@ -17,7 +17,7 @@ _JOINED = (
     r"(?:(?:has |have |just |only )*(?:joined(?! (?:an?|the|my|his|her|their)\b(?! (?:team|company|firm)))"
     r"|start(?:ed|s|ing)(?= (?:with|here|at|on|last|this|next|today|tomorrow|yesterday|properly|in|as)\b|[,.;!]|$"
     rf"| (?:\d{{1,2}}(?:st|nd|rd|th)? {MONTH}|{MONTH} \d))"
-    r"|is starting)|fängt\b.*\ban\b|empieza|empezó|begint|is begonnen)"
+    r"|is starting\b)|fängt\b.*\ban\b|(?:empieza|empezó|begint|is begonnen)\b)"
 )
 INTRODUCED = with_one_of(
     necessary.INTRODUCED,
