@@ -88,6 +88,7 @@ CASES: list[Case] = [
     ({0: "The landlord sells, we have to leave by Friday."}, {0: ["upcoming"], 7: []}),
     ({0: "Biddy the mare is in foal, the foal is due on 5 January."}, {0: ["upcoming"], 7: []}),
     ({0: "We signed, I ought to have said, on the 5th."}, {0: []}),
+    ({0: "I must confess that I bought a truck on Friday."}, {0: []}),
     # An errand of the next day.
     ({0: "I'll call the plumber tomorrow."}, {0: ["upcoming"], 7: []}),
     # About a pronoun.

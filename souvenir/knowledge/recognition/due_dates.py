@@ -70,7 +70,7 @@ _PATTERNS = (
     rf"(?:am|vom|zum)\s+(?P<nth>{_DAY})\.(?=\s+(?-i:[a-zäöü])|\W*$)",
     rf"(?:de\s+(?P<nth>{_DAY})(?:e|de|ste)|el\s+(?:día\s+)?(?P<el>{_DAY})){_ALONE}",
     rf"(?<!last )(?<!past )(?<!each )(?<!every )(?<!week on )(?P<next>next )?(?P<weekday>{_WEEKDAY})\b(?! week\b)"
-    rf"(?!,?\s*\(?(?:(?:the|de)\s+)?(?:\d|(?:{_ORDINAL})\b))",
+    rf"(?!,?\s*\(?(?:(?:the|de)\s+)?(?:\d|(?:{_ORDINAL})\b|(?:{_MONTH})\b\.?\s+(?:the\s+)?\d))",
     rf"(?<!guten )(?<!\bam )(?<!jeden )(?<!diesen )(?<!heute )(?<!\bla )(?<!esta )(?<!cada )(?<!goede )(?<!elke )"
     r"(?<!week )"
     rf"(?P<relative>{'|'.join(sorted(_RELATIVE, key=len, reverse=True))})\b(?!(?<=\Amorgen)[,!])",

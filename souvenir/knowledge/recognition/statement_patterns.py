@@ -84,7 +84,7 @@ COMMITMENT = any_of(
     rf"{I}(?: am| are|['’]m|['’]re) (?:to(?! be (?:fair|honest))|down (?:to|for))\b",
     rf"{I}(?:['’]m|['’]re| am| are) [a-z]+ing\b(?=[^.;]*\bby (?:the )?(?:\d|\w+day|{MONTH}|tomorrow|end of))",
     rf"{I}(?:['’]ve| have)? got to\b|{I}{_ADVERBS} (?:(?:have|need|ought) to|must|gotta)\b"
-    r"(?! have (?:\w+ed|been|said|gone|made|told|known|done)\b)",
+    r"(?! (?:have (?:\w+ed|been|said|gone|made|told|known|done)|(?:confess|admit|say))\b)",
     rf"{I}{_ADVERBS} owe\b|\bremind me\b|{I}['’]?m gonna\b",
     r"(?:^|[,;] )(?:also |and |but |so )*(?:(?:have|need) to|must|gotta|gonna)\b",
     r"^(?=.*\b(?:ich|wir)\b).*\b(?:versprochen|zugesagt|muss|müssen|soll|sollen|werden?|schicken?|bringen?|gebe|geben"

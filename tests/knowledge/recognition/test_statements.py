@@ -40,6 +40,8 @@ def found(text: str, kind: StatementKind, *people: str) -> list[Statement]:
         ("Guten Morgen, es ist heute Morgen kalt", ["2026-03-08"]),
         ("no longer the second of March, it is to be the twenty-third", ["2026-03-02", "2026-03-23"]),
         ("on Wednesday the seventeenth of June", ["2026-06-17"]),
+        ("on Thursday June 4, or Friday, June the 5th", ["2026-06-04", "2026-06-05"]),
+        ("Friday may do", ["2026-03-13"]),
         ("Sunday the twenty-ninth, after the eleventh hour", ["2026-03-29"]),
         ("am dritten April, nicht am zwölften", ["2026-04-03", "2026-03-12"]),
         ("bis zum 27. unterschreiben, am 3. Tag", ["2026-03-27"]),
