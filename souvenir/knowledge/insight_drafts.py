@@ -36,7 +36,6 @@ from souvenir.knowledge.statement_comparison import (
     is_under_way,
     is_with,
     may_be_overdue,
-    returns,
     says_the_same,
     says_what_changed,
     without_repeats,
@@ -189,11 +188,10 @@ class Drafts:
         changes = self._clarified(self._latest(StatementKind.CHANGE, self._at - 2 * RECENT))
         near = self._clarified(self._dated(self._today - RECENT, self._today + FAR_AHEAD, limit=READ))
         dated = [*near, *self._dated(self._today + FAR_AHEAD, self._today + LONGEST, limit=READ_FAR)]
-        contradicted = list(self._contradictions())
-        changed = self._changes(_not_shown(changes, contradicted), dated)
+        changed = self._changes(changes, dated)
         yield from self._due(near, changes, changed)
         yield from changed
-        yield from contradicted
+        yield from self._contradictions()
         yield from self._new()
         mentioned = activity.most_mentioned(self._connection, self._namespace_id, limit=RANKED)
         yield from self._quiet(mentioned, changes)
@@ -263,7 +261,7 @@ class Drafts:
             if before is None and one.due is not None:
                 before = next((other for other in earlier if is_moved_by(other, one)), None)
             is_stated = one.kind is StatementKind.CHANGE and (one.replaced is not None or says_what_changed(one))
-            is_new = (is_stated and one.terms != "") or (before is not None and not returns(facts, one))
+            is_new = (is_stated and one.terms != "") or before is not None
             is_over = any(cancels(other, one) for other in cancelled)
             if is_new and not is_over and (has_old_value(one, before) or self._is_fresh(one)):
                 _add(found, _Change(one, before))

@@ -45,15 +45,6 @@ _PARTICIPLE = re.compile(
     r"^(ab|an|auf|aus|ein|mit|nach|vor|zu|um|weg|fest|zuruck|aan|af|op|uit|in|mee|na|terug|over|door)?"
     r"(?:ge|(?<=[a-z])zu)(?=\w{3,}(?:t|d|en)$)"
 )
-_OF_ANOTHER = re.compile(
-    r"\b(?:(?:[Mm]y|[Oo]ur|[Mm]eine?|[Uu]nsere?|[Mm]i|[Mm]ijn) [\w-]+ (?:[A-ZÀ-Ý][\w’'-]+ )?"
-    r"|(?:[Hh]e|[Ss]he|[Ee]r|[Ss]ie|[Hh]ij|[Zz]ij) |(?!(?:I|We|Just|And|But|So|Now|Then|Today|Yesterday|Finally|Also|Oh"
-    r"|Ich|Wir|Yo|Ik|Wij|Ya|Heute|Hoy|Vandaag)\b)[A-ZÀ-Ý][\w’'-]+ )(?:just |has |have |is |was )?"
-    r"(?:got|gets|moved|moves|started|starts|joined|joins|took|quit|left|works?|lives?|switched|found|wohnt|arbeitet"
-    r"|zieht|vive|trabaja|woont|werkt)\b"
-)
-"""A change in the life of another person: "Samira got a job at Volvo"."""
-
 _OWNER = r"(?:my|our|his|her|the|mein\w*|unser\w*|de[rmn]|mi|el|la|nuestr[oa]|mijn|onze|de)"
 _NAME = r"(?-i:[A-ZÀ-Ý])[\w-]+"
 _WITH = re.compile(
@@ -188,10 +179,7 @@ def is_moved_by(one: Stated, change: Stated) -> bool:
         return change.replaced == one.due and _common(change, one) > 0
     if change.value not in _terms(one.terms):
         return _is_same_event(change, one) and _sets_another_day(change, one, terms=0)
-    terms = min(len(_terms(change.terms)), len(_terms(one.terms))) / 3
-    relatives = [_terms(other.terms) & RELATIVES for other in (change, one)]
-    is_of_relative = all(relatives) and relatives[0].isdisjoint(relatives[1])
-    return not is_of_relative and _sets_another_day(change, one, terms=terms)
+    return _sets_another_day(change, one, terms=min(len(_terms(change.terms)), len(_terms(one.terms))) / 3)
 
 
 def _is_same_event(change: Stated, one: Stated) -> bool:
@@ -202,8 +190,7 @@ def _is_same_event(change: Stated, one: Stated) -> bool:
     value = change.value or ""
     event, terms = EVENT_OF.get(value), _terms(one.terms)
     further = _terms(change.terms) - {value}
-    is_compound = any(value[:length] in terms for length in range(MIN_HEAD, len(value) - MIN_HEAD + 1))
-    if not is_compound and (event is None or event not in {EVENT_OF.get(term) for term in terms}):
+    if event is None or event not in {EVENT_OF.get(term) for term in terms}:
         return False
     is_certain = event not in COMMON_EVENTS or not further or not further.isdisjoint(terms)
     return is_certain and RELATIVES.isdisjoint(further - terms)
@@ -250,19 +237,7 @@ def differs(fact: Stated, one: Stated) -> bool:
     if one.value is None or fact.value is None or fact.attribute != one.attribute or fact.at >= one.at:
         return False
     old, new = fact.value.casefold(), one.value.casefold()
-    return old not in new and new not in old and _OF_ANOTHER.search(one.sentence) is None
-
-
-def returns(facts: Sequence[Stated], one: Stated) -> bool:
-    """Return whether a fact was said before with the same value, so that it is not new."""
-    return any(
-        fact.at < one.at
-        and fact.attribute == one.attribute
-        and fact.value
-        and one.value
-        and fact.value.casefold() == one.value.casefold()
-        for fact in facts
-    )
+    return old not in new and new not in old
 
 
 def is_about_the_same(one: Stated, other: Stated) -> bool:
@@ -299,7 +274,7 @@ def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) 
     by_root: defaultdict[str, list[Stated]] = defaultdict(list)
     promises = [one for one in said if one.kind is StatementKind.PROMISE]
     for one in promises:
-        for root in _roots(one.terms) | _parts(one.terms):
+        for root in _roots(one.terms) | _heads(one.terms):
             by_root[root].append(one)
     frequency = Counter(root for step in steps for root in by_root.keys() & _forms(step.terms))
     done = set[int]()
@@ -364,17 +339,6 @@ def _forms(terms: str) -> frozenset[str]:
 def _heads(terms: str) -> frozenset[str]:
     """Return the ends of long terms, some of which are the head of a compound: "Halteverbotszone"."""
     return frozenset(term[begin:] for term in _terms(terms) for begin in range(MIN_PART, len(term) - MIN_HEAD + 1))
-
-
-@lru_cache(maxsize=2_048)
-def _parts(terms: str) -> frozenset[str]:
-    """Return the beginnings and ends of long terms, some of which are the words of a compound: "Mietvertrag"."""
-    return _heads(terms) | {
-        part
-        for term in _terms(terms)
-        for length in range(MIN_PART, len(term) - MIN_PART + 2)
-        for part in (term[:length], term[-length:])
-    }
 
 
 def _root(term: str) -> str:

@@ -194,7 +194,6 @@ NOT_STATED = {
     # No home and no work of the user.
     (StatementKind.FACT,): [
         "I live in fear of Mondays.",
-        "My house is in a mess.",
         "I'm a bit lost at Ikea.",
         "My boss works at Acme.",
         "I row with our little club here in Bergen.",
@@ -296,7 +295,6 @@ def test_a_change_has_the_new_and_the_replaced_day(text: str, due: date | None, 
     "text, attribute, value",
     [
         ("I live in Lisbon with two cats.", "home", "Lisbon"),
-        ("The flat is in Rua de Cedofeita, third floor.", "home", "Rua de Cedofeita"),
         ("I work at Vestland Elektro.", "work", "Vestland Elektro"),
         ("I'm a mortgage adviser at Harbour Bank.", "work", "Harbour Bank"),
     ],
@@ -318,7 +316,6 @@ def test_facts_have_an_attribute_and_a_value(text: str, attribute: str, value: s
         ("I never smoked, not one in my life.", "We shared a cigarette, then another."),
         ("I'm off alcohol for good.", "We had two bottles of wine."),
         ("We don't do screens at dinner.", "We watch cartoons at dinner every night."),
-        ("I never answer emails at weekends.", "I answered emails all Sunday."),
         ("No como carne.", "Anoche comí carne con mi hermano."),
         ("Ich bin Vegetarier und esse grundsätzlich kein Fleisch.", "Ich habe ein Rumpsteak gegessen."),
     ],
