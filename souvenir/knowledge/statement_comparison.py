@@ -20,7 +20,6 @@ from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIV
 from souvenir.knowledge.recognition.sentence_terms import content_terms
 from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW, UNDER_WAY
 from souvenir.knowledge.recognition.statement_words import COMMON_EVENTS, EVENT_OF
-from souvenir.knowledge.recognition.word_patterns import words_of
 from souvenir.store.graph.statements import Stated
 
 MIN_LEAD = timedelta(days=1)
@@ -55,9 +54,6 @@ _WITH = re.compile(
     re.IGNORECASE,
 )
 """The people of an appointment: "dinner with Bram", "Bram's wedding", "Bram is getting married"."""
-
-_AMOUNT = re.compile(r"\d+(?:[.,]\d+)*")
-_CHANGE_WORDS = frozenset((*necessary.CHANGES.split(), *necessary.PARTS_OF_CHANGES))
 
 _JOINT = re.compile(
     r"\b(?:we|us|our|wir|uns|unser\w*|nosotr[oa]s|nuestr\w+|\w+emos|vamos|wij|ons|onze)\b", re.IGNORECASE
@@ -243,23 +239,9 @@ def differs(fact: Stated, one: Stated) -> bool:
 def is_about_the_same(one: Stated, other: Stated) -> bool:
     if is_of_another(one, other):
         return False
-    return _common(one, other) > (0 if one.message_id == other.message_id else 1) or (
+    is_near = one.message_id == other.message_id or (one.due is not None and one.due == other.due)
+    return _common(one, other) > (0 if is_near else 1) or (
         one.attribute is not None and one.attribute == other.attribute
-    )
-
-
-def says_the_same(one: Stated, other: Stated) -> bool:
-    """Return whether two changes of one matter have the same new value: its day, its amount, or its words."""
-    if _common(one, other) == 0 or one.due != other.due or is_of_another(one, other):
-        return False
-    amounts, other_amounts = (frozenset(_AMOUNT.findall(stated.sentence)) for stated in (one, other))
-    if one.due is not None or amounts or other_amounts:
-        return one.due is not None or bool(
-            amounts & other_amounts and (amounts <= other_amounts or other_amounts <= amounts)
-        )
-    verbs = (words_of(stated.sentence) & _CHANGE_WORDS for stated in (one, other))
-    return _common(one, other) == min(len(_terms(one.terms)), len(_terms(other.terms))) and not next(verbs).isdisjoint(
-        next(verbs)
     )
 
 
