@@ -34,7 +34,6 @@ from souvenir.knowledge.statement_comparison import (
     is_left_by,
     is_moved_by,
     is_under_way,
-    is_with,
     may_be_overdue,
     says_what_changed,
     without_repeats,
@@ -196,7 +195,7 @@ class Drafts:
         """Yield what is due, without the sentences of other insights."""
         withdrawals = self._latest(StatementKind.WITHDRAWAL, self._at - RECENT)
         waiting = _not_shown(self._undone(without_repeats(without_replaced(said, changes, withdrawals))), shown)
-        waiting = [one for one in waiting if one.id not in self._unclear and not is_with(one, self._dead)]
+        waiting = [one for one in waiting if one.id not in self._unclear]
         for one in waiting:
             if one.due is not None and self._today - HOLDS <= one.due < self._today and may_be_overdue(one):
                 day = self._day(one.due)

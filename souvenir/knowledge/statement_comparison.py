@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
 
@@ -16,7 +16,7 @@ from souvenir.core.types import ConceptKind
 from souvenir.core.types.statements import BARE_REPORT, BY_ANOTHER, VAGUE, StatementKind
 from souvenir.index.analyser import fold
 from souvenir.knowledge.recognition import necessary_words as necessary
-from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TIME_WORDS, TITLES
+from souvenir.knowledge.recognition.gazetteer import KNOWN, RELATIVES, ROLES, TIME_WORDS, TITLES
 from souvenir.knowledge.recognition.sentence_terms import content_terms
 from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW, UNDER_WAY
 from souvenir.knowledge.recognition.statement_words import COMMON_EVENTS, EVENT_OF
@@ -44,16 +44,8 @@ _PARTICIPLE = re.compile(
     r"^(ab|an|auf|aus|ein|mit|nach|vor|zu|um|weg|fest|zuruck|aan|af|op|uit|in|mee|na|terug|over|door)?"
     r"(?:ge|(?<=[a-z])zu)(?=\w{3,}(?:t|d|en)$)"
 )
-_OWNER = r"(?:my|our|his|her|the|mein\w*|unser\w*|de[rmn]|mi|el|la|nuestr[oa]|mijn|onze|de)"
-_NAME = r"(?-i:[A-ZÀ-Ý])[\w-]+"
-_WITH = re.compile(
-    rf"\b(?:with|mit|con|met) (?:{_OWNER} )?"
-    rf"(?:(?P<relation>[\w-]+)(?: (?={_NAME})|\b))?(?P<names>{_NAME}\.?(?: {_NAME})*(?: (?:and|und|y|en) {_NAME})?)?"
-    rf"|(?P<owner>(?<!\w)(?!(?:It|That|He|She|What|Here|There|Let|Who)['’]){_NAME})['’]s\b"
-    rf"|^(?P<subject>{_NAME}) (?:is|are|gets?|heiratet|se casa|trouwt)\b",
-    re.IGNORECASE,
-)
-"""The people of an appointment: "dinner with Bram", "Bram's wedding", "Bram is getting married"."""
+_WITH = re.compile(r"\b(?:[Ww]ith|[Mm]it|[Cc]on|[Mm]et) (?:[a-zà-ÿ]+ ){0,2}((?:[A-ZÀ-Ý][\w-]+\b ?)+)")
+"""The names of the people of an appointment: "dinner with Bram", "dinner with my boss Samira"."""
 
 _JOINT = re.compile(
     r"\b(?:we|us|our|wir|uns|unser\w*|nosotr[oa]s|nuestr\w+|\w+emos|vamos|wij|ons|onze)\b", re.IGNORECASE
@@ -91,35 +83,10 @@ def _common(one: Stated, other: Stated) -> int:
     return len(_terms(one.terms) & _terms(other.terms))
 
 
-@lru_cache(maxsize=2_048)
-def _people(sentence: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names and the relations of the people of an appointment: "dinner with my boss Samira"."""
-    names, relations = set[str](), set[str]()
-    for match in _WITH.finditer(sentence):
-        for group, words in match.groupdict(default="").items():
-            for word in re.findall(r"[^\W\d_]+", words):
-                folded = fold(word).casefold()
-                if folded in RELATIVES | ROLES:
-                    relations.add(folded)
-                elif word[0].isupper() and (group != "subject" or folded in GIVEN_NAMES):
-                    names.add(folded)
-    return frozenset(names - _NO_OTHERS - TITLES), frozenset(relations)
-
-
 def is_of_another(one: Stated, other: Stated) -> bool:
-    """Return whether two statements name different people, with whom they are or whose they are."""
-    (names, relations), (other_names, other_relations) = _people(one.sentence), _people(other.sentence)
-    if names and other_names:
-        return names.isdisjoint(other_names)
-    return bool(relations and other_relations) and relations.isdisjoint(other_relations)
-
-
-def is_with(one: Stated, names: Set[str]) -> bool:
-    """Return whether an appointment is with one of these people, given by the words of their keys."""
-    said = " ".join(f"{found['relation'] or ''} {found['names'] or ''}" for found in _WITH.finditer(one.sentence))
-    words = re.findall(r"[^\W\d_]+", said)
-    met = (word for word in words if fold(word).casefold() in names)
-    return any(not _terms(one.terms).isdisjoint(content_terms(word)) for word in met)
+    """Return whether two appointments are with people of different names."""
+    names, other_names = ({*" ".join(_WITH.findall(said.sentence)).split()} for said in (one, other))
+    return bool(names and other_names) and names.isdisjoint(other_names)
 
 
 def by_time(found: Iterable[Stated]) -> list[Stated]:

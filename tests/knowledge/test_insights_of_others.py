@@ -47,8 +47,6 @@ def test_a_deed_keeps_a_promise_about_its_person_and_a_joint_one(ann: Agent, pro
 PLANS_OF_OTHERS = [
     ("Dinner with Samira is on 12 January.", "Dinner with Bram is moved to Sunday 14 January."),
     ("Dinner with Samira is on 12 January.", "Dinner with Bram is now on 14 January."),
-    ("Samira's birthday dinner is on 12 January.", "Bram's birthday dinner is now on 14 January."),
-    ("Dinner with my sister is on 12 January.", "Dinner with my boss is now on 14 January."),
     ("Das Essen mit Samira ist am 12. Januar.", "Das Essen mit Bram ist auf den 14. Januar verschoben."),
     ("La cena con Samira es el 12 de enero.", "La cena con Bram se ha cambiado al 14 de enero."),
     ("Het etentje met Samira is op 12 januari.", "Het etentje met Bram is verplaatst naar 14 januari."),
@@ -215,18 +213,6 @@ def test_two_changes_of_a_person_or_a_thing_are_both_shown(ann: Agent, first: st
 )
 def test_the_latest_of_the_changes_of_a_matter_is_shown(ann: Agent, first: str, second: str) -> None:
     by_days(ann, {0: first, 1: second}, {2: [f"change: Changed: “{second}”"]})
-
-
-@for_all(
-    "last, shown",
-    [
-        ("Edith died yesterday.", ["upcoming: dinner with Marlon", "change: Edith died"]),
-        ("Edith rang yesterday.", ["upcoming: lunch with Edith", "upcoming: dinner with Marlon"]),
-    ],
-)
-def test_an_appointment_with_a_dead_person_is_not_shown(ann: Agent, last: str, shown: list[str]) -> None:
-    said = "I have lunch with Edith on 10 January and dinner with Marlon on 11 January."
-    by_days(ann, {0: said, 3: last}, {4: shown})
 
 
 def test_the_verb_of_a_promise_alone_does_not_make_the_deed_of_another_person_its_end(ann: Agent) -> None:
