@@ -9,14 +9,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import cache, lru_cache
+from functools import lru_cache
 
-from souvenir.core.dates import MONTHS
 from souvenir.core.types import ConceptKind
-from souvenir.core.types.statements import BARE_REPORT, BY_ANOTHER, VAGUE, StatementKind
-from souvenir.index.analyser import fold
-from souvenir.knowledge.recognition import necessary_words as necessary
-from souvenir.knowledge.recognition.gazetteer import KNOWN, RELATIVES, ROLES, TIME_WORDS, TITLES
+from souvenir.core.types.statements import BARE_REPORT, VAGUE, StatementKind
+from souvenir.knowledge.recognition.gazetteer import KNOWN, RELATIVES
 from souvenir.knowledge.recognition.sentence_terms import content_terms
 from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW, UNDER_WAY
 from souvenir.knowledge.recognition.statement_words import COMMON_EVENTS, EVENT_OF
@@ -46,16 +43,6 @@ _PARTICIPLE = re.compile(
 )
 _WITH = re.compile(r"\b(?:[Ww]ith|[Mm]it|[Cc]on|[Mm]et) (?:[a-zà-ÿ]+ ){0,2}((?:[A-ZÀ-Ý][\w-]+\b ?)+)")
 """The names of the people of an appointment: "dinner with Bram", "dinner with my boss Samira"."""
-
-_JOINT = re.compile(
-    r"\b(?:we|us|our|wir|uns|unser\w*|nosotr[oa]s|nuestr\w+|\w+emos|vamos|wij|ons|onze)\b", re.IGNORECASE
-)
-"""Words of a promise that the author shares with others."""
-
-_OTHERS = RELATIVES | ROLES | TITLES | frozenset("him her them ihm ihr ihnen ihn le les hem haar hen hun".split())
-_NO_OTHERS = (
-    TIME_WORDS | MONTHS.keys() | frozenset("i ich ik monday tuesday wednesday thursday friday saturday sunday".split())
-)
 
 _ENDING = re.compile(r"(?<=\w{3})(\w)\1?(?:ung|ado|ido|en|et|ar|er|ir|[dtneaoi])$")
 _VOWELS = re.compile(r"[aeiou]+")
@@ -228,42 +215,18 @@ def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) 
     frequency = Counter(root for step in steps for root in by_root.keys() & _forms(step.terms))
     done = set[int]()
     for step in steps:
-        reported = _forms((step.terms if step.attribute == BY_ANOTHER else step.value) or "")
+        reported = _forms(step.value or "")
         before = [one for one in promises if one.at < step.at and one.message_id != step.message_id]
-        if step.attribute == BY_ANOTHER:
-            before = [one for one in before if _may_be_kept_by_another(one, step)]
         if step.attribute == BARE_REPORT and before:
             latest = max(before, key=lambda one: one.at)
             done |= {one.id for one in before if one.message_id == latest.message_id and _is_past(one, today)}
         common = Counter[int]()
-        # "Bo fixed his bike" tells nothing of what the author is to fix for Bo.
-        no_object = _forms(step.value or "") | _report_verbs() if step.attribute == BY_ANOTHER else frozenset[str]()
-        for root in by_root.keys() & _forms(step.terms) - no_object:
+        for root in by_root.keys() & _forms(step.terms):
             for one in by_root[root]:
                 if root in reported or (_is_past(one, today) and root not in _places(one.terms)):
                     common[one.id] += 2 if root in reported or frequency[root] <= FEW_MESSAGES else 1
         done |= {one.id for one in before if common[one.id] > 1}
     return done
-
-
-@cache
-def _report_verbs() -> frozenset[str]:
-    return _forms(" ".join(term for word in necessary.STEP.split() for term in content_terms(word)))
-
-
-def _may_be_kept_by_another(promise: Stated, step: Stated) -> bool:
-    """Return whether a promise is a joint one, or about the person who did something; of a pronoun, about a person."""
-    doer = _terms(step.value or "")
-    is_about = not doer.isdisjoint(_terms(promise.terms)) if doer else _names_another(promise.sentence)
-    return is_about or _JOINT.search(promise.sentence) is not None
-
-
-def _names_another(sentence: str) -> bool:
-    """Return whether a sentence names a person other than the author, or may do so by a word with a capital."""
-    words = [fold(word) for word in re.findall(r"[^\W\d_]+", sentence)]
-    return any(
-        word.casefold() in _OTHERS or (word[0].isupper() and word.casefold() not in _NO_OTHERS) for word in words[1:]
-    )
 
 
 def _is_past(one: Stated, today: datetime) -> bool:

@@ -13,7 +13,7 @@ DEEDS_OF_OTHERS = [
     (RENT, "She finally paid her rent."),
     (RENT, "My flatmate has already paid her rent."),
     (RENT, "Tom and Lea paid their rent."),
-    ("I have to submit the report by Friday.", "My colleague submitted a report."),
+    ("I promised Ada and Bo to fix the fence by Friday.", "Bo fixed his bike."),
     ("Ich muss bis Freitag die Miete bezahlen.", "Jonas hat seine Miete bezahlt."),
     ("Tengo que pagar el alquiler antes del viernes 5 de enero.", "Marta ha pagado su alquiler."),
     ("Ik moet voor vrijdag de huur betalen.", "Jeroen heeft zijn huur betaald."),
@@ -25,22 +25,18 @@ DEEDS_THAT_KEEP_A_PROMISE = [
     ("We have to pay the rent by Friday.", "Priya has paid the rent."),
     ("I promised Priya to pay the rent by Friday.", "Priya has paid the rent."),
     ("I promised Priya a new bike by Friday.", "Priya bought a new bike."),
-    ("I told Priya I'd fix the bike by Friday.", "She has fixed her bike."),
-    ("Wir müssen bis Freitag die Miete bezahlen.", "Jonas hat seine Miete bezahlt."),
 ]
 
 
 @for_all("promise, report", DEEDS_OF_OTHERS)
-def test_the_deed_of_another_person_keeps_no_promise_of_the_user(ann: Agent, promise: str, report: str) -> None:
+def test_what_another_person_did_with_their_own_thing_keeps_no_promise_of_the_user(
+    ann: Agent, promise: str, report: str
+) -> None:
     by_days(ann, {0: promise, 2: report}, {3: ["upcoming"], 7: ["overdue"]})
 
 
-def test_the_deed_of_another_person_leaves_a_promise_open_until_its_day_only(ann: Agent) -> None:
-    by_days(ann, {0: RENT, 2: "Priya has paid the rent."}, {3: ["upcoming"], 7: []})
-
-
 @for_all("promise, report", DEEDS_THAT_KEEP_A_PROMISE)
-def test_a_deed_keeps_a_promise_about_its_person_and_a_joint_one(ann: Agent, promise: str, report: str) -> None:
+def test_another_deed_keeps_a_promise(ann: Agent, promise: str, report: str) -> None:
     by_days(ann, {0: promise, 2: report}, {3: []})
 
 
@@ -213,11 +209,6 @@ def test_two_changes_of_a_person_or_a_thing_are_both_shown(ann: Agent, first: st
 )
 def test_the_latest_of_the_changes_of_a_matter_is_shown(ann: Agent, first: str, second: str) -> None:
     by_days(ann, {0: first, 1: second}, {2: [f"change: Changed: “{second}”"]})
-
-
-def test_the_verb_of_a_promise_alone_does_not_make_the_deed_of_another_person_its_end(ann: Agent) -> None:
-    said = {0: "I promised Ada and Bo to fix the fence by Friday.", 1: "Bo fixed his bike."}
-    by_days(ann, said, {2: ["upcoming: fix the fence"], 6: ["overdue: fix the fence"]})
 
 
 @for_all(

@@ -60,9 +60,6 @@ GENERIC = (
 )
 """Words that are no subject of a sentence."""
 
-PRONOUNS = frozenset("he she they er sie hij zij ze ella ellos ellas".split())
-"""Pronouns of other people, as subjects."""
-
 _SAME = (
     "packag parcel paket packchen paquet pakj pakket",
     "flight fli flying flew flown plane",

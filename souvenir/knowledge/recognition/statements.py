@@ -91,7 +91,7 @@ def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple
         if sentence.is_statement:
             stated += _stated(found, place, said_on)
             stated += _introductions(found, place, people)
-    return (*stated, *steps_in(found, people))
+    return (*stated, *steps_in(found))
 
 
 def _ended(text: str, mentions: Sequence[Mentioned]) -> Iterator[Statement]:
