@@ -70,7 +70,7 @@ LATE = 0.6
 
 OF_SEVERAL_WORDS, OF_VAGUE = 1.2, 0.5
 """Factors of phrases: several words say a subject better than one; people take part in subjects more often than they
-are one, a number of two digits is an amount or an age more often than a model, and "corner" alone says little."""
+are one, and "corner" alone says little."""
 
 _CACHED_PAIRS = 16_384
 _MAX_CHARS = 60
@@ -78,8 +78,6 @@ _MIN_CHARS = 3
 _VOWELS = frozenset("aeiouyäöü")
 _NO_NOUNS = frozenset(word.replace("'", "") for word in AUXILIARIES | MODALS) | FOREIGN
 """Words of other classes, with slips: dont, shes."""
-_DAYS = frozenset("easter ostern pascua pasen xmas pfingsten pinksteren".split())
-"""They date something more often than they are a subject."""
 _NUMBERS = frozenset(
     "eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty "
     "seventy eighty ninety hundred thousand".split()
@@ -324,11 +322,10 @@ def _factor(words: Sequence[str], *, is_english: bool) -> float:
     forms = {words[-1], singular(words[-1])}
     if not is_english and fold(words[-1]) in VAGUE:
         return 0.0
-    if not _NUMBERS.isdisjoint(words) or forms & (EMPTY if len(words) > 1 else EMPTY | GENERIC | _DAYS):
+    if not _NUMBERS.isdisjoint(words) or forms & (EMPTY if len(words) > 1 else EMPTY | GENERIC):
         return 0.0
     factor = OF_SEVERAL_WORDS if len(words) > 1 else OF_VAGUE if forms & WEAK else 1.0
-    is_amount = words[-1].isdigit() and len(words[-1]) > 1
-    return factor * (OF_VAGUE if is_amount or forms & (RELATIVES | ROLES) else 1.0)
+    return factor * (OF_VAGUE if forms & (RELATIVES | ROLES) else 1.0)
 
 
 def _is_word(word: str) -> bool:

@@ -75,6 +75,9 @@ def test_the_moved_appointment_with_the_same_person_replaces_the_plan(ann: Agent
 TOMORROW = [
     "I have a dentist appointment tomorrow at 9.",
     "I fly to Oslo tomorrow.",
+    "I have a haircut tomorrow at 3pm.",
+    "Tomorrow I'm going to the cinema with Bo.",
+    "Ich habe morgen ein Treffen mit Jonas.",
     "Morgen um 9 Uhr habe ich einen Zahnarzttermin.",
     "Tengo cita con el dentista mañana a las 9.",
     "Morgen heb ik om 9 uur een afspraak bij de tandarts.",
@@ -209,15 +212,3 @@ def test_two_changes_of_a_person_or_a_thing_are_both_shown(ann: Agent, first: st
 )
 def test_the_latest_of_the_changes_of_a_matter_is_shown(ann: Agent, first: str, second: str) -> None:
     by_days(ann, {0: first, 1: second}, {2: [f"change: Changed: “{second}”"]})
-
-
-@for_all(
-    "said",
-    [
-        "I have a haircut tomorrow at 3pm.",
-        "Tomorrow I'm going to the cinema with Bo.",
-        "Ich habe morgen ein Treffen mit Jonas.",
-    ],
-)
-def test_a_haircut_a_film_and_a_meeting_are_appointments(ann: Agent, said: str) -> None:
-    by_days(ann, {0: said}, {0: ["upcoming: Coming up on Tuesday, 2 January"]})

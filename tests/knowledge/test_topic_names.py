@@ -112,18 +112,8 @@ def test_several_words_say_more_than_one_and_vague_words_nothing_alone() -> None
     assert "problem" not in weights
 
 
-def test_people_and_amounts_weigh_half() -> None:
+def test_people_weigh_half() -> None:
     assert phrases("The landlord")["landlord"] == phrases("The boiler")["boiler"] / 2
-    weights = {
-        text: one.weight
-        for text in ("Pixel 6", "Halsweite 43")
-        for one in phrases_of(
-            [[TopicMessage(number, MessageRole.USER, text, None) for number in (0, 1)]],
-            {0: [Form(1, text, ConceptKind.PRODUCT)]},
-        )
-        if one.text == text
-    }
-    assert weights["Halsweite 43"] == weights["Pixel 6"] / 2
 
 
 def test_vague_nouns_of_other_languages_are_no_phrases() -> None:
@@ -133,7 +123,7 @@ def test_vague_nouns_of_other_languages_are_no_phrases() -> None:
 
 
 def test_times_slips_names_and_parts_of_names_are_no_phrases_but_relatives_and_landlords_are() -> None:
-    for word in ("Fridays", "shes", "tmrw", "Anna", "weeks", "Easter", "sixty", "sixteen pages"):
+    for word in ("Fridays", "shes", "tmrw", "Anna", "weeks", "sixty", "sixteen pages"):
         assert list(phrases(f"I mean the boiler and the {word}")) == ["boiler"]
     weights = phrases("I mean Harbour Bank and the deposit account")
     assert weights.keys() == {"Harbour Bank", "deposit account"}

@@ -147,6 +147,11 @@ NOT_STATED = {
         "My style is better after Leslie's 13 March workshop.",
         "Ich muss den Bericht nicht bis Freitag abgeben.",
         "Wir fahren vielleicht am 20. März nach Rom.",
+        # A day of another clause.
+        "After the 25th, now only sleep and work.",
+        "The cabinets come tomorrow and Dale did the floor, I owe him a cake.",
+        "The rent isn't due on 24 March.",
+        "The invoice is no longer due on 24 March.",
     ],
     # Nothing but pronouns, an indirect question, and no day by which it is done.
     (StatementKind.PROMISE,): [
@@ -242,7 +247,6 @@ def test_a_commitment_to_take_part_is_an_appointment(text: str) -> None:
         ("La cita se ha cambiado del 12 al 19 de mayo.", date(2026, 5, 19), date(2026, 5, 12)),
         ("De afspraak is verplaatst van 12 mei naar 19 mei.", date(2026, 5, 19), date(2026, 5, 12)),
         ("My leave is now 31 August to 11 September.", date(2026, 8, 31), None),
-        ("We're moving CI from GitLab to GitHub Actions.", None, None),
         ("The second of May was no good, it is to be the twenty-third.", date(2026, 5, 23), date(2026, 5, 2)),
         ("Dr Ames can't do 9 June, so it's 16 June.", date(2026, 6, 16), date(2026, 6, 9)),
         ("Der 9. Juni passt ihnen nicht, wir machen den 16. Juni.", date(2026, 6, 16), date(2026, 6, 9)),
@@ -254,7 +258,6 @@ def test_a_commitment_to_take_part_is_an_appointment(text: str) -> None:
         ("De huur gaat van 700 naar 780 euro.", None, None),
         ("El alquiler sube a 780.", None, None),
         ("We swapped to Fridays at 5.", None, None),
-        ("I'm down to 9 pupils.", None, None),
         ("The job took 38 down to 11 min.", None, None),
         ("So the rent is 690 from July.", None, None),
         ("My last night at the bar was Sunday.", None, None),
@@ -270,7 +273,6 @@ def test_a_commitment_to_take_part_is_an_appointment(text: str) -> None:
         ("Ya no abrimos los jueves por la tarde.", None, None),
         ("Ik drink geen koffie meer.", None, None),
         ("I switched from Word to Scrivener, and I'm wondering if it helps.", None, None),
-        ("I quit my job at the bubble tea shop.", None, None),
         ("The meeting with Tom was cancelled.", None, None),
         ("They've swapped her day, it's Thursdays now.", None, None),
         ("Deniz does three days a week from now on.", None, None),
@@ -281,7 +283,6 @@ def test_a_commitment_to_take_part_is_an_appointment(text: str) -> None:
         ("New card reader came!", None, None),
         ("Our bass player Karin quit.", None, None),
         ("Wen is leaving for a job in Brisbane.", None, None),
-        ("Margit quit.", None, None),
         ("My boss left the company last week.", None, None),
         ("Mein Chef hat gekündigt.", None, None),
         ("Our cat Mitzi died.", None, None),
@@ -354,24 +355,13 @@ def test_the_habits_of_others_substitutes_and_what_a_dish_lacks_contradict_nothi
     assert not [one for one in found(text, StatementKind.HABIT) if term in one.terms.split()]
 
 
-@for_all(
-    "text",
-    [
-        "Signed, on Wednesday.",
-        "Done!",
-        "We have signed!",
-        "Wir haben unterschrieben!",
-        "Getekend, woensdag al.",
-        "Erledigt.",
-    ],
-)
+BARE = ["Signed, on Wednesday.", "Done!", "Wir haben unterschrieben!", "Getekend, woensdag al.", "Erledigt."]
+NOT_BARE = ["Sent Priya the draft.", "Boat again.", "General remark: no."]
+
+
+@for_all("text", BARE + NOT_BARE)
 def test_a_message_that_begins_with_a_report_without_a_subject_is_a_bare_report(text: str) -> None:
-    assert [one.attribute for one in found(text, StatementKind.STEP)] == [BARE_REPORT]
-
-
-@for_all("text", ["Sent Priya the draft.", "Boat again.", "General remark: no."])
-def test_other_messages_are_no_bare_report(text: str) -> None:
-    assert [one.attribute for one in found(text, StatementKind.STEP)] == [None]
+    assert [one.attribute for one in found(text, StatementKind.STEP)] == [BARE_REPORT if text in BARE else None]
 
 
 def test_a_report_has_the_terms_of_its_message_and_of_the_sentence_that_reports() -> None:
@@ -440,16 +430,3 @@ def test_a_person_is_introduced_as_new(text: str, person: str) -> None:
 )
 def test_other_news_introduces_nobody(text: str) -> None:
     assert not found(text, StatementKind.INTRODUCTION, "Anna", "Zwilling")
-
-
-@for_all(
-    "text",
-    [
-        "After the 25th, now only sleep and work.",
-        "The cabinets come tomorrow and Dale did the floor, I owe him a cake.",
-        "The rent isn't due on 24 March.",
-        "The invoice is no longer due on 24 March.",
-    ],
-)
-def test_a_day_of_another_clause_is_that_of_nothing_due(text: str) -> None:
-    assert not [one for one in statements_in(text, SUNDAY) if one.due is not None]
