@@ -14,7 +14,6 @@ from functools import lru_cache
 from souvenir.core.types import ConceptKind
 from souvenir.core.types.statements import BARE_REPORT, VAGUE, StatementKind
 from souvenir.knowledge.recognition.gazetteer import KNOWN, RELATIVES
-from souvenir.knowledge.recognition.sentence_terms import content_terms
 from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW, UNDER_WAY
 from souvenir.knowledge.recognition.statement_words import COMMON_EVENTS, EVENT_OF
 from souvenir.store.graph.statements import Stated
@@ -89,11 +88,8 @@ def is_cancellation(change: Stated) -> bool:
 
 
 def cancels(change: Stated, one: Stated) -> bool:
-    """Return whether a change calls off what an earlier one is about: it has two terms of it, or no other subject."""
-    is_later = is_cancellation(change) and change.at > one.at and not is_of_another(change, one)
-    common = _common(change, one) if is_later else 0
-    subject = content_terms(CALLED_OFF.sub(" ", change.sentence)) if common else []
-    return common > 0 and common >= min(len(subject), 2)
+    """Return whether a change calls off what an earlier one is about."""
+    return is_cancellation(change) and change.at > one.at and _follows(change, one)
 
 
 def is_under_way(change: Stated) -> bool:
