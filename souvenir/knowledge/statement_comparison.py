@@ -46,7 +46,6 @@ _WITH = re.compile(r"\b(?:[Ww]ith|[Mm]it|[Cc]on|[Mm]et) (?:[a-zà-ÿ]+ ){0,2}((?
 _ENDING = re.compile(r"(?<=\w{3})(\w)\1?(?:ung|ado|ido|en|et|ar|er|ir|[dtneaoi])$")
 _VOWELS = re.compile(r"[aeiou]+")
 
-
 _FIXED = re.compile(r"birthday(?! party)|anniversary|geburtstag|cumplea|verjaardag|\bjarig\b", re.IGNORECASE)
 """Words of days that nobody moves."""
 
