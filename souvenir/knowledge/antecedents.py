@@ -53,12 +53,6 @@ _GENDERED = re.compile(r"(?:s?he|him|her|ih[mr])\b", re.IGNORECASE)
 _MALE = re.compile(r"(?:he|him|ihm)\b", re.IGNORECASE)
 _HIS = re.compile(r"\b(?:he|him|his|er|ihm|sein\w*)\b", re.IGNORECASE)
 _HER = re.compile(r"\b(?:she|her|hers|sie|ihr\w*)\b", re.IGNORECASE)
-_SUBJECT = re.compile(
-    r"(?:^|[.!?] )(?!S?he\b|It\b|Th|Wh|Here|Every)[A-Z][a-z]+ "
-    r"(?:is|was|has|did|does|came|called|wants|wanted|needs|said)\b"
-)
-"""A word before a verb that may be a name, if a pronoun follows: "Kit is new here. He"."""
-
 _MALE_WORDS = frozenset(
     "mr sir herr senor sr don meneer dad daddy father papa brother son husband fiance boyfriend grandfather grandpa "
     "uncle nephew vater bruder sohn mann freund opa onkel neffe enkel schwager padre hermano hijo marido novio abuelo "
@@ -179,8 +173,7 @@ def with_antecedent(
 def _people_in(text: str, mentions: Sequence[MessageMention], is_male: bool | None) -> dict[str, bool]:
     """Return whom a text names and a pronoun of a gender can mean, each with whether that is certainly a person.
 
-    A relative without a name, or a word that may be one, is an empty name. A name in small letters counts if there is
-    no other.
+    A relative without a name is an empty name. A name in small letters counts if there is no other.
     """
     found: dict[str, bool] = {}
     own = _HIS if is_male else _HER
@@ -192,8 +185,7 @@ def _people_in(text: str, mentions: Sequence[MessageMention], is_male: bool | No
                 found[mention.form] = _is_person(mention) or own.search(text, place) is not None
     found = {name: sure for name, sure in found.items() if name[0].isupper()} or found
     relatives = [_is_male([match[0]]) for match in _RELATIVE.finditer(text)]
-    is_unclear = not found and any(own.search(text, word.end()) for word in _SUBJECT.finditer(text))
-    if is_unclear or any(None in (is_male, one) or is_male is one for one in relatives):
+    if any(None in (is_male, one) or is_male is one for one in relatives):
         found[""] = False
     return found
 

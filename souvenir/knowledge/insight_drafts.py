@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
@@ -36,8 +36,6 @@ from souvenir.knowledge.statement_comparison import (
     is_under_way,
     is_with,
     may_be_overdue,
-    returns,
-    says_the_same,
     says_what_changed,
     without_repeats,
     without_replaced,
@@ -148,24 +146,6 @@ class Draft:
     quote: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """A change, the statement of the old value, and earlier statements of the same new value."""
-
-    new: Stated
-    before: Stated | None
-    repeats: list[Stated] = field(default_factory=list)
-
-
-def _add(found: list[_Change], change: _Change) -> None:
-    """Add a change, which is older than those found, unless one of them repeats or replaces it."""
-    same = next((other for other in found if says_the_same(other.new, change.new)), None)
-    if same is not None:
-        same.repeats.append(change.new)
-    elif not any(is_about_the_same(one.new, change.new) or is_moved_by(change.new, one.new) for one in found):
-        found.append(change)
-
-
 def _messages(*ids: int) -> tuple[RecordId, ...]:
     return tuple((RecordKind.MESSAGE, id_) for id_ in ids)
 
@@ -189,11 +169,10 @@ class Drafts:
         changes = self._clarified(self._latest(StatementKind.CHANGE, self._at - 2 * RECENT))
         near = self._clarified(self._dated(self._today - RECENT, self._today + FAR_AHEAD, limit=READ))
         dated = [*near, *self._dated(self._today + FAR_AHEAD, self._today + LONGEST, limit=READ_FAR)]
-        contradicted = list(self._contradictions())
-        changed = self._changes(_not_shown(changes, contradicted), dated)
+        changed = self._changes(changes, dated)
         yield from self._due(near, changes, changed)
         yield from changed
-        yield from contradicted
+        yield from self._contradictions()
         yield from self._new()
         mentioned = activity.most_mentioned(self._connection, self._namespace_id, limit=RANKED)
         yield from self._quiet(mentioned, changes)
@@ -258,18 +237,19 @@ class Drafts:
         earlier = by_time(dated)
         ahead = [one for one in changes if one.id not in self._unclear and (one.due is None or one.due >= self._today)]
         cancelled = [one for one in changes if is_cancellation(one)]
-        found: list[_Change] = []
+        found: list[tuple[Stated, Stated | None]] = []
         for one in by_time(one for one in (*ahead, *facts) if one.due is not None or self._is_recent(one)):
             before = next((fact for fact in facts if differs(fact, one) or is_left_by(fact, one)), None)
             if before is None and one.due is not None:
                 before = next((other for other in earlier if is_moved_by(other, one)), None)
             is_stated = one.kind is StatementKind.CHANGE and (one.replaced is not None or says_what_changed(one))
-            is_new = (is_stated and one.terms != "") or (before is not None and not returns(facts, one))
+            is_new = (is_stated and one.terms != "") or before is not None
             is_over = any(cancels(other, one) for other in cancelled)
-            if is_new and not is_over and (has_old_value(one, before) or self._is_fresh(one)):
-                _add(found, _Change(one, before))
-        found.sort(key=lambda row: (row.new.due or LATEST, not has_old_value(row.new, row.before)))
-        return [self._change(row) for row in found[:MAX_INSIGHTS]]
+            is_old = any(is_about_the_same(later, one) or is_moved_by(one, later) for later, _ in found)
+            if is_new and not is_over and not is_old and (has_old_value(one, before) or self._is_fresh(one)):
+                found.append((one, before))
+        found.sort(key=lambda pair: (pair[0].due or LATEST, not has_old_value(*pair)))
+        return [self._change(*pair) for pair in found[:MAX_INSIGHTS]]
 
     def _is_recent(self, change: Stated) -> bool:
         return change.at >= self._at - (FRESH if is_cancellation(change) or is_under_way(change) else RECENT)
@@ -279,11 +259,9 @@ class Drafts:
         news = NEWS if change.attribute is None else FRESH
         return change.at >= self._at - news or change.due is not None
 
-    def _change(self, change: _Change) -> Draft:
-        one, before = change.new, change.before
+    def _change(self, one: Stated, before: Stated | None) -> Draft:
         old = "" if before is None else f"{_BEFORE}{self._quoted(before)}"
-        said = sorted((one, *change.repeats, *(() if before is None else (before,))), key=lambda other: other.at)
-        sources = dict.fromkeys(other.message_id for other in said)
+        sources = dict.fromkeys(said.message_id for said in (before, one) if said is not None)
         text = f"Changed: {self._quoted(one)}{old}."
         return Draft(text, InsightKind.CHANGE, _messages(*sources), one.at, one.due and one.due.date())
 

@@ -9,18 +9,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence, Set
 from datetime import datetime, timedelta
-from functools import cache, lru_cache
+from functools import lru_cache
 
-from souvenir.core.dates import MONTHS
 from souvenir.core.types import ConceptKind
-from souvenir.core.types.statements import BARE_REPORT, BY_ANOTHER, VAGUE, StatementKind
-from souvenir.index.analyser import fold
-from souvenir.knowledge.recognition import necessary_words as necessary
-from souvenir.knowledge.recognition.gazetteer import GIVEN_NAMES, KNOWN, RELATIVES, ROLES, TIME_WORDS, TITLES
+from souvenir.core.types.statements import BARE_REPORT, VAGUE, StatementKind
+from souvenir.knowledge.recognition.gazetteer import KNOWN, RELATIVES
 from souvenir.knowledge.recognition.sentence_terms import content_terms
 from souvenir.knowledge.recognition.statement_patterns import CALLED_OFF, CHANGES, LEAVES, MOVED, OLD_AND_NEW, UNDER_WAY
 from souvenir.knowledge.recognition.statement_words import COMMON_EVENTS, EVENT_OF
-from souvenir.knowledge.recognition.word_patterns import words_of
 from souvenir.store.graph.statements import Stated
 
 MIN_LEAD = timedelta(days=1)
@@ -45,42 +41,11 @@ _PARTICIPLE = re.compile(
     r"^(ab|an|auf|aus|ein|mit|nach|vor|zu|um|weg|fest|zuruck|aan|af|op|uit|in|mee|na|terug|over|door)?"
     r"(?:ge|(?<=[a-z])zu)(?=\w{3,}(?:t|d|en)$)"
 )
-_OF_ANOTHER = re.compile(
-    r"\b(?:(?:[Mm]y|[Oo]ur|[Mm]eine?|[Uu]nsere?|[Mm]i|[Mm]ijn) [\w-]+ (?:[A-ZÀ-Ý][\w’'-]+ )?"
-    r"|(?:[Hh]e|[Ss]he|[Ee]r|[Ss]ie|[Hh]ij|[Zz]ij) |(?!(?:I|We|Just|And|But|So|Now|Then|Today|Yesterday|Finally|Also|Oh"
-    r"|Ich|Wir|Yo|Ik|Wij|Ya|Heute|Hoy|Vandaag)\b)[A-ZÀ-Ý][\w’'-]+ )(?:just |has |have |is |was )?"
-    r"(?:got|gets|moved|moves|started|starts|joined|joins|took|quit|left|works?|lives?|switched|found|wohnt|arbeitet"
-    r"|zieht|vive|trabaja|woont|werkt)\b"
-)
-"""A change in the life of another person: "Samira got a job at Volvo"."""
-
-_OWNER = r"(?:my|our|his|her|the|mein\w*|unser\w*|de[rmn]|mi|el|la|nuestr[oa]|mijn|onze|de)"
-_NAME = r"(?-i:[A-ZÀ-Ý])[\w-]+"
-_WITH = re.compile(
-    rf"\b(?:with|mit|con|met) (?:{_OWNER} )?"
-    rf"(?:(?P<relation>[\w-]+)(?: (?={_NAME})|\b))?(?P<names>{_NAME}\.?(?: {_NAME})*(?: (?:and|und|y|en) {_NAME})?)?"
-    rf"|(?P<owner>(?<!\w)(?!(?:It|That|He|She|What|Here|There|Let|Who)['’]){_NAME})['’]s\b"
-    rf"|^(?P<subject>{_NAME}) (?:is|are|gets?|heiratet|se casa|trouwt)\b",
-    re.IGNORECASE,
-)
-"""The people of an appointment: "dinner with Bram", "Bram's wedding", "Bram is getting married"."""
-
-_AMOUNT = re.compile(r"\d+(?:[.,]\d+)*")
-_CHANGE_WORDS = frozenset((*necessary.CHANGES.split(), *necessary.PARTS_OF_CHANGES))
-
-_JOINT = re.compile(
-    r"\b(?:we|us|our|wir|uns|unser\w*|nosotr[oa]s|nuestr\w+|\w+emos|vamos|wij|ons|onze)\b", re.IGNORECASE
-)
-"""Words of a promise that the author shares with others."""
-
-_OTHERS = RELATIVES | ROLES | TITLES | frozenset("him her them ihm ihr ihnen ihn le les hem haar hen hun".split())
-_NO_OTHERS = (
-    TIME_WORDS | MONTHS.keys() | frozenset("i ich ik monday tuesday wednesday thursday friday saturday sunday".split())
-)
+_WITH = re.compile(r"\b(?:[Ww]ith|[Mm]it|[Cc]on|[Mm]et) (?:[a-zà-ÿ]+ ){0,2}((?:[A-ZÀ-Ý][\w-]+\b ?)+)")
+"""The names of the people of an appointment: "dinner with Bram", "dinner with my boss Samira"."""
 
 _ENDING = re.compile(r"(?<=\w{3})(\w)\1?(?:ung|ado|ido|en|et|ar|er|ir|[dtneaoi])$")
 _VOWELS = re.compile(r"[aeiou]+")
-
 
 _FIXED = re.compile(r"birthday(?! party)|anniversary|geburtstag|cumplea|verjaardag|\bjarig\b", re.IGNORECASE)
 """Words of days that nobody moves."""
@@ -104,35 +69,20 @@ def _common(one: Stated, other: Stated) -> int:
     return len(_terms(one.terms) & _terms(other.terms))
 
 
-@lru_cache(maxsize=2_048)
-def _people(sentence: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names and the relations of the people of an appointment: "dinner with my boss Samira"."""
-    names, relations = set[str](), set[str]()
-    for match in _WITH.finditer(sentence):
-        for group, words in match.groupdict(default="").items():
-            for word in re.findall(r"[^\W\d_]+", words):
-                folded = fold(word).casefold()
-                if folded in RELATIVES | ROLES:
-                    relations.add(folded)
-                elif word[0].isupper() and (group != "subject" or folded in GIVEN_NAMES):
-                    names.add(folded)
-    return frozenset(names - _NO_OTHERS - TITLES), frozenset(relations)
-
-
 def is_of_another(one: Stated, other: Stated) -> bool:
-    """Return whether two statements name different people, with whom they are or whose they are."""
-    (names, relations), (other_names, other_relations) = _people(one.sentence), _people(other.sentence)
-    if names and other_names:
-        return names.isdisjoint(other_names)
-    return bool(relations and other_relations) and relations.isdisjoint(other_relations)
+    """Return whether two appointments are with people of different names."""
+    names, other_names = _people(one), _people(other)
+    return bool(names and other_names) and names.isdisjoint(other_names)
 
 
 def is_with(one: Stated, names: Set[str]) -> bool:
     """Return whether an appointment is with one of these people, given by the words of their keys."""
-    said = " ".join(f"{found['relation'] or ''} {found['names'] or ''}" for found in _WITH.finditer(one.sentence))
-    words = re.findall(r"[^\W\d_]+", said)
-    met = (word for word in words if fold(word).casefold() in names)
+    met = (word for word in _people(one) if word.casefold() in names)
     return any(not _terms(one.terms).isdisjoint(content_terms(word)) for word in met)
+
+
+def _people(one: Stated) -> set[str]:
+    return {*" ".join(_WITH.findall(one.sentence)).split()}
 
 
 def by_time(found: Iterable[Stated]) -> list[Stated]:
@@ -148,11 +98,8 @@ def is_cancellation(change: Stated) -> bool:
 
 
 def cancels(change: Stated, one: Stated) -> bool:
-    """Return whether a change calls off what an earlier one is about: it has two terms of it, or no other subject."""
-    is_later = is_cancellation(change) and change.at > one.at and not is_of_another(change, one)
-    common = _common(change, one) if is_later else 0
-    subject = content_terms(CALLED_OFF.sub(" ", change.sentence)) if common else []
-    return common > 0 and common >= min(len(subject), 2)
+    """Return whether a change calls off what an earlier one is about."""
+    return is_cancellation(change) and change.at > one.at and _follows(change, one)
 
 
 def is_under_way(change: Stated) -> bool:
@@ -188,10 +135,7 @@ def is_moved_by(one: Stated, change: Stated) -> bool:
         return change.replaced == one.due and _common(change, one) > 0
     if change.value not in _terms(one.terms):
         return _is_same_event(change, one) and _sets_another_day(change, one, terms=0)
-    terms = min(len(_terms(change.terms)), len(_terms(one.terms))) / 3
-    relatives = [_terms(other.terms) & RELATIVES for other in (change, one)]
-    is_of_relative = all(relatives) and relatives[0].isdisjoint(relatives[1])
-    return not is_of_relative and _sets_another_day(change, one, terms=terms)
+    return _sets_another_day(change, one, terms=min(len(_terms(change.terms)), len(_terms(one.terms))) / 3)
 
 
 def _is_same_event(change: Stated, one: Stated) -> bool:
@@ -202,8 +146,7 @@ def _is_same_event(change: Stated, one: Stated) -> bool:
     value = change.value or ""
     event, terms = EVENT_OF.get(value), _terms(one.terms)
     further = _terms(change.terms) - {value}
-    is_compound = any(value[:length] in terms for length in range(MIN_HEAD, len(value) - MIN_HEAD + 1))
-    if not is_compound and (event is None or event not in {EVENT_OF.get(term) for term in terms}):
+    if event is None or event not in {EVENT_OF.get(term) for term in terms}:
         return False
     is_certain = event not in COMMON_EVENTS or not further or not further.isdisjoint(terms)
     return is_certain and RELATIVES.isdisjoint(further - terms)
@@ -250,41 +193,15 @@ def differs(fact: Stated, one: Stated) -> bool:
     if one.value is None or fact.value is None or fact.attribute != one.attribute or fact.at >= one.at:
         return False
     old, new = fact.value.casefold(), one.value.casefold()
-    return old not in new and new not in old and _OF_ANOTHER.search(one.sentence) is None
-
-
-def returns(facts: Sequence[Stated], one: Stated) -> bool:
-    """Return whether a fact was said before with the same value, so that it is not new."""
-    return any(
-        fact.at < one.at
-        and fact.attribute == one.attribute
-        and fact.value
-        and one.value
-        and fact.value.casefold() == one.value.casefold()
-        for fact in facts
-    )
+    return old not in new and new not in old
 
 
 def is_about_the_same(one: Stated, other: Stated) -> bool:
     if is_of_another(one, other):
         return False
-    return _common(one, other) > (0 if one.message_id == other.message_id else 1) or (
+    is_near = one.message_id == other.message_id or (one.due is not None and one.due == other.due)
+    return _common(one, other) > (0 if is_near else 1) or (
         one.attribute is not None and one.attribute == other.attribute
-    )
-
-
-def says_the_same(one: Stated, other: Stated) -> bool:
-    """Return whether two changes of one matter have the same new value: its day, its amount, or its words."""
-    if _common(one, other) == 0 or one.due != other.due or is_of_another(one, other):
-        return False
-    amounts, other_amounts = (frozenset(_AMOUNT.findall(stated.sentence)) for stated in (one, other))
-    if one.due is not None or amounts or other_amounts:
-        return one.due is not None or bool(
-            amounts & other_amounts and (amounts <= other_amounts or other_amounts <= amounts)
-        )
-    verbs = (words_of(stated.sentence) & _CHANGE_WORDS for stated in (one, other))
-    return _common(one, other) == min(len(_terms(one.terms)), len(_terms(other.terms))) and not next(verbs).isdisjoint(
-        next(verbs)
     )
 
 
@@ -299,47 +216,23 @@ def completed(said: Iterable[Stated], steps: Sequence[Stated], today: datetime) 
     by_root: defaultdict[str, list[Stated]] = defaultdict(list)
     promises = [one for one in said if one.kind is StatementKind.PROMISE]
     for one in promises:
-        for root in _roots(one.terms) | _parts(one.terms):
+        for root in _roots(one.terms) | _heads(one.terms):
             by_root[root].append(one)
     frequency = Counter(root for step in steps for root in by_root.keys() & _forms(step.terms))
     done = set[int]()
     for step in steps:
-        reported = _forms((step.terms if step.attribute == BY_ANOTHER else step.value) or "")
+        reported = _forms(step.value or "")
         before = [one for one in promises if one.at < step.at and one.message_id != step.message_id]
-        if step.attribute == BY_ANOTHER:
-            before = [one for one in before if _may_be_kept_by_another(one, step)]
         if step.attribute == BARE_REPORT and before:
             latest = max(before, key=lambda one: one.at)
             done |= {one.id for one in before if one.message_id == latest.message_id and _is_past(one, today)}
         common = Counter[int]()
-        # "Bo fixed his bike" tells nothing of what the author is to fix for Bo.
-        no_object = _forms(step.value or "") | _report_verbs() if step.attribute == BY_ANOTHER else frozenset[str]()
-        for root in by_root.keys() & _forms(step.terms) - no_object:
+        for root in by_root.keys() & _forms(step.terms):
             for one in by_root[root]:
                 if root in reported or (_is_past(one, today) and root not in _places(one.terms)):
                     common[one.id] += 2 if root in reported or frequency[root] <= FEW_MESSAGES else 1
         done |= {one.id for one in before if common[one.id] > 1}
     return done
-
-
-@cache
-def _report_verbs() -> frozenset[str]:
-    return _forms(" ".join(term for word in necessary.STEP.split() for term in content_terms(word)))
-
-
-def _may_be_kept_by_another(promise: Stated, step: Stated) -> bool:
-    """Return whether a promise is a joint one, or about the person who did something; of a pronoun, about a person."""
-    doer = _terms(step.value or "")
-    is_about = not doer.isdisjoint(_terms(promise.terms)) if doer else _names_another(promise.sentence)
-    return is_about or _JOINT.search(promise.sentence) is not None
-
-
-def _names_another(sentence: str) -> bool:
-    """Return whether a sentence names a person other than the author, or may do so by a word with a capital."""
-    words = [fold(word) for word in re.findall(r"[^\W\d_]+", sentence)]
-    return any(
-        word.casefold() in _OTHERS or (word[0].isupper() and word.casefold() not in _NO_OTHERS) for word in words[1:]
-    )
 
 
 def _is_past(one: Stated, today: datetime) -> bool:
@@ -364,17 +257,6 @@ def _forms(terms: str) -> frozenset[str]:
 def _heads(terms: str) -> frozenset[str]:
     """Return the ends of long terms, some of which are the head of a compound: "Halteverbotszone"."""
     return frozenset(term[begin:] for term in _terms(terms) for begin in range(MIN_PART, len(term) - MIN_HEAD + 1))
-
-
-@lru_cache(maxsize=2_048)
-def _parts(terms: str) -> frozenset[str]:
-    """Return the beginnings and ends of long terms, some of which are the words of a compound: "Mietvertrag"."""
-    return _heads(terms) | {
-        part
-        for term in _terms(terms)
-        for length in range(MIN_PART, len(term) - MIN_PART + 2)
-        for part in (term[:length], term[-length:])
-    }
 
 
 def _root(term: str) -> str:

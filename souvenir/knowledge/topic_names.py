@@ -11,11 +11,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain
 from math import log2, sqrt
 
 from souvenir.core.concept_kinds import NAMED_KINDS
-from souvenir.core.text import sentences
 from souvenir.core.types import ConceptKind, MessageRole
 from souvenir.index.analyser import Analyser, fold
 from souvenir.knowledge.recognition.extraction import noun_phrases, said
@@ -36,15 +34,12 @@ PARTS_SHOWN = 2
 PLACES = 2
 """Places of a part, in different messages."""
 
-NEXT_NEAR, NEXT_CLOSENESS, IN_SENTENCE = 0.4, 0.08, 0.05
+NEXT_NEAR, NEXT_CLOSENESS = 0.4, 0.08
 """Least cosine of a further part to the first one, with which users say it in a message, and its least closeness to the
-topic: less if they say both in a sentence."""
+topic."""
 
 NEXT_WEIGHT = 0.5
 """Least weight of a further part, relative to the first one."""
-
-NEXT_POWER = 0.25
-"""Power of the closeness in the value of further parts, where that of the first one is a half."""
 
 CLOSENESS_ABROAD, LEAST_ABROAD = 0.1, 1.8
 """Closeness of a phrase in another language than English, whose vector says little, and its least weight."""
@@ -69,7 +64,7 @@ LATE = 0.6
 
 OF_SEVERAL_WORDS, OF_VAGUE = 1.2, 0.5
 """Factors of phrases: several words say a subject better than one; people take part in subjects more often than they
-are one, a number of two digits is an amount or an age more often than a model, and "corner" alone says little."""
+are one, and "corner" alone says little."""
 
 _CACHED_PAIRS = 16_384
 _MAX_CHARS = 60
@@ -77,8 +72,6 @@ _MIN_CHARS = 3
 _VOWELS = frozenset("aeiouyäöü")
 _NO_NOUNS = frozenset(word.replace("'", "") for word in AUXILIARIES | MODALS) | FOREIGN
 """Words of other classes, with slips: dont, shes."""
-_DAYS = frozenset("easter ostern pascua pasen xmas pfingsten pinksteren".split())
-"""They date something more often than they are a subject."""
 _NUMBERS = frozenset(
     "eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty "
     "seventy eighty ninety hundred thousand".split()
@@ -93,7 +86,7 @@ class Phrase:
     :param text: The text of its first place. :param weight: How much it is said, times the factors of its words.
     :param is_name: It names a place, an organisation or the like, which may be the first part only: next to another, it
         is more often a detail. :param is_english: A message in English says it.
-    :param said_in: The messages, each with the number of a sentence, in which users say its last word.
+    :param said_in: The messages in which users say its last word.
     """
 
     text: str
@@ -101,7 +94,7 @@ class Phrase:
     is_name: bool
     is_english: bool
     places: tuple[Excerpt, ...]
-    said_in: frozenset[tuple[int, int]]
+    said_in: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +102,17 @@ class _Heard:
     """The phrases and stems of a message.
 
     :param is_english: It has no nouns of another language. :param forms: Its phrases by their stems.
-    :param weights: How much the stems of all its words count. :param sentences: The stems of each sentence of a user.
+    :param weights: How much the stems of all its words count.
     """
 
     message: TopicMessage
     is_english: bool
     forms: Mapping[tuple[str, ...], str]
     weights: Mapping[str, float]
-    sentences: Sequence[Sequence[str]]
+
+    @property
+    def is_by_user(self) -> bool:
+        return self.message.role is MessageRole.USER
 
 
 def phrases_of(segments: Sequence[Sequence[TopicMessage]], forms: Mapping[int, Sequence[Form]]) -> list[Phrase]:
@@ -153,7 +149,14 @@ def phrases_of(segments: Sequence[Sequence[TopicMessage]], forms: Mapping[int, S
             found.append((-weight, text, tuple(place for place, _ in places), stems[-1], is_english))
     best = sorted(found)[:CANDIDATES]
     return [
-        Phrase(text, -weight, text in names, is_english, places, frozenset(_said_in(stem, heard)))
+        Phrase(
+            text,
+            -weight,
+            text in names,
+            is_english,
+            places,
+            frozenset(one.message.id for one in heard if one.is_by_user and stem in one.weights),
+        )
         for weight, text, places, stem, is_english in best
     ]
 
@@ -186,12 +189,15 @@ def name_of(
     :param used: Those of other topics, which are no parts.
     """
     near = {one: closeness(vectors.get(one.text), means) if one.is_english else CLOSENESS_ABROAD for one in phrases}
-    able = [one for one in phrases if _may_be_first(one, near[one])]
-    first = max(able, key=lambda one: one.weight * sqrt(near[one]), default=None)
+
+    def value(one: Phrase) -> float:
+        return one.weight * sqrt(near[one])
+
+    first = max((one for one in phrases if _may_be_first(one, near[one])), key=value, default=None)
     if first is None or first.text in used:
         return []
     chosen = [first]
-    for one in sorted(phrases, key=lambda one: -one.weight * near[one] ** NEXT_POWER):
+    for one in sorted(phrases, key=value, reverse=True):
         is_apart = not any(_share_word(one.text, other.text) for other in chosen)
         if is_apart and _goes_with(one, first, near[one], vectors) and one.text not in used:
             chosen.append(one)
@@ -209,9 +215,7 @@ def _goes_with(one: Phrase, first: Phrase, near: float, vectors: Mapping[str, Fl
     """Return whether a phrase with this closeness may be a further part of a name."""
     if one.is_name or one.weight < NEXT_WEIGHT * first.weight or not (one.is_english or _may_be_first(one, near)):
         return False
-    if {id_ for id_, _ in one.said_in}.isdisjoint(id_ for id_, _ in first.said_in):
-        return False
-    if near < (NEXT_CLOSENESS if one.said_in.isdisjoint(first.said_in) else IN_SENTENCE):
+    if near < NEXT_CLOSENESS or one.said_in.isdisjoint(first.said_in):
         return False
     return not vectors or float(vectors[one.text] @ vectors[first.text]) >= NEXT_NEAR * UNIT**2
 
@@ -250,16 +254,15 @@ def _heard(
             continue
         text = said(message.content[:READ_CHARS], message.role)
         if message.role is MessageRole.USER:
-            spoken = [_stems(text[begin:end]) for begin, end in sentences(text)]
-            weights = _weights([*chain.from_iterable(spoken)], OF_USER + (OF_OPENING if is_opening else 0))
+            weights = _weights(_stems(text), OF_USER + (OF_OPENING if is_opening else 0))
             is_opening = False
         else:
-            spoken, weights = [], _weights(_stems(text), OF_ANSWER)
+            weights = _weights(_stems(text), OF_ANSWER)
         phrases = list(noun_phrases(text))
         is_english = all(language == ENGLISH for _, language in phrases)
         found = [run for words, _ in phrases for run in _runs(words, people)]
         found += [one.text for one in forms.get(message.id, ()) if not _is_name(one.text.split()[-1], people)]
-        yield _Heard(message, is_english, _by_stems(found), weights, spoken)
+        yield _Heard(message, is_english, _by_stems(found), weights)
 
 
 def _weights(stems: Sequence[str], weight: float) -> dict[str, float]:
@@ -268,12 +271,6 @@ def _weights(stems: Sequence[str], weight: float) -> dict[str, float]:
     for place, stem in enumerate(stems):
         found.setdefault(stem, weight * (1 - LATE * place / len(stems)))
     return found
-
-
-def _said_in(stem: str, heard: Iterable[_Heard]) -> Iterator[tuple[int, int]]:
-    for one in heard:
-        if stem in one.weights:
-            yield from ((one.message.id, place) for place, stems in enumerate(one.sentences) if stem in stems)
 
 
 def _least(weights: Mapping[str, float], stems: Iterable[str]) -> float:
@@ -310,7 +307,7 @@ def _places(stems: tuple[str, ...], sayers: Iterable[_Heard]) -> list[tuple[Exce
     """Return where a phrase is said, with its form there: in small letters, and by users, first."""
     found = [(one, one.forms[stems], one.message.content.find(one.forms[stems])) for one in sayers]
     best = sorted(
-        (one for one in found if one[2] >= 0), key=lambda place: (not place[1].islower(), not place[0].sentences)
+        (one for one in found if one[2] >= 0), key=lambda place: (not place[1].islower(), not place[0].is_by_user)
     )
     return [(Excerpt(one.message.id, start, len(form)), form) for one, form, start in best[:PLACES]]
 
@@ -320,11 +317,10 @@ def _factor(words: Sequence[str], *, is_english: bool) -> float:
     forms = {words[-1], singular(words[-1])}
     if not is_english and fold(words[-1]) in VAGUE:
         return 0.0
-    if not _NUMBERS.isdisjoint(words) or forms & (EMPTY if len(words) > 1 else EMPTY | GENERIC | _DAYS):
+    if not _NUMBERS.isdisjoint(words) or forms & (EMPTY if len(words) > 1 else EMPTY | GENERIC):
         return 0.0
     factor = OF_SEVERAL_WORDS if len(words) > 1 else OF_VAGUE if forms & WEAK else 1.0
-    is_amount = words[-1].isdigit() and len(words[-1]) > 1
-    return factor * (OF_VAGUE if is_amount or forms & (RELATIVES | ROLES) else 1.0)
+    return factor * (OF_VAGUE if forms & (RELATIVES | ROLES) else 1.0)
 
 
 def _is_word(word: str) -> bool:

@@ -19,12 +19,10 @@ def by_days(
     ann: Agent,
     said: Mapping[int, str | tuple[str, ...]],
     shown: dict[int, list[str]],
-    sources: dict[int, list[int]] | None = None,
 ) -> None:
     """Tell texts to an agent of its own on days after Monday, in a session each, and compare its insights.
 
     :param shown: By day, an hour after the texts: the kind of each insight, and after a colon a part of its text.
-    :param sources: By day, the number of sources of each insight; None compares none.
     """
     agent = ann.another(Scope(f"agent-{next(_NUMBERS)}"))
     for day, texts in said.items():
@@ -37,5 +35,3 @@ def by_days(
         pairs = zip(seen, (one.partition(": ") for one in expected), strict=False)
         parts = [text.startswith(kind) and part in text for text, (kind, _, part) in pairs]
         assert (len(seen), all(parts)) == (len(expected), True), (day, seen)
-        if sources is not None:
-            assert [len(one.sources) for one in found] == sources[day], (day, seen)

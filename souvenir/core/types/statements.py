@@ -35,9 +35,6 @@ VAGUE = "vague"
 BARE_REPORT = "report"
 """The attribute of a step that begins with a report without a subject: "Done, on Monday"."""
 
-BY_ANOTHER = "another"
-"""The attribute of a step that another person did, who is its value: "Priya has paid her rent"."""
-
 EXPLAINED = "explained"
 """The attribute of an introduction that says who a person is, but not that they are new: "our architect, Finn"."""
 
@@ -48,11 +45,11 @@ class Statement:
 
     :param sentence: Verbatim, without line breaks.
     :param terms: The terms by which it is compared with others.
-    :param attribute: The attribute that it states, such as `home`, the unit of an amount, `VAGUE`, `BARE_REPORT`,
-        `BY_ANOTHER` or `EXPLAINED`; None if it states none.
+    :param attribute: The attribute that it states, such as `home`, the unit of an amount, `VAGUE`, `BARE_REPORT`
+        or `EXPLAINED`; None if it states none.
     :param value: The value of the attribute, the term of what was moved to another day, the terms of what a step
-        reports as done or under way, or of the person who did it, the name of the introduced person, as it is written,
-        or the key of the concept of an end, whose attribute is an `EndCause`.
+        reports as done or under way, the name of the introduced person, as it is written, or the key of the concept of
+        an end, whose attribute is an `EndCause`.
     :param due: The day of a promise or an appointment, or the new day of a change.
     :param replaced: The day that a change replaces, or that a withdrawal names.
     """

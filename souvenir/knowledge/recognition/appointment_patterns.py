@@ -30,12 +30,6 @@ EVENT = with_one_of(
 )
 """An event that people have on a day."""
 
-NO_EVENT = re.compile(
-    r"\b(?:recipes?|ideas?|advice|help|tips?|suggestions?|gifts?|outfits?|rezepte?|ideen?|tipps?|recetas?|recept\w*)\b",
-    re.IGNORECASE,
-)
-"""Requests in preparation for an event, which are no appointments: "I need a recipe for dinner tomorrow"."""
-
 TOOK_PLACE = re.compile(
     r"\b(?:had|were|felt|came|told|said|gave|made|ate|saw|met|took|flew|drove|\w{2,}(?<!schedul)(?<!book)(?<!plann)"
     r"(?<!invit)(?<!arrang)ed|hatten?|gab(?:en)?|ge\w{3,}(?:t|en)|tuv\w+|fui|fuimos|\w{2,}[éó]|hadden)\b",

@@ -74,11 +74,6 @@ STEP = (
     "took takes taking taken need needn neednt übernimmt übernommen nicht niet neemt ya encarga ll"
 )
 PART_OF_STEP = "ge"
-DEEDS = (
-    "paid sent submitted delivered handed given gave signed wrote written posted booked called rang brought bought "
-    "fixed repaired shipped published completed finished returned renewed ordered registered cooked baked cleaned "
-    "painted packed emailed uploaded picked collected dropped filled did done"
-)
 STILL_OPEN = "still yet haven havent never did didn didnt noch todavía aún nog"
 INTRODUCED = (
     "new neue neuen neuem neuer neues nuevo nueva nieuw nieuwe hired recruited contratado eingestellt aangenomen "

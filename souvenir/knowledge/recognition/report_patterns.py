@@ -53,41 +53,12 @@ STILL_OPEN = with_one_of(
 )
 """A sentence that says that something is not done yet."""
 
-_NAME = r"(?-i:[A-ZÀ-Ý])[\w’'-]+"
-_DOER = (
-    r"(?:^|[,;:–—(] |\b(?:and|but|so|und|aber|y|pero|en|maar) )(?P<doer>"
-    r"(?:my|our|his|her|their|the|mein\w*|unser\w*|mis?|nuestr[oa]s?|mijn|onze) (?:[\w’'-]+ ){1,2}?"
-    rf"|(?:{_NAME} ){{1,2}}?(?:(?:and|und|y|en|&) {_NAME} )?|[\w’'-]+ )"
+OF_ANOTHER = with_one_of(
+    "his her their hat haben heeft hebben ha han",
+    r"(?:\b(?:he|she|they|(?:my|our) \w+)|(?!We\b)\b(?-i:[A-ZÀ-Ý])\w+) (?:\w+ ){0,2}(?:paid|sent|submitted|delivered"
+    r"|gave|signed|wrote|written|posted|booked|brought|bought|fixed|repaired|finished|returned|renewed|ordered|done|did)"
+    r" (?:his|her|their) \w",
+    r"\b(?:hat|haben) (?:\w+ )?(?:seine?[nmrs]?|ihre?[nmrs]?) \w|\b(?:heeft|hebben) (?:\w+ )?(?:zijn|haar|hun) \w",
+    r"\b(?:ha|han) \w+(?:[ai]do|cho|sto|rto) sus? \w",
 )
-_OF_DOER = (
-    r"(?P<own>(?:his|her|their|an?|another|some|seine?[nmrs]?|ihre?[nmrs]?|eine?[nmrs]?|sus?|una?|otr[oa]|zijn|haar|hun"
-    r"|een) )?"
-)
-DEEDS_OF_OTHERS = (
-    with_one_of(
-        necessary.DEEDS,
-        rf"{_DOER}(?:(?:has|have|had|just|already|also|finally|now) )*(?:paid|sent|submitted|delivered"
-        r"|handed (?:in|over)|given|gave|signed|wrote|written|posted|booked|called|rang|brought|bought|fixed|repaired"
-        r"|shipped|published|completed|finished|returned|renewed|ordered|registered|cooked|baked|cleaned"
-        rf"|painted|packed|emailed|uploaded|picked up|collected|dropped off|filled (?:in|out)|did|done) {_OF_DOER}\w",
-    ),
-    with_one_of(
-        "hat haben heeft hebben",
-        rf"{_DOER}(?:hat|haben|heeft|hebben) (?:(?:schon|jetzt|endlich|al|nu|eindelijk) )?{_OF_DOER}[^,;.]*\b"
-        r"(?:[^\W\d_]*ge\w{3,}(?:t|d|en)|bezahlt|betaald|unterschrieben|bestellt|besteld|erledigt|verschickt|verstuurd)"
-        r"(?=[,;.!]|$)",
-    ),
-    with_one_of(
-        "ha han pagó envió firmó entregó mandó terminó compró llevó devolvió",
-        rf"{_DOER}(?:ya )?(?:(?:ha|han) (?:\w+[ai]do|hecho|escrito)|pagó|envió|firmó|entregó|mandó|terminó|compró|llevó"
-        rf"|devolvió) {_OF_DOER}\w",
-    ),
-)
-"""Deeds of another person, with a thing of their own or an indefinite one: "Priya has paid her rent"."""
-
-FOR_THE_AUTHOR = re.compile(
-    r"\b(?:me|us|mine|ours|my|our|instead|over|mich|mir|uns|meine?[nmrs]?|unsere?[nmrs]?|nos|mi|mí|nuestr\w+|mij|ons"
-    r"|mijn|onze)\b",
-    re.IGNORECASE,
-)
-"""Words after a deed of another person that was done for the author, or with something of theirs."""
+"""A deed of another person with a thing of their own: "Priya has paid her rent"."""

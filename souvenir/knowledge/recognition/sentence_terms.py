@@ -9,7 +9,7 @@ from typing import NamedTuple
 from souvenir.core.text import sentences
 from souvenir.index.analyser import Analyser
 from souvenir.knowledge.recognition import statement_patterns as patterns
-from souvenir.knowledge.recognition.statement_words import GENERIC, SAME
+from souvenir.knowledge.recognition.statement_words import GENERIC
 
 MAX_SENTENCE_CHARS = 300
 """Longer sentences state nothing."""
@@ -43,7 +43,7 @@ def _generic_terms() -> frozenset[str]:
 def content_terms(text: str) -> list[str]:
     """Return the distinct index terms of a text, without generic words and numbers, in order."""
     generic = _generic_terms()
-    found = dict.fromkeys(SAME.get(term, term) for term in analyser().terms(text))
+    found = dict.fromkeys(analyser().terms(text))
     return [term for term in found if term not in generic and not term[0].isdigit() and len(term) > 1][:MAX_TERMS]
 
 

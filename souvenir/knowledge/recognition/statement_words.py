@@ -1,7 +1,4 @@
-"""The words by which statements are compared: classes of things that people rule out, and words that are no subject.
-
-Further other names of things, and words of roles that are not new.
-"""
+"""The words by which statements are compared: classes of things that people rule out, and words that are no subject."""
 
 from __future__ import annotations
 
@@ -37,7 +34,6 @@ CONSUMED = frozenset("fish meat coffee alcohol sugar screen milk gluten smoke".s
 
 GENERIC = (
     "book books booked booking quit longer sorry annoying thankfully unfortunately luckily shook agreed settled "
-    ""
     "i'm i'll i've i'd also again all any anything about after ago been before by down get give gave given go gone "
     "good got great have just know let lol made make much my new next now ok one our out off over please quick really "
     "say said so some something still sure take taken tell than thank thanks that then there thing things think time "
@@ -59,24 +55,6 @@ GENERIC = (
     "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag dag tmrw heute hoy vandaag"
 )
 """Words that are no subject of a sentence."""
-
-PRONOUNS = frozenset("he she they er sie hij zij ze ella ellos ellas".split())
-"""Pronouns of other people, as subjects."""
-
-_SAME = (
-    "packag parcel paket packchen paquet pakj pakket",
-    "flight fli flying flew flown plane",
-    "decis decid",
-    "applic appli",
-    "registr regist",
-    "photo pic pics pictur",
-    "present gift",
-    "bill invoic",
-    "flat apart",
-    "document doc docs paperwork",
-)
-SAME = {term: terms.split()[0] for terms in _SAME for term in terms.split()[1:]}
-"""The index term of a thing by those of its other names, by which a later sentence may call it."""
 
 _EVENTS = (
     "open eroffnung eroffnen eroffnet apertura abrimo abro inauguracion",

@@ -91,7 +91,7 @@ def statements_in(text: str, said_on: date, people: Sequence[str] = ()) -> tuple
         if sentence.is_statement:
             stated += _stated(found, place, said_on)
             stated += _introductions(found, place, people)
-    return (*stated, *steps_in(found, people))
+    return (*stated, *steps_in(found))
 
 
 def _ended(text: str, mentions: Sequence[Mentioned]) -> Iterator[Statement]:
@@ -184,14 +184,11 @@ def _introductions(found: Sequence[Sentence], place: int, people: Sequence[str])
 
 def _is_habit(read: str) -> bool:
     """Return whether a sentence says what the author does often, or did with a member of a class."""
-    is_frequent, is_past = patterns.HABIT_FREQUENCY.search(read), patterns.EVENT_PAST.search(read)
-    if not is_frequent and not is_past and not patterns.DID.search(read):
+    if not patterns.OF_AUTHOR.search(read) or patterns.NEGATED.search(read) or patterns.REPORTED.search(read):
         return False
-    not_of_the_author = (patterns.NEGATED, patterns.OF_ANOTHER, patterns.REPORTED)
-    if not patterns.PEOPLE_ONLY.search(read) or any(one.search(read) for one in not_of_the_author):
-        return False
-    classes = [] if is_frequent else [one for one in _classes(read) if one in CLASS_OF]
-    return is_frequent is not None or (classes != [] and (is_past is not None or CONSUMED.isdisjoint(classes)))
+    if patterns.HABIT_FREQUENCY.search(read):
+        return True
+    return patterns.EVENT_PAST.search(read) is not None and any(one in CLASS_OF for one in _classes(read))
 
 
 def _in_context(found: Sequence[Sentence], place: int) -> str:
@@ -235,9 +232,8 @@ def _change(read: str, days: Sequence[NamedDay], said_on: date) -> tuple[date | 
         found = patterns.NEW_VALUES.search(read)
     if found is None or not _is_decided(read, found.start()):
         return None
-    no_news = (patterns.REPORTED, patterns.LONG_AGO, patterns.OF_A_DEVICE, patterns.NO_NEWS)
-    is_over = any(one.day < said_on and appointments.MOVED_TO_DAY.search(read[: one.start]) for one in named)
-    return None if is_over or any(one.search(read) for one in no_news) else (None, None)
+    no_news = (patterns.REPORTED, patterns.LONG_AGO, patterns.OF_A_DEVICE)
+    return None if any(one.search(read) for one in no_news) else (None, None)
 
 
 def _may_be_moved_to(read: str, day: NamedDay) -> bool:
@@ -385,7 +381,7 @@ def _is_dated(read: str, day: NamedDay, said_on: date) -> bool:
     if day.is_exact or named.startswith("next "):
         return True
     is_future = day.is_relative or not appointments.TOOK_PLACE.search(read)
-    return is_future and appointments.EVENT.search(read) is not None and not appointments.NO_EVENT.search(read)
+    return is_future and appointments.EVENT.search(read) is not None
 
 
 def _fact(sentence: Sentence) -> Statement | None:

@@ -31,7 +31,6 @@ WORD_PATTERNS = [
         if isinstance(one, WordPattern)
     ),
     *((f"{attribute} {number}", one) for number, (attribute, one) in enumerate(patterns.FACTS)),
-    *((f"deed {number}", one) for number, one in enumerate(reports.DEEDS_OF_OTHERS)),
 ]
 
 SAMPLE = 7
