@@ -36,8 +36,16 @@ from souvenir.knowledge.recognition.definition_forms import (
     words_before,
 )
 from souvenir.knowledge.recognition.foreign import compound_kind
-from souvenir.knowledge.recognition.gazetteer import HEADS, PEOPLE_OR_FIRMS, PHRASE_HEADS, RELATIVES, ROLES, SMALL_WORDS
-from souvenir.knowledge.recognition.kinds import UNSPECIFIED_PEOPLE, class_of_noun
+from souvenir.knowledge.recognition.gazetteer import (
+    CLASSES,
+    HEADS,
+    PEOPLE_OR_FIRMS,
+    PHRASE_HEADS,
+    RELATIVES,
+    ROLES,
+    SMALL_WORDS,
+)
+from souvenir.knowledge.recognition.kinds import UNSPECIFIED_PEOPLE
 from souvenir.knowledge.recognition.role_lists import role_of_member
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import FOREIGN, WordClass, class_of
@@ -333,7 +341,7 @@ def _kinds(noun: str) -> set[ConceptKind]:
     """Return the kinds of what a noun of the lists stands for; none for other nouns and for events."""
     word = fold(noun.lower())
     one = singular(word)
-    found = {class_of_noun(one), PHRASE_HEADS.get(one), HEADS.get(one), compound_kind(word)} - {None, ConceptKind.EVENT}
+    found = {CLASSES.get(one), PHRASE_HEADS.get(one), HEADS.get(one), compound_kind(word)} - {None, ConceptKind.EVENT}
     if not {one, word}.isdisjoint(RELATIVES | ROLES):
         found.add(ConceptKind.PERSON)
     if one in PEOPLE_OR_FIRMS:
