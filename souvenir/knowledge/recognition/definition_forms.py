@@ -61,6 +61,7 @@ _OCCUPATIONS = "developer|dev|engineer|nurse|teacher|student|manager|paralegal|a
 _SOMEONE = r"(?P<someone>guy|man|woman|girl|lady|boy|lad|lass|bloke|fella|fellow|chap|dude|kid)"
 _NO_NOUN = r"(?<!\bsin )(?<!\bun )(?<!\bsu )(?<!\bel )(?<!\bde )"
 """Not after words that a noun follows: "sin trabajo"."""
+_PET = r"(?:[\w’'-]+ ){0,2}?(?P<pet>[\w-]+)"
 _OWN = rf"{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_HEAD}(?: of \w+)?"
 _I = r"(?:i|we)(?:['’]ve|['’]m|['’]re| have| am| are)?(?: (?:also|still|now|just|finally|currently|mostly|already))?"
 
@@ -246,6 +247,13 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         rf"(?P<role>(?:(?:^|\b(?:and|but|so|oh|some) )|\b(?:an?|the) (?:[\w-]+ )?){_SOMEONE}"
         rf"(?: (?:from|at|in|of) (?:(?:an?|the|my|our) )?[\w-]+)?) (?:called|named) {_NAME}",
         "called named",
+    ),
+    (
+        4,
+        "called named name",
+        rf"\b(?P<role>(?:an?|{POSSESSIVE}) {_PET})(?:, [^,.;:]{{2,30}}){{0,2}},"
+        rf" (?:(?:he|she|it)['’]?s (?:called|named)|name(?: is|['’]s)?|named|called) {_NAME}",
+        "called named name is s",
     ),
     (
         4,

@@ -116,6 +116,7 @@ _JUDGEMENT = re.compile(
 )
 _DAY = re.compile(r"^(?:the|der|den|el|de) \d{1,2}(?:st|nd|rd|th|\.)?(?: (?:at|of|um|om|in|de)\b|$)", re.IGNORECASE)
 """A day, which is the role of an event only: "the 25th at 9"."""
+_FORMAL = re.compile(r"(?:mr|mrs|ms|miss|dr)\b", re.IGNORECASE)
 _PRAISE = re.compile(
     r"^(?:an?|the|one of the) (?:good|great|bad|nice|better|best|worst|least|most|\w+est) ", re.IGNORECASE
 )
@@ -169,6 +170,8 @@ _NOT_OWNED = frozenset((ConceptKind.PRODUCT, ConceptKind.PLACE, ConceptKind.EVEN
 
 _USED = frozenset((ConceptKind.PRODUCT, ConceptKind.NAME, ConceptKind.ORGANISATION))
 _LIVING = frozenset((ConceptKind.PERSON, ConceptKind.ANIMAL))
+_PETS = frozenset((ConceptKind.ANIMAL, ConceptKind.PRODUCT))
+"""Kinds of what has a name of its own, as a person does: "a collie, he's called Mot", "an old boat, name Ellen"."""
 
 _RELATED = re.compile(rf"\b{PERSON}\b", re.IGNORECASE)
 
@@ -268,9 +271,15 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned, author: Message
         return False
     if form.is_apposition and role is not None and not _may_follow(role, mention):
         return False
+    if form.is_apposition and author is MessageRole.ASSISTANT and match.string[: match.start()].endswith(": "):
+        # A list: "Note: Kestrel, the pump key."
+        return False
     is_of_users = mention.kind in _LIVING or not is_name or (form.weight in _OF_OWN_LIFE and not form.is_apposition)
     if author is MessageRole.ASSISTANT and (is_of_users or (role is not None and _OWNED.match(role))):
         # Whom and what the user has, the user says.
+        return False
+    if role is not None and fold(role.lower()) in RELATIVES and _FORMAL.match(mention.form):
+        # The mother of another: "Mrs Whitfield (mother)".
         return False
     if form.weight <= _OF_PURPOSE and not is_name and mention.kind is ConceptKind.PHRASE:
         return False
@@ -326,6 +335,7 @@ _FITS: Mapping[str, Callable[[str, Mentioned], bool]] = {
     "equal": lambda _, one: one.kind is not ConceptKind.PHRASE,
     "note": lambda _, one: one.kind is not ConceptKind.CODE,
     "used": lambda _, one: one.kind in _USED,
+    "pet": lambda noun, one: one.kind is not ConceptKind.PLACE and not _kinds(noun).isdisjoint(_PETS),
     "one": lambda _, one: one.kind is ConceptKind.PERSON,
     "named": lambda _, one: one.kind is not ConceptKind.PERSON,
     "works": lambda _, one: not _kinds(one.form),

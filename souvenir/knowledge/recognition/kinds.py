@@ -58,7 +58,7 @@ UNSPECIFIED_PEOPLE = frozenset(
 )
 """Nouns that tell no more of a person than that it is one."""
 _ACTS = frozenset(
-    "says said told asks asked wants wanted thinks thought reckons reckoned lives lived works worked called texted "
+    "did says said told asks asked wants wanted thinks thought reckons reckoned lives lived works worked called texted "
     "phoned emailed wrote writes loves loved likes liked hates knows knew moved came comes went goes got gets bought "
     "brought brings cooks cooked met meets promised suggested recommended mentioned agreed offered invited "
     "helps helped teaches taught plays played turned turns started quit retired married died grew studies "

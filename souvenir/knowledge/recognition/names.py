@@ -415,6 +415,10 @@ class NameReader:
         word = token.word
         if word in GENERIC and place + 1 < len(self._words) and self._is_capital(place + 1):
             return False
+        # "Verna DANCED."
+        is_verb = class_of(word) is WordClass.VERB or word.endswith("ed")
+        if is_verb and token.text.isupper() and before in GIVEN_NAMES:
+            return False
         return not _is_no_name(word) and self._folded[place] not in self._no_names
 
     def _inside(self, place: int) -> int:

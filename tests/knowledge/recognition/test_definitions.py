@@ -103,6 +103,9 @@ DEFINING = [
     ("A man from the hospital named Zorb measured it.", "Zorb", "a man from the hospital"),
     ("A young fellow from Smethwick called Zorb came.", "Zorb", "a young fellow from Smethwick"),
     ("Dude named Zorb lit me up.", "Zorb", None),
+    ("I owe Mrs Zorb (mother, very charming) a quote.", "Mrs Zorb", None),
+    ("He gave me a puppy, a collie, at my age, he's called Zorb.", "Zorb", "a puppy"),
+    ("We have an old wooden boat, a folkboat, name Ellen.", "Ellen", "an old wooden boat"),
     ("The man bought a new boat called Zorb.", "Zorb", "a new boat"),
     ("Sie hat einen Windhund namens Zorb.", "Zorb", "ein Windhund"),
     ("My physician, Ma'am Zorb, said no.", "Zorb", "your physician"),
@@ -224,6 +227,7 @@ def test_the_assistant_says_what_named_things_are_but_not_who_people_are() -> No
     ):
         assert defined(text, form, MessageRole.USER, kind=kind) is not None
         assert defined(text, form, MessageRole.ASSISTANT, kind=kind) is None
+    assert defined("Note: Zorb, the pump key.", "Zorb", MessageRole.ASSISTANT) is None
     assert definition("Valkey is a fork of Redis.", "Valkey", role=MessageRole.ASSISTANT).role == "a fork of Redis"
 
 

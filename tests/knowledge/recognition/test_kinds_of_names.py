@@ -63,6 +63,8 @@ KINDS: list[tuple[str, dict[str, str]]] = [
     ("LGBTQ groups are great.", {"lgbtq": "phrase"}),
     ("Im Leineblick ist eine Frau zuständig.", {"leineblick": "phrase"}),
     # Titles, and what is called by a name or has one.
+    ("Georgia did a lap of the kitchen.", {"georgia": "person"}),
+    ("The lights went off and Verna DANCED.", {"verna": "person"}),
     ("Name: Anna Zorblax\nClub: Zorblax Harriers", {"anna zorblax": "person", "zorblax harriers": "organisation"}),
     ("I train for Zorblax in May with my friends.", {"zorblax": "name"}),
     # Nouns for a person or a firm.
