@@ -76,14 +76,18 @@ _OF_CUSTOMERS = frozenset(
     "incubator".split()
 )
 """Nouns after the name of an organisation: the Kestrel contract."""
-_FAR, _WINDOW, _NEXT = 6, 4, 3
-"""Numbers of words in which a verb of moving something, another word, or a verb after the name is looked for."""
+_WINDOW, _NEXT = 4, 3
+"""Numbers of words before and after the name in which a word is looked for."""
 
 
 def kind_by_clause(around: Surroundings) -> ConceptKind | None:
     """Return the kind of a name by the verb of which it is the subject, or by the words before it."""
-    before, _ = around
-    return _as_subject(around) or (_by_preposition(before[0], around) if before else None) or _as_object(around)
+    before, after = around
+    if not _MAKES.isdisjoint(after[:1]) and NO_SUBJECT_AFTER.isdisjoint(before[:1]):
+        return ConceptKind.ORGANISATION
+    if not before:
+        return None
+    return _by_preposition(before[0], around) or (ConceptKind.PERSON if before[0] in GREETED else None)
 
 
 def kind_by_strong_clause(around: Surroundings) -> ConceptKind | None:
@@ -103,13 +107,6 @@ def _follows(verbs: frozenset[str], after: Sequence[str]) -> bool:
     """Return True if one of these verbs is among the next words of the clause."""
     end = after.index("") if "" in after else len(after)
     return not verbs.isdisjoint(after[: min(end, _NEXT)])
-
-
-def _as_subject(around: Surroundings) -> ConceptKind | None:
-    before, after = around
-    if not after or (before and before[0] in NO_SUBJECT_AFTER):
-        return None
-    return ConceptKind.ORGANISATION if after[0] in _MAKES else None
 
 
 def _by_preposition(nearest: str, around: Surroundings) -> ConceptKind | None:
@@ -157,10 +154,6 @@ def _is_affiliated(before: Sequence[str]) -> bool:
     if has_article and nearest in _OF_A_POSITION:
         return False
     return (nearest in _OF_AN_ORGANISATION or nearest == "en") and not AFFILIATIONS.isdisjoint(others[:_WINDOW])
-
-
-def _as_object(around: Surroundings) -> ConceptKind | None:
-    return None if GREETED.isdisjoint(around.before[:1]) else ConceptKind.PERSON
 
 
 def kind_by_list(around: Surroundings) -> ConceptKind | None:

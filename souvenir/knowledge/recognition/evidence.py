@@ -30,17 +30,7 @@ USES = frozenset("using use uses install installed installing uninstall configur
 """Words before the name of a tool."""
 
 _FRAMES = frozenset(
-    (
-        "set up",
-        "setting up",
-        "switch to",
-        "switched to",
-        "migrate to",
-        "migrated to",
-        "work at",
-        "works at",
-        "worked at",
-    )
+    "set up,setting up,switch to,switched to,migrate to,migrated to,work at,works at,worked at".split(",")
 )
 """Two words before the name of a tool or of a workplace."""
 
@@ -99,14 +89,11 @@ def is_in_frame(words: Sequence[Token | None], folded: Sequence[str], place: int
 
 def is_subject(words: Sequence[Token | None], word: str) -> bool:
     """Return True if a word that opens a sentence can only be the name of what acts: "Wise charges a fee"."""
+    verb = words[1] if len(words) > 1 else None
+    if verb is None or not verb.word.endswith("s") or class_of(verb.word) is not WordClass.VERB:
+        return False
     is_name = KNOWN.get(word) in (ConceptKind.ORGANISATION, ConceptKind.PRODUCT)
-    return is_third_person(words, 1) and (is_name or class_of(word) in (WordClass.VERB, WordClass.ADJECTIVE))
-
-
-def is_third_person(words: Sequence[Token | None], place: int) -> bool:
-    """Return True for a verb in -s that is no noun."""
-    token = words[place] if place < len(words) else None
-    return token is not None and token.word.endswith("s") and class_of(token.word) is WordClass.VERB
+    return is_name or class_of(word) in (WordClass.VERB, WordClass.ADJECTIVE)
 
 
 def with_head(

@@ -240,9 +240,6 @@ def _host(match: re.Match[str]) -> _Found:
 
 
 def _domain(match: re.Match[str]) -> _Found:
-    """Return a product if it begins with a capital: Render.com."""
-    if match["domain"][0].isupper():
-        return _mention(match["domain"], match["domain"], ConceptKind.PRODUCT)
     return _mention(match["domain"].removeprefix("www."), match["domain"], ConceptKind.CODE)
 
 

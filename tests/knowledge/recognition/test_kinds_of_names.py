@@ -105,7 +105,6 @@ KINDS: list[tuple[str, dict[str, str]]] = [
     # Products, by their frames.
     ("Renovate opens requests every week.", {"renovate": "name"}),
     ("The cut is in Resolve now.", {"resolve": "name"}),
-    ("We host it at Zorblax.com today.", {"zorblax.com": "product"}),
     ("I keep it in 1Password.", {"1password": "product"}),
     ("I paid for Grammarly Premium, then for Zorbly.", {"grammarly premium": "product", "zorbly": "name"}),
     ("Using Strong for my sets.", {"strong": "product"}),
