@@ -37,6 +37,7 @@ _STAFF_LEFT = (
     rf"{_WHO}(?:quit|resigned|retired|stepped down|(?:fired|sacked|laid off|let go|made redundant)"
     rf"|(?:quit|left|handed in) (?:his|her|their) (?:job|notice|resignation)){_STOP}",
     rf"{_WHO}(?:transferred to (?-i:[A-Z]|the |another )|left (?:me|us)(?=[,.!]|$))",
+    rf"\bno more {N}(?=[,.;!]|$)",
     rf"{_WHO}left (?:(?:us|the (?:company|firm|business|team))(?=[.!]|$| last )"
     rf"|(?:us |(?:the|our) \w+ )?{_FOR_ANOTHER})",
     rf"{_WHO}left[,;]? (?:and |so )?(?:now (?:is|it['’]?s|we have|there['’]?s)|{_FOR_ANOTHER})\b",
@@ -88,7 +89,7 @@ _OF_CONCEPT = {
 _OF_JOB = _patterns(_JOB_LEFT)
 _MAY_END = re.compile(
     r"\b(?:quit|left|resigned|retired|stepped|fired|sacked|dismissed|got rid|laid off|let|made redundant|transferred"
-    r"|handed in|moved|moving|leaving|no longer|not my|not our|isn|doesn|does not|don|do not|stopped|in rente"
+    r"|handed in|moved|moving|leaving|no longer|no more|not my|not our|isn|doesn|does not|don|do not|stopped|in rente"
     r"|in pension|verlassen|nicht mehr|renunci|dimiti|dimitido|se jubil|se ha|dej|ya no|se mud|despidieron|ontslag"
     r"|pensioen|niet meer|opgestapt|verhuisd)|gekündigt|gezogen|he dejado",
     re.IGNORECASE,
