@@ -14,22 +14,18 @@ from souvenir.knowledge.recognition.gazetteer import (
     AFFILIATIONS_AFTER,
     CLASSES,
     COMMON_WORDS,
-    GIVEN_NAMES,
     JOURNEYS,
     KNOWN,
     RECORDS,
     RELATIVES,
     ROLES,
-    SOFTWARE_MATTERS,
     USES,
     USES_AFTER,
     WARES,
 )
 from souvenir.knowledge.recognition.kinds import (
-    ALSO,
     ENDS_OF_PHRASES,
     GREETED,
-    LISTED_KINDS,
     NO_SUBJECT_AFTER,
     PLACE_PREPOSITIONS,
     POSSESSED,
@@ -45,11 +41,6 @@ _AT_A_BUSINESS = frozenset(("bei", "bij"))
 """German and Dutch prepositions between which and a name of a place an article or a verb would stand."""
 _AT_WORK = _AT_A_BUSINESS | {"at"}
 _AT_OF = frozenset("of von van de".split())
-_EQUALS = frozenset(
-    "friend friends bestie mate pal buddy freund freunde amiga amigo amigos mentor successor predecessor".split()
-)
-"""Roles that one has towards a person: a friend of Corisande, but the coach of Kestrel."""
-_JOINED = frozenset("joined joining joins join left leaving".split())
 _USED_WITH = frozenset(
     "to from with on in via through the a an my our auf mit zu von uber nach op met naar van into by up de en".split()
 )
@@ -59,25 +50,13 @@ _SUCH_AS = frozenset(("like", "as", "including"))
 """Words between a class and its examples: a library like Helmet, companies such as Kestrel."""
 _NEAR = frozenset("near outside around nahe".split())
 _JOURNEYED = PLACE_PREPOSITIONS | {"from", "para"}
-_GOES = frozenset("go goes going went".split())
-_TRANSPORT = frozenset("train bus tram flight ferry coach road path trail line route motorway shuttle plane".split())
-"""Things that go to places; others are sent to organisations: "the manuscript went to Kestrel"."""
-_OUTDOORS = frozenset("swim swims swam swimming surf surfs surfed surfing camp camps camped camping".split())
-"""Activities at places, rather than at organisations."""
 _FLIES = frozenset("flew fly flying flights flight".split())
-_SPORTS = frozenset(
-    "match game play plays played playing cup tie lost lose beat beaten won final fixture derby".split()
-)
-_OPPONENTS = frozenset("vs vs. versus against beat to with for gegen tegen contra".split())
 _PLURAL_VERBS = frozenset("want expect pay accept require sell charge insist offer refuse supply deliver".split())
-_BEFORE_BASE_FORMS = frozenset("does did do will would can could should may might must let to und y en or".split())
 _INDEFINITE = frozenset(("a", "an"))
-_NO_DESCRIPTIONS = frozenset(("", *"of for with from by to in on at like as and or than called named".split()))
 _DEFINITE = frozenset("the het de el la der die dem".split())
 _OF_A_POSITION = frozenset(("for", "of"))
 """Prepositions that with an article precede a position: the interview for the Senior Producer."""
 _RECORDED = frozenset("in op auf".split())
-_ABOUT = frozenset("for of to fur zu para de voor van".split())
 _IN_TECHNOLOGY = frozenset("with to via through using".split())
 _TECHNICAL = frozenset(
     "authentication auth login logging monitoring payments deployment deployments integration integrate integrates "
@@ -91,30 +70,24 @@ _MAKES = frozenset(
     "complained invoices quoted billed shipped delivered sponsored published downgraded upgraded".split()
 )
 """Verbs of which an organisation is the subject more often than a person."""
-_PAPERS = frozenset(
-    "email letter bill invoice refund voucher code replacement parcel receipt reminder quote newsletter order contract "
-    "claim complaint subscription delivery warranty price prices premium".split()
-)
-"""Things that organisations and customers send each other: "Kestrel sent me a bill"."""
 _OF_CUSTOMERS = frozenset(
     "staff employees customers clients contract invoice invoices headquarters shareholders shares branch branches "
     "offices delivery refund recruiter driver drivers membership voucher accelerator "
     "incubator".split()
 )
 """Nouns after the name of an organisation: the Kestrel contract."""
-_MESSAGES = frozenset(
-    "letter email message card postcard photo picture call text greeting guest guy girl woman man person people "
-    "tourist visitor hour mile minute day week month year kilometer kilometre metre meter street step block".split()
-)
-_SENDS = frozenset("sent sends gave has put raised raises increased".split())
-_FAR, _WINDOW, _NEXT = 6, 4, 3
-"""Numbers of words in which a verb of moving something, another word, or a verb after the name is looked for."""
+_WINDOW, _NEXT = 4, 3
+"""Numbers of words before and after the name in which a word is looked for."""
 
 
 def kind_by_clause(around: Surroundings) -> ConceptKind | None:
     """Return the kind of a name by the verb of which it is the subject, or by the words before it."""
-    before, _ = around
-    return _as_subject(around) or (_by_preposition(before[0], around) if before else None) or _as_object(around) or None
+    before, after = around
+    if not _MAKES.isdisjoint(after[:1]) and NO_SUBJECT_AFTER.isdisjoint(before[:1]):
+        return ConceptKind.ORGANISATION
+    if not before:
+        return None
+    return _by_preposition(before[0], around) or (ConceptKind.PERSON if before[0] in GREETED else None)
 
 
 def kind_by_strong_clause(around: Surroundings) -> ConceptKind | None:
@@ -123,11 +96,9 @@ def kind_by_strong_clause(around: Surroundings) -> ConceptKind | None:
     if not before:
         return None
     nearest, near = before[0], before[1:_WINDOW]
-    if nearest in _AT_A_BUSINESS and not (AFFILIATIONS | AFFILIATIONS_AFTER).isdisjoint(before[1:_FAR]):
-        return ConceptKind.ORGANISATION
     if nearest in _OF_AN_ORGANISATION and _follows(AFFILIATIONS_AFTER, after):
         return ConceptKind.ORGANISATION
-    if nearest in USES or (nearest in _USED_BEFORE and _follows(USES_AFTER, after)):
+    if nearest in _USED_BEFORE and _follows(USES_AFTER, after):
         return ConceptKind.PRODUCT
     return ConceptKind.PLACE if nearest == "nach" and not JOURNEYS.isdisjoint(near) else None
 
@@ -138,47 +109,28 @@ def _follows(verbs: frozenset[str], after: Sequence[str]) -> bool:
     return not verbs.isdisjoint(after[: min(end, _NEXT)])
 
 
-def _as_subject(around: Surroundings) -> ConceptKind | None:
-    before, after = around
-    if not after or (before and before[0] in NO_SUBJECT_AFTER):
-        return None
-    is_sender = after[0] in _SENDS and not _PAPERS.isdisjoint(after[1:_FAR])
-    return ConceptKind.ORGANISATION if after[0] in _MAKES or is_sender else None
-
-
 def _by_preposition(nearest: str, around: Surroundings) -> ConceptKind | None:
     before, near = around.before, around.before[1:_WINDOW]
-    if nearest == "to" and len(before) > 2 and before[2] == "from" and KNOWN.get(before[1]) in LISTED_KINDS:
-        # From Mailchimp to Zorblax.
-        return KNOWN[before[1]]
     if nearest == "to" and not _FLIES.isdisjoint(near):
         return ConceptKind.PLACE
-    if nearest in _OPPONENTS and not _SPORTS.isdisjoint(before[:_FAR]):
+    if (nearest in _AT and not WORK.isdisjoint(near)) or _is_affiliated(before):
         return ConceptKind.ORGANISATION
-    if nearest in _JOINED or (nearest in _AT and not WORK.isdisjoint(near)) or _is_affiliated(before):
-        return ConceptKind.ORGANISATION
-    if (nearest in _ABOUT and before[1:2] and before[1] in SOFTWARE_MATTERS) or (
-        nearest in _IN_TECHNOLOGY and not _TECHNICAL.isdisjoint(near)
-    ):
+    if nearest in _IN_TECHNOLOGY and not _TECHNICAL.isdisjoint(near):
         return ConceptKind.PRODUCT
-    if nearest in USES or (
-        nearest in _USED_WITH and not USES.isdisjoint(before[1:3] if nearest != "to" else before[1:_FAR])
-    ):
+    if nearest in USES or (nearest in _USED_WITH and not USES.isdisjoint(before[1:3])):
         return ConceptKind.PRODUCT
     strong = kind_by_strong_clause(around)
     if strong is not None or (nearest in _RECORDED and not RECORDS.isdisjoint(near)):
         return strong or ConceptKind.PRODUCT
     if nearest in _JOURNEYED and not JOURNEYS.isdisjoint(near):
-        return ConceptKind.ORGANISATION if nearest == "to" and _is_sent(before) else ConceptKind.PLACE
-    is_employer = nearest in _AT_OF and before[1:2] and before[1] in ROLES and before[1] not in _EQUALS
-    if nearest == "at" and not _OUTDOORS.isdisjoint(before[1:2]):
         return ConceptKind.PLACE
+    is_employer = nearest in _AT_OF and before[1:2] and before[1] in ROLES
     return ConceptKind.ORGANISATION if nearest in _AT_WORK or is_employer else None
 
 
 def _is_thing(noun: str) -> bool:
-    """Return True for goods: "tyres from Zorblax"; not for people and messages, which come from people and places."""
-    return noun in COMMON_WORDS and noun not in RELATIVES | ROLES | _MESSAGES and class_of(noun) is WordClass.NOUN
+    """Return True for goods, which come from organisations ("tyres from Zorblax"), unlike people."""
+    return noun in COMMON_WORDS and noun not in RELATIVES | ROLES and class_of(noun) is WordClass.NOUN
 
 
 def _by_weak_preposition(around: Surroundings) -> ConceptKind | None:
@@ -191,7 +143,7 @@ def _by_weak_preposition(around: Surroundings) -> ConceptKind | None:
     if before[0] in _ON_A_PLATFORM:
         return ConceptKind.PRODUCT
     if before[0] == "the" and before[1:2] == ["at"]:
-        return ConceptKind.ORGANISATION if not WORK.isdisjoint(before[2:_FAR]) else ConceptKind.PLACE
+        return ConceptKind.PLACE
     return None
 
 
@@ -204,27 +156,11 @@ def _is_affiliated(before: Sequence[str]) -> bool:
     return (nearest in _OF_AN_ORGANISATION or nearest == "en") and not AFFILIATIONS.isdisjoint(others[:_WINDOW])
 
 
-def _is_sent(before: Sequence[str]) -> bool:
-    """Return True for "the manuscript went to", but not for "we went to" and "the train goes to"."""
-    if len(before) < 3 or before[1] not in _GOES:
-        return False
-    subject = before[2]
-    is_someone = subject in RELATIVES or subject in ROLES or subject in GIVEN_NAMES or subject in _TRANSPORT
-    return class_of(subject) is WordClass.NOUN and subject != "" and not is_someone
-
-
-def _as_object(around: Surroundings) -> ConceptKind | None:
-    before, after = around
-    if not before or before[0] not in GREETED:
-        return None
-    return ConceptKind.PERSON if _PAPERS.isdisjoint(after[:_WINDOW]) else ConceptKind.ORGANISATION
-
-
 def kind_by_list(around: Surroundings) -> ConceptKind | None:
     """Return the kind of a name by the words around it that a name of a person rarely has.
 
-    These are the ware after it, its class ("a library like Helmet"), the well-known name that a list has before it, a
-    verb in the plural ("Hafner expect"), and an indefinite article ("bought a second-hand Trek").
+    These are the ware after it, its class ("a library like Helmet"), a verb in the plural ("Hafner expect"), and an
+    indefinite article ("bought a second-hand Trek").
     """
     before, after = around
     if after[:1] and after[0] in WARES:
@@ -236,11 +172,7 @@ def kind_by_list(around: Surroundings) -> ConceptKind | None:
     if before[:1] and before[0] in _SUCH_AS:
         named = [CLASSES[one] for one in map(singular, before[1:3]) if one in CLASSES]
         return named[0] if named else None
-    listed = KNOWN.get(before[1]) if len(before) > 1 and before[0] in ALSO else None
-    if listed in (ConceptKind.ORGANISATION, ConceptKind.PRODUCT):
-        return listed
-    if after[:1] and after[0] in _PLURAL_VERBS and _BEFORE_BASE_FORMS.isdisjoint(before[:1]):
+    if after[:1] and after[0] in _PLURAL_VERBS:
         return ConceptKind.ORGANISATION
-    is_one = not _INDEFINITE.isdisjoint(before[:2]) and (before[0] in _INDEFINITE or before[0] not in _NO_DESCRIPTIONS)
-    is_one = is_one or (bool(before[:1]) and before[0] in POSSESSED)
+    is_one = not _INDEFINITE.isdisjoint(before[:2]) or not POSSESSED.isdisjoint(before[:1])
     return ConceptKind.PRODUCT if is_one and (not after or after[0] in ENDS_OF_PHRASES) else None

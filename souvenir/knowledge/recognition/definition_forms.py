@@ -1,7 +1,7 @@
 """The forms of definitions, as patterns of a sentence in which `N` stands for the concept.
 
 English, and German, Spanish and Dutch where the form exists there. The group `role` is what the concept is said to be,
-and `where`, `origin`, `self`, `here`, `group` and `titled` are words from which its role is made. The other groups have
+and `where`, `origin`, `self`, `here` and `group` are words from which its role is made. The other groups have
 conditions, which `definitions` tests: `head` must be a noun for someone or something, `person` one for a person.
 """
 
@@ -204,7 +204,6 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         rf"(?:[^\W\d_]+(?: \(\d+\)|, \d+)?{_ALSO})*{N}",
     ),
     (5, _POSSESSIVE_WORDS, rf"\b(?P<role>{_RELATION}),? {_NAME}"),
-    (5, _OWNER_WORDS, rf"\b(?P<titled>{OWNERS}) {_NAME}", _OWNER_WORDS),
     (
         5,
         "is s",
@@ -257,11 +256,6 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         "called named name is s",
     ),
     (
-        5,
-        "hes shes its he she it",
-        rf"(?:^|[,;:–—] )(?:my |our )?{_NAME} [^,.;:]{{3,40}}, (?:he|she|it)(?:['’]?s| is) (?P<role>an? {_PET}){_STOP}",
-    ),
-    (
         4,
         "called named namens llamado llamada genaamd llama",
         rf"\b(?P<role>(?:an?|the|eine?n?|una?|een|{POSSESSIVE}) (?:\d{{4}} )?(?:{_NO_START}[\w-]+ ){{0,2}}{_NO_START}"
@@ -285,17 +279,10 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     ),
     (
         4,
-        f"{_POSSESSIVE_WORDS} a an",
-        rf"\b(?P<role>(?:{POSSESSIVE}|an?) (?:[\w’'-]+ ){{0,2}}?{_HEAD}) (?:on|in|at|from|this) [^,.;:]{{1,25}}, "
-        rf"(?P<apart>{_NAME})(?=\.|$)",
-    ),
-    (
-        4,
         "own run manage lead founded opened started chair edit",
         rf"\b(?P<owned>{_I}) (?:own|run|manage|lead|founded|opened|started|chair|edit) (?:(?:the|our|my) )?{_NAME}",
         "own run manage lead founded opened started chair edit the our my",
     ),
-    (3, "bank insured", rf"\b{_I} (?:bank|insured)(?: [\w-]+){{0,3}} with {_NAME}", "with"),
     (3, "works worked", rf"{_NAME} (?P<works>works|worked) (?:as|at|for|in)\b"),
     (
         3,
@@ -335,14 +322,6 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         rf"\b{_NO_NOUN}(?P<where>{_WHERE_OTHER}){_WORDS} (?P<prep>in|im|bei|beim|an|en|para|bij|op|voor) "
         rf"(?:(?:der|dem|den|la|el|het|de) )?{_NAME}",
         "in im bei beim an en para bij op voor der dem den la el het de",
-    ),
-    (
-        3,
-        "work live worked taught studied nursed",
-        rf"\b(?<!if )(?:i|we) (?:work|live|worked|taught|studied|nursed)(?: [\w-]+){{0,3}} "
-        rf"(?:(?P<workplace>at)|in|for|with) "
-        rf"(?:the )?{_NAME}",
-        "at in for with the",
     ),
     (
         3,
@@ -390,13 +369,6 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
         rf"|\b(?:uso|usamos|tomo|ik gebruik|ik neem|ik slik)) (?P<used>{_NAME})",
         "use take on using to nehme nutze benutze fahre uso usamos tomo gebruik neem slik",
     ),
-    (
-        2,
-        "couple kids children parents neighbours neighbors colleagues friends employees flatmates housemates",
-        rf"{_CLAUSE}(?:(?:my|our) )?(?:couple|kids|children|parents|neighbou?rs|colleagues|friends|employees|flatmates"
-        rf"|housemates) (?:is|are) (?:[^\W\d_]+(?:, | and |, and ))*(?P<one>{_NAME})",
-    ),
-    (2, "moved moving emigrated", rf"(?:\b{_I}(?: just)? |^)(?:moved|moving|emigrated) to {_NAME}", "to"),
     (
         2,
         "bought own drive ride adopted",

@@ -7,10 +7,10 @@ A definition has one of these forms, from the best to the weakest:
 - a copula with the concept at the end, or what the speaker is to it: "the ship was the Hercules", "I work at Acme"
 - a verb that states a purpose, and what the speaker did with it: "Trados stores every sentence", "I bought a Yamaha"
 
-A greeting, a bare negation, a judgement ("Pico is a pain") and a copula that holds for one day only ("Pico is the boss
-today") define nothing, and a question only by an apposition. A sentence that tells something else and names a role in
-passing ("My sister Ines phoned") is kept for the role, with a quality that says that it describes nothing. Of a
-sentence that is too long only a clause is read, and kept. The result is a function of the text and its mentions.
+A judgement ("Pico is a pain") defines nothing, and a question only by an apposition. A sentence that tells something
+else and names a role in passing ("My sister Ines phoned") is kept for the role, with a quality that says that it
+describes nothing. Of a sentence that is too long only a clause is read, and kept. The result is a function of the text
+and its mentions.
 """
 
 from __future__ import annotations
@@ -36,9 +36,17 @@ from souvenir.knowledge.recognition.definition_forms import (
     words_before,
 )
 from souvenir.knowledge.recognition.foreign import compound_kind
-from souvenir.knowledge.recognition.gazetteer import HEADS, PEOPLE_OR_FIRMS, PHRASE_HEADS, RELATIVES, ROLES, SMALL_WORDS
-from souvenir.knowledge.recognition.kinds import UNSPECIFIED_PEOPLE, class_of_noun
-from souvenir.knowledge.recognition.role_lists import are_names, may_be_listed, role_of_member
+from souvenir.knowledge.recognition.gazetteer import (
+    CLASSES,
+    HEADS,
+    PEOPLE_OR_FIRMS,
+    PHRASE_HEADS,
+    RELATIVES,
+    ROLES,
+    SMALL_WORDS,
+)
+from souvenir.knowledge.recognition.kinds import UNSPECIFIED_PEOPLE
+from souvenir.knowledge.recognition.role_lists import role_of_member
 from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.recognition.vocabulary import FOREIGN, WordClass, class_of
 
@@ -55,19 +63,7 @@ _TITLE_BEFORE = re.compile(
 )
 MAX_TITLE_CHARS = len(" meine Frau ")
 
-_NAMES_ANOTHER = re.compile(rf"\b{PERSON} (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
-"""A role that belongs to the next name: "in April, my sister Paola"."""
-
-_RELATIVE_CLAUSE = re.compile(r"(?:der|die|das) (?:man|ich|er|sie|es|wir|ihr) |(?i:the) (?-i:[A-ZÀ-Ý])", re.IGNORECASE)
-"""Words after a comma that are no role: "das man heute erledigt", "The Heron"."""
-
-_LIST_GOES_ON = re.compile(r", (?:the|an?|my|our|some) [\w' ]+(?:,| and )", re.IGNORECASE)
-
 _PART_OF_CLAUSE = frozenset((WordClass.BE, WordClass.MODAL, WordClass.SUBJECT, WordClass.VERB, WordClass.FUNCTION))
-_FINITE_VERBS = frozenset(
-    "muss musste müssen kann konnte können soll sollte darf haben hatte wird wurde werden debe puede tiene quiere "
-    "está moet kan zal heeft wordt".split()
-)
 _NOUNS = frozenset((WordClass.NOUN, WordClass.NOUN_OR_VERB, WordClass.ACTIVITY))
 _END_OF_ROLE = frozenset("who that which and or not since now here aus von vom bei de del en con uit van bij".split())
 
@@ -91,8 +87,6 @@ _ONE_DAY = re.compile(
     r"|gestern|hoy|ayer)\b",
     re.IGNORECASE,
 )
-
-_END_OF_CLAUSE = re.compile(r"[,.;:!?()]| (?:and|but|so|und|y)\b")
 
 _NO_STATE = r"(?! \w+ing\b| (?:back|away|here|out|off|ill|sick|late)\b)"
 _LASTING = re.compile(
@@ -122,7 +116,6 @@ _JUDGEMENT = re.compile(
 )
 _DAY = re.compile(r"^(?:the|der|den|el|de) \d{1,2}(?:st|nd|rd|th|\.)?(?: (?:at|of|um|om|in|de)\b|$)", re.IGNORECASE)
 """A day, which is the role of an event only: "the 25th at 9"."""
-_PLURAL = re.compile(rf"{N} are an? ", re.IGNORECASE)
 _FORMAL = re.compile(r"(?:mr|mrs|ms|miss|dr)\b", re.IGNORECASE)
 _PRAISE = re.compile(
     r"^(?:an?|the|one of the) (?:good|great|bad|nice|better|best|worst|least|most|\w+est) ", re.IGNORECASE
@@ -137,13 +130,7 @@ _AT_WORK = frozenset("at for bei beim para bij voor".split())
 _PEOPLE = ("er", "or", "ist", "ista", "ian", "ant", "ent", "man", "woman", "ess")
 """Ends of nouns for people."""
 
-_NOT_DEFINING = re.compile(
-    r"^(?:no|not|never|nice to meet|hi|hello|thanks|thank you|welcome|congratulations)\b(?!.*[,.!] .*\bis\b)",
-    re.IGNORECASE,
-)
 _FIRST_PERSON = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
-_BY_AUTHOR = re.compile(r"(?<= )I(?P<be> am| was|['’]m)?(?=['’]ve\b| \w)", re.IGNORECASE)
-"""The author as the subject of an English relative clause: "the tortoise I got"."""
 _INFLECTED = re.compile(r"^(mein|unser|sein|ihr|ein)(em|en|er)( \w+)$", re.IGNORECASE)
 """A German role in the dative or the accusative, whose noun has the same form in the nominative: "meinem Chef"."""
 
@@ -157,7 +144,6 @@ _VAGUE_ROLE = re.compile(
 )
 """A role that says nothing."""
 
-_IS_SOMEBODY = re.compile(_SOMEBODY, re.IGNORECASE)
 _CUT_AT_END = re.compile(r" (?:who|that|which|que|die|dat|der|there)$", re.IGNORECASE)
 """Words without what they introduce or refer to: "our contact there"."""
 
@@ -186,7 +172,6 @@ _USED = frozenset((ConceptKind.PRODUCT, ConceptKind.NAME, ConceptKind.ORGANISATI
 _LIVING = frozenset((ConceptKind.PERSON, ConceptKind.ANIMAL))
 _PETS = frozenset((ConceptKind.ANIMAL, ConceptKind.PRODUCT))
 """Kinds of what has a name of its own, as a person does: "a collie, he's called Mot", "an old boat, name Ellen"."""
-_FIRMS_AND_WARES = frozenset((ConceptKind.ORGANISATION, ConceptKind.PRODUCT))
 
 _RELATED = re.compile(rf"\b{PERSON}\b", re.IGNORECASE)
 
@@ -206,7 +191,7 @@ def definitions_in(text: str, role: MessageRole | None, mentions: Iterable[Menti
         (clause, forms_of(clause))
         for start, end in sentences(text)
         for clause in _clauses(_SIGNS_BEFORE.sub("", " ".join(text[start:end].split())), role)
-        if _may_define(clause)
+        if len(clause.split()) >= MIN_WORDS or INTRODUCTION.match(clause)
     ]
     best: dict[str, Definition] = {}
     for mention in mentions:
@@ -234,11 +219,6 @@ def _beginning(clause: str) -> str:
 
 def _is_short(text: str) -> bool:
     return len(text) <= MAX_SENTENCE_CHARS and len(text.split()) <= MAX_WORDS
-
-
-def _may_define(sentence: str) -> bool:
-    is_plain = len(sentence.split()) >= MIN_WORDS and _NOT_DEFINING.search(sentence) is None
-    return is_plain or INTRODUCTION.match(sentence) is not None
 
 
 def with_mark(sentence: str, form: str) -> str | None:
@@ -291,13 +271,6 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned, author: Message
         return False
     if form.is_apposition and role is not None and not _may_follow(role, mention):
         return False
-    if "group" in groups and is_name and not are_names(match):
-        return False
-    if "group" not in groups and role is not None and _is_person(_head_of(role)) and may_be_listed(match, N):
-        return False
-    if form.is_apposition and role is not None and _LIST_GOES_ON.match(match.string, match.end("role")):
-        # "I like Bristol, the choir, the harbour and the sea."
-        return False
     if form.is_apposition and author is MessageRole.ASSISTANT and match.string[: match.start()].endswith(": "):
         # A list: "Note: Kestrel, the pump key."
         return False
@@ -305,13 +278,8 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned, author: Message
     if author is MessageRole.ASSISTANT and (is_of_users or (role is not None and _OWNED.match(role))):
         # Whom and what the user has, the user says.
         return False
-    if author is MessageRole.ASSISTANT and mention.form.endswith("s") and _PLURAL.search(match[0]):
-        # General knowledge: "Stents are a common procedure."
-        return False
     if role is not None and fold(role.lower()) in RELATIVES and _FORMAL.match(mention.form):
         # The mother of another: "Mrs Whitfield (mother)".
-        return False
-    if form.weight in (4, 6) and _ONE_DAY.search(_clause(match)):
         return False
     if form.weight <= _OF_PURPOSE and not is_name and mention.kind is ConceptKind.PHRASE:
         return False
@@ -335,13 +303,10 @@ def _kind_by(match: re.Match[str]) -> ConceptKind | None:
         return ConceptKind.PERSON
     if "origin" in groups or "home" in groups:
         return ConceptKind.PLACE
-    if "workplace" in groups:
-        return ConceptKind.ORGANISATION
     if "held" in groups:
         return None if groups["held"].lower() in _MEETINGS else ConceptKind.ORGANISATION
     if "where" in groups:
-        is_at_work = groups["prep"].lower() in _AT_WORK and groups["where"].lower() != "swim"
-        return ConceptKind.ORGANISATION if is_at_work else None
+        return ConceptKind.ORGANISATION if groups["prep"].lower() in _AT_WORK else None
     kinds = _kinds(_head_of(groups["role"])) if "role" in groups else set()
     return kinds.pop() if len(kinds) == 1 else None
 
@@ -359,32 +324,21 @@ def _is_of_list(noun: str, mention: Mentioned) -> bool:
     if noun.isupper() and mention.kind is ConceptKind.PERSON:
         # "Marion our PM"
         return len(noun) > 1
-    is_phrase = mention.kind is ConceptKind.PHRASE and not mention.form[:1].isupper()
-    return bool(_kinds(noun)) and not is_phrase and _may_be(noun, mention.kind)
-
-
-def _is_title_of(_: str, mention: Mentioned) -> bool:
-    title, _, name = mention.form.partition(" ")
-    # "My assistant director" is no name.
-    return (
-        bool(name) and mention.kind is ConceptKind.PERSON and ConceptKind.PERSON in _kinds(title) and not _kinds(name)
-    )
+    return bool(_kinds(noun)) and mention.kind is not ConceptKind.PHRASE and _may_be(noun, mention.kind)
 
 
 _FITS: Mapping[str, Callable[[str, Mentioned], bool]] = {
     "head": _is_of_list,
-    "noun": lambda noun, one: one.kind is ConceptKind.PERSON and _may_be(noun, one.kind),
+    "noun": lambda _, one: one.kind is ConceptKind.PERSON,
     "person": lambda noun, one: one.kind is ConceptKind.PERSON and _is_person(noun),
     "calling": lambda noun, one: one.kind is ConceptKind.PERSON and ConceptKind.PERSON in _kinds(noun),
-    "equal": lambda _, one: one.kind is not ConceptKind.PHRASE or one.form[:1].isupper(),
+    "equal": lambda _, one: one.kind is not ConceptKind.PHRASE,
     "note": lambda _, one: one.kind is not ConceptKind.CODE,
     "used": lambda _, one: one.kind in _USED,
     "pet": lambda noun, one: one.kind is not ConceptKind.PLACE and not _kinds(noun).isdisjoint(_PETS),
-    "apart": lambda _, one: one.kind is not ConceptKind.PLACE,
     "one": lambda _, one: one.kind is ConceptKind.PERSON,
-    "named": lambda _, one: one.kind is not ConceptKind.PERSON and one.form[:1].isupper(),
+    "named": lambda _, one: one.kind is not ConceptKind.PERSON,
     "works": lambda _, one: not _kinds(one.form),
-    "titled": _is_title_of,
     "owned": lambda _, one: one.kind not in _NOT_OWNED,
     "where": lambda _, one: one.kind is not ConceptKind.PERSON,
     "origin": lambda _, one: one.kind is not ConceptKind.PERSON,
@@ -397,7 +351,7 @@ def _kinds(noun: str) -> set[ConceptKind]:
     """Return the kinds of what a noun of the lists stands for; none for other nouns and for events."""
     word = fold(noun.lower())
     one = singular(word)
-    found = {class_of_noun(one), PHRASE_HEADS.get(one), HEADS.get(one), compound_kind(word)} - {None, ConceptKind.EVENT}
+    found = {CLASSES.get(one), PHRASE_HEADS.get(one), HEADS.get(one), compound_kind(word)} - {None, ConceptKind.EVENT}
     if not {one, word}.isdisjoint(RELATIVES | ROLES):
         found.add(ConceptKind.PERSON)
     if one in PEOPLE_OR_FIRMS:
@@ -406,9 +360,7 @@ def _kinds(noun: str) -> set[ConceptKind]:
 
 
 def _may_be(noun: str, kind: ConceptKind) -> bool:
-    """Return False if a noun stands for another kind: "Josie, a log cabin", "Curtis, the therapy man" of a company."""
-    if kind in _FIRMS_AND_WARES and _IS_SOMEBODY.fullmatch(noun):
-        return False
+    """Return False if a noun stands for another kind: "Josie, a log cabin"."""
     kinds = _kinds(noun)
     return not kinds or kind not in _LIVING or not kinds.isdisjoint(_LIVING)
 
@@ -438,40 +390,21 @@ def _ends_role(word: str) -> bool:
 
 def _is_apposition(role: str) -> bool:
     """Return whether a role is a noun phrase and not a clause: "my best friend", but not "my car is broken"."""
-    if _NAMES_ANOTHER.search(role) or _RELATIVE_CLAUSE.match(role):
-        return False
     before: WordClass | None = None
     for word in role.lower().removeprefix("one of ").split()[1:]:
         of = class_of(word)
         if before in _NOUNS and _ends_role(word):
             return True
-        if (
-            of in _PART_OF_CLAUSE
-            or word in FOREIGN
-            or word in _FINITE_VERBS
-            or (before in _NOUNS and word in _FOREIGN_WORDS)
-        ):
-            return False
-        if before in _NOUNS and of in (WordClass.NOUNS_OR_VERBS, WordClass.ADJECTIVE):
+        if of in _PART_OF_CLAUSE or word in FOREIGN or (before in _NOUNS and word in _FOREIGN_WORDS):
             return False
         before = of
     return before in _NOUNS
 
 
-def _addressed(author: re.Match[str]) -> str:
-    """Return the pronoun, and the form of "to be", by which the author is addressed."""
-    return {None: "you", " was": "you were"}.get(author["be"], "you are")
-
-
-def _clause(match: re.Match[str]) -> str:
-    end = _END_OF_CLAUSE.search(match.string, match.end())
-    return match.string[match.start() : end.start() if end else None]
-
-
 def _describes(form: Form, marked: str) -> bool:
     """Return True unless a sentence with a relation or an apposition tells something else."""
     if form.is_apposition:
-        return marked.index(N) <= _MAX_CHARS_BEFORE and _ONE_DAY.search(marked) is None
+        return marked.index(N) <= _MAX_CHARS_BEFORE
     if form.weight == OF_RELATION:
         return _LASTING.search(marked) is not None and _ONE_DAY.search(marked) is None
     return True
@@ -488,11 +421,10 @@ def _role(match: re.Match[str], mention: Mentioned, author: MessageRole | None) 
         return SELF
     if "group" in groups:
         return role_of_member(groups["role"], groups["group"], groups["of"])
-    role = f"{groups['titled']} {mention.form.split()[0]}" if "titled" in groups else groups.get("role")
+    role = groups.get("role")
     if role is None:
         return None
     role = _FIRST_PERSON.sub("your", _CUT_AT_END.sub("", role.replace(N, mention.form).strip()))
-    role = _BY_AUTHOR.sub(_addressed, role)
     if _VAGUE_ROLE.fullmatch(role) or _OF_ANOTHER.match(role):
         return None
     role = _INFLECTED.sub(lambda one: one[1] + ("e" if one[2] == "er" else "") + one[3], role)

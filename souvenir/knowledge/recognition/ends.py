@@ -41,7 +41,6 @@ _STAFF_LEFT = (
     rf"{_WHO}left (?:(?:us|the (?:company|firm|business|team))(?=[.!]|$| last )"
     rf"|(?:us |(?:the|our) \w+ )?{_FOR_ANOTHER})",
     rf"{_WHO}left[,;]? (?:and |so )?(?:now (?:is|it['’]?s|we have|there['’]?s)|{_FOR_ANOTHER})\b",
-    rf"{_WHO}left[,;] (?:and |so )?(?:the |our |my )?new\b",
     rf"{_WHO}(?:no longer works|(?:doesn['’]?t|does not) work) (?:here|there|with us|for us|at|for)\b",
     rf"{_WHO}{_NOT_MY}(?:boss|manager|supervisor|colleague|assistant|coworker)\b",
     rf"{N} (?:hat (?:gestern |heute |jetzt |zum \w+ )?gekündigt|ist (?:jetzt |nun )?in (?:rente|pension)"

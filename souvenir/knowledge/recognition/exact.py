@@ -17,7 +17,7 @@ from souvenir.core.dates import FOREIGN_MONTHS, MONTH_ABBREVIATIONS, MONTH_NAMES
 from souvenir.core.types import ConceptKind, Mentioned
 from souvenir.knowledge.recognition.gazetteer import COMMON_WORDS, KNOWN
 from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS, key_of
-from souvenir.knowledge.recognition.vocabulary import AUXILIARIES, WordClass, class_of
+from souvenir.knowledge.recognition.vocabulary import AUXILIARIES
 
 
 class Sort(Enum):
@@ -240,9 +240,6 @@ def _host(match: re.Match[str]) -> _Found:
 
 
 def _domain(match: re.Match[str]) -> _Found:
-    """Return a product if it begins with a capital: Render.com."""
-    if match["domain"][0].isupper():
-        return _mention(match["domain"], match["domain"], ConceptKind.PRODUCT)
     return _mention(match["domain"].removeprefix("www."), match["domain"], ConceptKind.CODE)
 
 
@@ -275,9 +272,9 @@ _STARTS_OF_CODE = frozenset("idx req res arr elem env config param params callba
 def is_brand(form: str) -> bool:
     """Return True for the name of a product that only looks like code: ezyVet, forScore, but not localStorage."""
     match = _BRAND.fullmatch(form)
-    if match is None or form in _NO_BRANDS or match[1] in _STARTS_OF_CODE:
+    if match is None or form in _NO_BRANDS:
         return False
-    return match[1] == _FOR or (class_of(match[1]) is WordClass.NOUN and match[1] not in COMMON_WORDS)
+    return match[1] == _FOR or (match[1] not in COMMON_WORDS and match[1] not in _STARTS_OF_CODE)
 
 
 def _hashtag(match: re.Match[str]) -> _Found:

@@ -34,7 +34,6 @@ from souvenir.knowledge.recognition.vocabulary import (
     DETERMINERS,
     FOREIGN,
     FUNCTION_WORDS,
-    GENERIC,
     MODALS,
     PREPOSITIONS,
     SUBJECTS,
@@ -69,15 +68,7 @@ _VERSION = re.compile(r"[vV]\d[\d.]*|\d{1,2}(?:\.\d{1,4}){1,3}")
 """A version, which makes a product of the name before it: v2, 3.11."""
 
 _RELEASE = re.compile(r"v?\d+\.\d+\.\d+")
-"""A version in full, which makes a product of the word before it in small letters too: black 23.3.0."""
-
-_TOOLS = (WordClass.NOUN, WordClass.ADJECTIVE, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS)
-_NO_TOOLS = frozenset("version versions release releases tag build patch image ip address update upgrade".split())
-
-_SOFTWARE_WORDS = _NO_TOOLS | frozenset(
-    "upgraded updated install installed deploy deployed bumped cluster server".split()
-)
-"""Words of a text about software."""
+"""A version in full, which makes a product of an uncommon word before it: lazysizes 5.3.2."""
 
 _BEFORE_INITIALS = (WordClass.PREPOSITION, WordClass.TO, WordClass.FUNCTION)
 
@@ -101,14 +92,13 @@ def mentioned(text: str) -> tuple[Mentioned, ...]:
     text = normalised(text[:MAX_CHARS_READ])[:MAX_CHARS_READ]
     found = sorted(_all_mentions(text), key=lambda place_and_mention: place_and_mention[0])
     codes = {mention.key: mention.form for _, mention in found if mention.kind is ConceptKind.CODE}
-    brand = next(iter(codes)) if len(codes) == 1 and all(map(is_brand, codes.values())) else None
+    brand = next((key for key, form in codes.items() if len(codes) == 1 and is_brand(form)), None)
     counts: dict[str, float] = {}
     first: dict[str, Mentioned] = {}
     for _, mention in found:
         counts[mention.key] = counts.get(mention.key, 0.0) + _WEIGHTS[mention.kind]
-        known = first.setdefault(
-            mention.key, replace(mention, kind=ConceptKind.PRODUCT) if mention.key == brand else mention
-        )
+        typed = replace(mention, kind=ConceptKind.PRODUCT) if mention.key == brand else mention
+        known = first.setdefault(mention.key, typed)
         if known.kind in UNTYPED and mention.kind not in UNTYPED:
             first[mention.key] = replace(known, kind=mention.kind)
     kept = set(sorted(first, key=lambda key: -counts[key])[:MAX_MENTIONS])
@@ -124,14 +114,11 @@ def _all_mentions(text: str) -> Iterator[tuple[int, Mentioned]]:
         if is_code:
             continue
         covered: set[int] = set()
-        in_chinese = is_chinese(piece)
-        for place, mention in chinese_mentions(piece) if in_chinese else ():
+        for place, mention in chinese_mentions(piece) if is_chinese(piece) else ():
             covered.update(range(place, place + len(mention.form)))
             yield start + place, mention
         for place, mention in _worded(cut):
-            # An English word in a Chinese text has a capital for no reason: 发个Offer.
-            is_loan = in_chinese and mention.key in COMMON_WORDS and mention.key not in KNOWN
-            if place not in covered and not is_loan:
+            if place not in covered:
                 yield start + place, mention
 
 
@@ -170,7 +157,6 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
         ]
         for sentence, heading in zip(sentences, headings, strict=True)
     ]
-    in_software = not _SOFTWARE_WORDS.isdisjoint(counts)
     versions = {word.start: ahead.text for word, ahead in pairwise(cut) if _may_be_version(ahead) and word.word}
     defined = {name.mention.key: name.mention.kind for found in named for name in found if name.is_defined}
     for sentence, found in zip(sentences, named, strict=True):
@@ -183,11 +169,9 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
             yield name.start, name.mention if kind is name.mention.kind else replace(name.mention, kind=kind)
             words[name.first : name.end] = [None] * (name.end - name.first)
         for place, word in enumerate(words) if versions else ():
-            if (
-                word is not None
-                and _is_tool(word.word)
-                and _is_release(word.word, versions.get(word.start, ""), in_software=in_software)
-            ):
+            if word is None or not COMMON_WORDS.isdisjoint((word.word, singular(word.word))):
+                continue
+            if _RELEASE.match(versions.get(word.start, "")):
                 yield word.start, Mentioned(key_of(word.text), word.text, ConceptKind.PRODUCT)
                 words[place] = None
         words = [word if word is not None and _is_latin(word.word[:1]) else None for word in words]
@@ -222,24 +206,6 @@ def _is_sure(name: Name, words: Sequence[Token | None]) -> bool:
 def _may_be_version(token: Token) -> bool:
     """Return True for a number, or for a version, and not for a date."""
     return token.sort is Sort.VOID or (token.mention is not None and token.mention.kind is ConceptKind.CODE)
-
-
-def _is_release(word: str, version: str, *, in_software: bool) -> bool:
-    """Return True for a version in full, or after a hyphenated word in a text about software: cert-manager 1.14."""
-    return bool(_RELEASE.match(version) or (in_software and "-" in word and _VERSION.fullmatch(version)))
-
-
-def _is_tool(word: str) -> bool:
-    """Return True for a word in small letters that names what a version is of: black 23.3.0, cert-manager 1.14.0."""
-    is_verb = class_of(word) is WordClass.VERB
-    stems = {word, word.removesuffix("s"), word.removesuffix("es")}
-    return (
-        (class_of(word) in _TOOLS or (is_verb and COMMON_WORDS.isdisjoint(stems)))
-        and word.replace("-", "").isalnum()
-        and not word.endswith("ed")
-        and word not in _NO_TOOLS
-        and word not in GENERIC
-    )
 
 
 def noun_phrases(text: str) -> Iterator[tuple[list[str], str]]:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from souvenir.core.types import ConceptKind
 from souvenir.knowledge.recognition.exact import Token
 from souvenir.knowledge.recognition.gazetteer import (
     COMMON_WORDS,
     FIRMS,
     FIRST_TRADES,
-    GIVEN_NAMES,
     KNOWN,
-    RELATIVES,
-    ROLES,
     TIME_WORDS,
 )
 from souvenir.knowledge.recognition.spelling import singular
@@ -60,14 +56,8 @@ def _end_of_firm(folded: Sequence[str], place: int, no_names: Collection[str]) -
     if len(ahead) < 2 or ahead[0] != _AND or folded[place - 1] in _OF:
         return place
     pair = (word, ahead[1])
-    is_pair = all(_may_be_name(one, no_names) and not _is_of_other_kind(one) for one in pair)
-    return place + 3 if is_pair and not all(one in KNOWN for one in pair) else place
-
-
-def _is_of_other_kind(word: str) -> bool:
-    """Return True for a person or a well-known name; not for a place, which may be a surname: lisbon & zorbler."""
-    is_known = KNOWN.get(word) not in (None, ConceptKind.PLACE)
-    return is_known or word in GIVEN_NAMES or word in RELATIVES or word in ROLES
+    is_pair = all(_may_be_name(one, no_names) for one in pair) and not all(one in KNOWN for one in pair)
+    return place + 3 if is_pair else place
 
 
 def _may_be_name(word: str, no_names: Collection[str]) -> bool:

@@ -37,11 +37,6 @@ _AMBIGUOUS_ENDS = frozenset("bank band team hall play".split())
 _NO_ENDS = _AMBIGUOUS_ENDS | ENGLISH_HEADS
 OF = "de"
 _SPA = "bad"
-_SQUARE = "plaza"
-"""Also a post or a seat, so its name needs a number: "en plaza fija"."""
-_CALLES = frozenset(("calle", "avenida", _SQUARE))
-_BEFORE_CALLES = frozenset(("en", "por"))
-"""Directly before the word for a street, if its name follows: "en calle Mayor", but "en la calle"."""
 _ARTICLES = {
     SPANISH: frozenset("el la los las un una unos unas mi mis tu tus su sus nuestro nuestra del al".split()),
     DUTCH: frozenset("de het een mijn zijn haar ons onze jouw hun".split()),
@@ -158,22 +153,9 @@ def _whole(words: Sequence[Token | None], place: int, kind: ConceptKind) -> list
 
 
 def is_address(name: Sequence[str]) -> bool:
-    """Return True for a street, also with its number: Lindenstraße 12, calle mayor 12."""
+    """Return True for a street, also with its number: Lindenstraße 12."""
     *street, last = name
-    if street and last.isdigit():
-        return is_street(street[-1]) or street[0] in _CALLES
-    return is_street(last)
-
-
-def is_street_here(folded: Sequence[str], place: int, language: str) -> bool:
-    """Return True for the name of a street, in any case: "lindenweg", "en calle mayor", "la calle real 2"."""
-    if is_street(folded[place]):
-        return True
-    before = folded[place - 1] if place else ""
-    if language != SPANISH or before not in _CALLES or folded[place] in SMALL_WORDS[SPANISH]:
-        return False
-    has_number = place + 1 < len(folded) and folded[place + 1].isdigit()
-    return has_number or (place > 1 and before != _SQUARE and folded[place - 2] in _BEFORE_CALLES)
+    return is_street(street[-1] if street and last.isdigit() else last)
 
 
 def goes_on(first: str) -> bool:

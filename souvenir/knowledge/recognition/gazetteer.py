@@ -53,9 +53,6 @@ USES_AFTER = _KINDS["uses after a name"]
 RECORDS = _KINDS["records"]
 """Verbs of what one does in a program, rather than in a town: "tracked in Tallybook"."""
 
-SOFTWARE_MATTERS = _KINDS["software matters"]
-"""Nouns before a preposition and the name of a product: "the release notes for Tallybook"."""
-
 JOURNEYS = _KINDS["journeys"]
 """Words before the name of a place: "the hike to Edale"."""
 
@@ -64,9 +61,6 @@ WARES = _KINDS["wares"]
 
 MAKERS = _KINDS["makers"]
 """Companies whose names stand for what they made: "the Dyson"."""
-
-WORK_WORDS = _KINDS["works"]
-"""Words before the title of a work: novel, reading."""
 
 TIME_WORDS = _KINDS["months and days"]
 """Months, weekdays and units of time in other languages than English."""
@@ -88,9 +82,6 @@ _ENGLISH_PLACES = _entries(_KINDS["english place heads"])
 _ENGLISH_ORGANISATIONS = _entries(_KINDS["english organisation heads"])
 ENGLISH_HEADS = _ENGLISH_PLACES | _ENGLISH_ORGANISATIONS
 """Heads of English names that are other nouns elsewhere."""
-
-NAMED_HEADS = ENGLISH_HEADS - _entries(_KINDS["organisation heads"])
-"""Heads only after an uncommon word: Fraser Building, but not Nation Building."""
 
 HEADS = kinds_of(
     (_ENGLISH_PLACES, ConceptKind.PLACE),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from souvenir.core.types import ConceptKind
@@ -22,7 +23,6 @@ from souvenir.knowledge.recognition.gazetteer import (
     HEADS,
     KNOWN,
     MAKERS,
-    NAMED_HEADS,
     NAMES_AND_WORDS,
     PEOPLE_OR_FIRMS,
     PHRASE_HEADS,
@@ -30,7 +30,6 @@ from souvenir.knowledge.recognition.gazetteer import (
     ROLES,
     TITLES,
     TRADES,
-    WORK_WORDS,
     known_kind,
 )
 
@@ -52,21 +51,14 @@ _ARTICLES = frozenset("a an the ein eine un una een".split()) | POSSESSIVES
 _COPULAS = frozenset("is was are am ist war es era fue".split())
 _CONJUNCTIONS = frozenset("and but so or und aber oder y pero maar en dus".split())
 _CALLED = frozenset("called named namens llamado llamada llama genaamd heisst heet name".split())
-_PRONOUN_COPULAS = frozenset("hes he's shes she's its it's thats that's he’s she’s it’s that’s".split())
-"""Copulas whose pronoun stands for the name before the comma: "Sprocket, hes a lurcher"."""
 _OTHER_WORDS = PEOPLE_OR_FIRMS | {"nicht", "prima"}
 """Roles that say nothing of a name next to them: "nicht" is a niece in Dutch only, "prima" a cousin in Spanish only."""
 UNSPECIFIED_PEOPLE = frozenset(
     "guy man woman lady girl boy bloke chap fellow kid someone somebody person dude fella lad lass lassie".split()
 )
 """Nouns that tell no more of a person than that it is one."""
-_BREEDS = ("hund", "hound", "terrier", "mischling", "spaniel", "doodle", "dackel", "pudel", "katze", "kater", "hond")
-"""Ends of words for dogs and cats: elkhound, Dackelmischling."""
-_BOAT = "boat"
-_LEAD = "lead"
-"""A person only after what they lead: "my team lead is Rana"."""
 _ACTS = frozenset(
-    "says said told asks asked wants wanted thinks thought reckons reckoned lives lived works worked called texted "
+    "did says said told asks asked wants wanted thinks thought reckons reckoned lives lived works worked called texted "
     "phoned emailed wrote writes loves loved likes liked hates knows knew moved came comes went goes got gets bought "
     "brought brings cooks cooked met meets promised suggested recommended mentioned agreed offered invited "
     "helps helped teaches taught plays played turned turns started quit retired married died grew studies "
@@ -97,10 +89,6 @@ POSSESSED = frozenset(
 ENDS_OF_PHRASES = frozenset(
     ("", *"and or but with for from in on at to that which is was has und y en mit con".split())
 )
-_INDEFINITE = frozenset(("a", "an"))
-_OF_PEOPLE = frozenset(
-    "boss manager colleague friend friends birthday flatmate roommate housemate landlord car phone".split()
-)
 _MONTHS = frozenset("january february march april may june july august september october november december jan".split())
 OWNED_BY_ORGANISATIONS = frozenset(
     "staff admins employees hr it procurement customers clients website support helpdesk terms contract invoice "
@@ -108,8 +96,6 @@ OWNED_BY_ORGANISATIONS = frozenset(
     "newsletter branch branches offices shares".split()
 )
 """Nouns after the possessive of an organisation rather than of a person: Kimura's admins."""
-_DOES = _ACTS | frozenset("did does feels felt needs needed".split())
-"""Verbs of which a person is the subject, rather than the place with the same name."""
 _AND = frozenset("and und y en".split())
 ALSO = _AND | frozenset(("or", "oder", "o", "of", ""))
 """Words between two names of a list."""
@@ -122,26 +108,15 @@ SAYS = frozenset(
 """Verbs whose subject is a person or an organisation."""
 _NO_PERSON = frozenset("of and for the".split())
 """Words that no person's name contains."""
-_ORIGINS = ("ian", "ean", "ese", "ish", "german", "rican", "french", "dutch")
-"""Endings of adjectives of origin."""
-HONORIFICS = ("-san", "-kun", "-chan", "-sensei", "-ji", "-bhai", "-ssi", "-nim")
-"""Ends of names of people in Japanese, Hindi and Korean use: Tanaka-san."""
-_AT_WORK = frozenset(("at", "bei", "bij"))
 _ON_A_PLATFORM = frozenset("on off via".split())
 _DESCRIPTIONS = frozenset(
     "new old second-hand secondhand hand used refurbished broken cheap neue neuen neuer alte alten alter gebrauchte "
     "gebrauchten nuevo nueva viejo vieja nieuwe oude tweedehands".split()
 )
 """Adjectives before a thing rather than before the company that made it: a used Volvo."""
-_SHOPS = frozenset("dealer dealership guy shop store factory engineer service handler handelaar".split())
 CAMEL = re.compile("(?!Mc|Mac|De|La|Le|Van|Fitz)(?!.*(?:Error|Exception)$)[A-Z][a-z]+[A-Z][A-Za-z0-9]+")
 """A capital inside of a name, which brands have rather than people: GeoGebra, TinyMCE."""
-_SMALL_I = re.compile("i[A-Z][a-z]{2,}")
-_AMPERSAND = re.compile("[A-Za-z]{2}&[A-Z]")
-_BY_A_BUSINESS = frozenset("at by bei bij".split())
 _IN = frozenset(("in", "near", "en", "nahe", "bei"))
-_WHERE = _IN | frozenset("at for with by from bij como".split())
-_SOMEWHERE = _WHERE | frozenset(("from", "of", "on"))
 _HOMES = frozenset(
     "flat house apartment cottage home lease villa cabin office branch depot warehouse land plot".split()
 )
@@ -156,7 +131,6 @@ def kind_of_name(words: Sequence[str], around: Surroundings) -> ConceptKind | No
     """
     return (
         defined_kind(around)
-        or _by_complement(words, around)
         or _by_itself(words, around)
         or _by_relation(around)
         or _by_place(around)
@@ -168,72 +142,37 @@ def kind_of_name(words: Sequence[str], around: Surroundings) -> ConceptKind | No
 def _is_supplier(before: Sequence[str]) -> bool:
     """Return True after a noun for a person or a firm: "my supplier Zorblax", "our publisher, Zorblax"."""
     is_apart = before[:1] == [""] or (bool(before[:1]) and before[0] in _COPULAS)
-    noun, owner = [*before[is_apart:], "", ""][:2]
-    return noun in PEOPLE_OR_FIRMS and (not is_apart or owner in POSSESSIVES)
+    noun = [*before[is_apart:], ""][0]
+    return noun in PEOPLE_OR_FIRMS
 
 
 def defined_kind(around: Surroundings) -> ConceptKind | None:
     """Return the kind that the text itself gives a name, by a noun before it, a copula or an apposition."""
     before, after = around
     is_class = before[:1] and before[0] in CLASSES and before[0] not in PEOPLE_OR_FIRMS
-    # "At my gym Anna said" says nothing of Anna.
-    is_where = len(before) > 2 and before[1] in _OWNERS and before[2] in _WHERE
-    if is_class and not is_where and not _ARTICLES.isdisjoint(before[1:3]):
+    if is_class and not _ARTICLES.isdisjoint(before[1:3]):
         return CLASSES[before[0]]
-    if before[:1] and before[0] in _CALLED and (found := _kind_of_called(before[1:])):
-        return found
-    is_apposition = bool(after) and after[0] == ""
-    if is_apposition and len(after) > 1 and after[1] in _PRONOUN_COPULAS:
-        is_apposition, after = False, after[1:]
-    elif not is_apposition and (not after or after[0] not in _COPULAS or NO_SUBJECT_AFTER.intersection(before[:1])):
-        return None
+    if before[:1] and before[0] in _CALLED and not UNSPECIFIED_PEOPLE.isdisjoint(before[1:2]):
+        return ConceptKind.PERSON
     if len(after) < 3 or after[1] not in _ARTICLES:
         return None
-    for place in range(2, min(len(after), _WINDOW)):
-        if after[place] in _AFTER_CLASSES:
-            return None
-        ahead = after[place + 1] if place + 1 < len(after) else ""
-        found = class_of_noun(after[place])
+    if after[0] != "" and (after[0] not in _COPULAS or NO_SUBJECT_AFTER.intersection(before[:1])):
+        return None
+    for noun, ahead in pairwise([*after[2:_WINDOW], ""]):
+        found = CLASSES.get(noun)
         if found is not None and ahead in _AFTER_CLASSES:
-            # "In Berlin, my sister and I" and "in Berlin, our dog" say nothing of Berlin.
-            is_other = is_apposition and (ahead in _AND or (before[:1] and before[0] in PLACE_PREPOSITIONS))
+            # "In Berlin, our dog" says nothing of Berlin.
+            is_other = before[:1] and before[0] in PLACE_PREPOSITIONS
             return None if is_other and found in (ConceptKind.PERSON, ConceptKind.ANIMAL) else found
     return None
 
 
-def _kind_of_called(before: Sequence[str]) -> ConceptKind | None:
-    """Return the kind of what is called so: "a guy called", "a man from the hospital named", "a puppy, he's called"."""
-    if before[:1] and before[0] in _COPULAS:
-        # "My cat is called Pixel."
-        return _person_or_animal(before[1]) if len(before) > 1 else None
-    if before[:1] and (before[0] in _PRONOUN_COPULAS or before[0] == ""):
-        return next(filter(None, map(class_of_noun, before)), None)
-    if not UNSPECIFIED_PEOPLE.isdisjoint(before[:1]):
-        return ConceptKind.PERSON
-    is_from = len(before) > 3 and before[1] in _ARTICLES and before[2] in _SOMEWHERE
-    if is_from and before[3] in UNSPECIFIED_PEOPLE:
-        return ConceptKind.PERSON
-    # "A Ford Transit Custom called Doris."
-    is_made = any(KNOWN.get(word) is ConceptKind.PRODUCT or word in MAKERS for word in before[:3])
-    return ConceptKind.PRODUCT if is_made else None
-
-
-def class_of_noun(noun: str) -> ConceptKind | None:
-    """Return what a noun stands for, a breed or a boat too: elkhound, sailboat."""
-    if noun.endswith(_BOAT):
-        return ConceptKind.PRODUCT
-    return CLASSES.get(noun) or (ConceptKind.ANIMAL if noun.endswith(_BREEDS) else None)
-
-
 def _by_itself(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
     joined = " ".join(words)
-    if words[-1].endswith(HONORIFICS) or (len(words) > 1 and words[0] in TITLES and _NO_PERSON.isdisjoint(words)):
+    if len(words) > 1 and words[0] in TITLES and _NO_PERSON.isdisjoint(words):
         return ConceptKind.PERSON
-    if len(words) > 1 and words[0][1:2] == "." and words[-1] not in HEADS:
-        # P.K. Nair
-        return ConceptKind.PERSON
-    if "&" in words[1:-1] and not GIVEN_NAMES.issuperset({words[0], words[-1]}):
-        # Harkness & Webb, but not Anna & Rui
+    if "&" in words[1:-1]:
+        # Harkness & Webb
         return ConceptKind.ORGANISATION
     known = known_kind(joined)
     if known is not None and not _is_person_here(words, around):
@@ -248,20 +187,13 @@ def _by_itself(words: Sequence[str], around: Surroundings) -> ConceptKind | None
     head = head_kind(words)
     if head is not None:
         return head
-    if len(words) > 1 and KNOWN.get(words[0]) is ConceptKind.ORGANISATION and words[0] not in GIVEN_NAMES:
+    if len(words) > 1 and KNOWN.get(words[0]) is ConceptKind.ORGANISATION:
         # A maker with its model, but not with a place: Ford Transit, Siemens Munich.
         return ConceptKind.ORGANISATION if KNOWN.get(words[-1]) is ConceptKind.PLACE else ConceptKind.PRODUCT
-    stem, _, tail = words[-1].rpartition("-")
-    if (stem and HEADS.get(tail) is ConceptKind.PRODUCT) or (len(words) > 1 and _is_model_number(words[-1])):
+    if len(words) > 1 and any(map(str.isdigit, words[-1])):
+        # The Sony WH-1000XM5.
         return ConceptKind.PRODUCT
-    if around.before[:1] and around.before[0] in WORK_WORDS and len(words) > 1:
-        return ConceptKind.WORK
     return None
-
-
-def _is_model_number(word: str) -> bool:
-    """Return True for a word with both a letter and a digit: the Sony WH-1000XM5."""
-    return word[:1].isalnum() and any(map(str.isdigit, word)) and not word.isdigit()
 
 
 def _stands_for_a_product(name: str, around: Surroundings) -> bool:
@@ -274,15 +206,14 @@ def _stands_for_a_product(name: str, around: Surroundings) -> bool:
         return is_one or after[0] not in OWNED_BY_ORGANISATIONS
     if before[0] in POSSESSED and is_one:
         return True
-    if name not in MAKERS or (after[:1] and after[0] in OWNED_BY_ORGANISATIONS | ROLES | _SHOPS):
-        return False
-    return before[0] in _ARTICLES or (before[0] in _DESCRIPTIONS and not _ARTICLES.isdisjoint(before[1:3]))
+    is_described = before[0] in _DESCRIPTIONS and not _ARTICLES.isdisjoint(before[1:3])
+    return name in MAKERS and (before[0] in _ARTICLES or is_described)
 
 
 def head_kind(words: Sequence[str]) -> ConceptKind | None:
     """Return the kind of a name or a compound by its head, which is its last word, or its first one."""
     if len(words) > 1:
-        if words[-1] in HEADS and not (words[-1] in NAMED_HEADS and COMMON_WORDS.issuperset(words)):
+        if words[-1] in HEADS:
             return HEADS[words[-1]]
         if words[-1].endswith(TRADES):
             return ConceptKind.ORGANISATION
@@ -296,14 +227,10 @@ def head_kind(words: Sequence[str]) -> ConceptKind | None:
 
 def _is_person_here(words: Sequence[str], around: Surroundings) -> bool:
     """Return True if a name that is also a place is used for a person."""
-    if words[0] not in GIVEN_NAMES and words[0] not in NAMES_AND_WORDS:
+    if words[0] not in GIVEN_NAMES:
         return False
     before, after = around
-    return (
-        _by_relation(around) is not None
-        or (after[:1] and after[0] in _DOES and not (before[:1] and before[0] in _ARTICLES))
-        or bool(before[:1] and before[0] in GREETED)
-    )
+    return _by_relation(around) is not None or not _ACTS.isdisjoint(after[:1]) or not GREETED.isdisjoint(before[:1])
 
 
 def _by_relation(around: Surroundings) -> ConceptKind | None:
@@ -311,14 +238,14 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
     if before[:1]:
         found = _person_or_animal(before[0])
         if found is None and before[0] in _CALLED:
-            found = next(filter(None, map(class_of_noun, before[1:4])), None)
+            found = next(filter(None, map(CLASSES.get, before[1:4])), None)
         if found is not None:
             return found
     if found := _by_apposition(before):
         return found
     is_subject = NO_SUBJECT_AFTER.isdisjoint(before[:1])
     is_copula = bool(after) and after[0] in _COPULAS and is_subject
-    if len(after) > 1 and (is_copula or (after[0] == "" and (after[1] in _ARTICLES or len(after) > 2))):
+    if len(after) > 1 and (is_copula or after[0] == ""):
         for place, word in enumerate(after[1:_WINDOW], 2):
             if word == "" or word in _CONJUNCTIONS or word in NO_SUBJECT_AFTER:
                 # "We train for Zorblax this year, with my friends."
@@ -326,35 +253,7 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
             if found := _person_or_animal(word):
                 # "I'm Dana, my cat is called Pixel" says nothing of Dana.
                 return None if after[0] == "" and not _AFTER_CLASSES.issuperset(after[place : place + 1]) else found
-        return _by_predicate(after[1:_WINDOW]) if after[0] != "" else None
     return None
-
-
-def _by_predicate(words: Sequence[str]) -> ConceptKind | None:
-    """Return the kind of what a name is said to be: "is a small hospital", but not "is at the hospital"."""
-    for word in words:
-        if word == "" or word in NO_SUBJECT_AFTER or word in PLACE_PREPOSITIONS:
-            return None
-        if HEADS.get(word) in (ConceptKind.ORGANISATION, ConceptKind.PLACE) and word not in ENGLISH_HEADS:
-            return HEADS[word]
-    return None
-
-
-def _by_complement(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
-    """Return the kind of a name that someone or something has: "my boss is Deepak Raman", "the venue is Oslo 21".
-
-    Not of an origin, which it has: "my boss is Norwegian".
-    """
-    before = around.before
-    if len(before) < 3 or before[0] not in _COPULAS or words[-1].endswith(_ORIGINS):
-        return None
-    noun, *ahead = before[1:]
-    if noun == _LEAD and len(ahead) > 1 and ahead[1] in POSSESSIVES:
-        return ConceptKind.PERSON
-    found = None if ahead[0] not in POSSESSIVES or noun in PEOPLE_OR_FIRMS else CLASSES.get(noun)
-    # "Our landlord is Zorblax Property."
-    is_firm = words[0] not in GIVEN_NAMES and head_kind(words) is ConceptKind.ORGANISATION
-    return None if is_firm and found is ConceptKind.PERSON else found
 
 
 def _by_place(around: Surroundings) -> ConceptKind | None:
@@ -373,30 +272,9 @@ def _by_apposition(before: Sequence[str]) -> ConceptKind | None:
     if before[:1] != [""] or len(class_and_owner) < 2 or class_and_owner[1] not in POSSESSIVES:
         return None
     described, owner = class_and_owner
-    found = CLASSES.get(described)
     if described in PEOPLE_OR_FIRMS:
         return None
-    return found if owner in _OWNERS or found is ConceptKind.PRODUCT else _person_or_animal(described)
-
-
-def is_relative_or_animal(after: Sequence[str]) -> bool:
-    """Return True if the words after a name say whose relative or animal it is.
-
-    By an apposition or a copula: "Pickle, our one-eyed tabby", "Biscuit is our terrier".
-    """
-    if len(after) > 2 and after[1] in _INDEFINITE:
-        return defined_kind(Surroundings((), after)) is ConceptKind.ANIMAL
-    if len(after) < 3 or after[1] not in _OWNERS:
-        return False
-    if after[0] in _COPULAS:
-        return defined_kind(Surroundings((), after)) in (ConceptKind.PERSON, ConceptKind.ANIMAL)
-    described = next((place for place, word in enumerate(after) if place and word == ""), len(after))
-    return after[0] == "" and any(_person_or_animal(word) for word in after[2:described])
-
-
-def is_of_person(words: Sequence[str]) -> bool:
-    """Return True for a relative, an animal, a boss or the like, which people have rather than places."""
-    return not (RELATIVES | ANIMALS | _OF_PEOPLE).isdisjoint(words)
+    return CLASSES.get(described) if owner in _OWNERS else _person_or_animal(described)
 
 
 def _person_or_animal(word: str) -> ConceptKind | None:
@@ -408,25 +286,11 @@ def _person_or_animal(word: str) -> ConceptKind | None:
 
 
 def _by_given_name(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
-    if len(words) == 2 and words[0] in ROLES and words[1] in GIVEN_NAMES:
-        return ConceptKind.PERSON
-    is_job = not (WORK.isdisjoint(around.before[1:3]) and ROLES.isdisjoint(around.before[1:2]))
-    if is_job and around.before[0] in _AT_WORK:
-        return ConceptKind.ORGANISATION
-    if len(words) == 1 and words[0] in _MONTHS and (not around.after or around.after[0] not in _ACTS):
+    if len(words) == 1 and words[0] in _MONTHS:
         return None
-    if _NO_PERSON.isdisjoint(words) and (words[0] in GIVEN_NAMES or (words[0] in NAMES_AND_WORDS and len(words) < 4)):
+    if _NO_PERSON.isdisjoint(words) and (words[0] in GIVEN_NAMES or words[0] in NAMES_AND_WORDS):
         return ConceptKind.PERSON
     is_common = bool(around.before[:1]) and (around.before[0] in _ARTICLES or around.before[0] in NO_SUBJECT_AFTER)
     if around.after[:1] and around.after[0] in _ACTS and len(words) < 3 and not is_common:
         return ConceptKind.PERSON
     return None
-
-
-def kind_by_signs(form: str, before: Sequence[str]) -> ConceptKind | None:
-    """Return the kind of a brand with a capital or an ampersand inside: TinyMCE, iZorb, made by HomeServe, Kids&Us."""
-    if CAMEL.fullmatch(form):
-        return ConceptKind.ORGANISATION if before and before[0] in _BY_A_BUSINESS else ConceptKind.PRODUCT
-    if _SMALL_I.fullmatch(form):
-        return ConceptKind.PRODUCT
-    return ConceptKind.ORGANISATION if _AMPERSAND.search(form) else None

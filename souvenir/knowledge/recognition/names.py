@@ -20,10 +20,7 @@ from souvenir.knowledge.recognition.evidence import (
     ends_of_compounds,
     is_in_frame,
     is_subject,
-    is_third_person,
-    is_tool_of_common_word,
     with_head,
-    words_of_model,
 )
 from souvenir.knowledge.recognition.exact import Token
 from souvenir.knowledge.recognition.firms import ends_of_firms
@@ -34,12 +31,10 @@ from souvenir.knowledge.recognition.foreign import (
     SPANISH,
     goes_on,
     is_address,
-    is_street_here,
     kind_abroad,
     kind_alone,
 )
 from souvenir.knowledge.recognition.gazetteer import (
-    ANIMALS,
     COMMON_WORDS,
     GIVEN_NAMES,
     HEADS,
@@ -54,20 +49,18 @@ from souvenir.knowledge.recognition.gazetteer import (
     TITLES,
     TRADES,
     is_known_in_small_letters,
+    is_street,
     known_kind,
 )
 from souvenir.knowledge.recognition.kinds import (
     ALSO,
     CAMEL,
-    HONORIFICS,
     LISTED_KINDS,
     OWNED_BY_ORGANISATIONS,
+    POSSESSIVES,
     SAYS,
     Surroundings,
     defined_kind,
-    is_of_person,
-    is_relative_or_animal,
-    kind_by_signs,
     kind_of_name,
 )
 from souvenir.knowledge.recognition.spelling import key_of, singular
@@ -76,7 +69,6 @@ from souvenir.knowledge.recognition.vocabulary import (
     GENERIC,
     MODALS,
     PLACE_OPENERS,
-    SENTENCE_OPENERS,
     WordClass,
     class_of,
     is_known,
@@ -161,10 +153,8 @@ class NameReader:
         self._seen = seen
         self._language = language
         self._no_names = SMALL_WORDS.get(language, frozenset()) | (TIME_WORDS if language != ENGLISH else frozenset())
-        self._has_saint = _SAINT in self._folded
         self._firms = ends_of_firms(words, self._folded, self._no_names)
         self._compounds = self._firms | ends_of_compounds(words, self._folded, lower=lower)
-        self._in_compounds = {place for first, end in self._compounds.items() for place in range(first, end)}
 
     def names(self) -> list[Name]:
         found: list[Name] = []
@@ -214,11 +204,9 @@ class NameReader:
         around = Surroundings(before, self._folded[end : end + CONTEXT_WORDS])
         kind = ConceptKind.ORGANISATION if first in self._firms else self._kind(self._folded[first:end], around)
         if kind is ConceptKind.NAME and not is_acronym(form):
-            kind = kind_by_list(around) or kind_by_signs(form, around.before) or kind
+            kind = kind_by_list(around) or (ConceptKind.PRODUCT if CAMEL.fullmatch(form) else kind)
         if run[-1].text.endswith(("'s", "'")):
             kind = self._kind_of_owner(run, end, kind) or kind
-        if kind is ConceptKind.PERSON and CAMEL.fullmatch(form):
-            kind = ConceptKind.ORGANISATION
         if kind in (ConceptKind.PERSON, ConceptKind.NAME) and is_acronym(form):
             # Most abbreviations stand for things, and none for a person.
             kind = ConceptKind.ORGANISATION if around.after[:1] and around.after[0] in SAYS else ConceptKind.PHRASE
@@ -232,18 +220,11 @@ class NameReader:
         return Name(first, end, run[0].start, Mentioned(key, form, kind), defined_kind(around) is not None)
 
     def _kind_of_owner(self, run: Sequence[Token], end: int, kind: ConceptKind) -> ConceptKind | None:
-        """Return that of an organisation for a possessive without a noun: "Costa's opens at ten", "St Brigid's".
-
-        A place is a person if someone or an animal is theirs: "Georgia's boss", but not "Berlin's mayor".
-        """
-        if kind is ConceptKind.PLACE and len(run) == 1 and fold(run[0].word) in GIVEN_NAMES:
-            return ConceptKind.PERSON if is_of_person(self._folded[end : end + 1]) else None
+        """Return that of an organisation for the possessive of what only organisations have, and for "St Brigid's"."""
         if kind not in (ConceptKind.PERSON, ConceptKind.NAME):
             return None
-        is_business = self._folded[end : end + 1] and self._folded[end] in OWNED_BY_ORGANISATIONS
-        if is_business or is_third_person(self._words, end) or (run[0].word.rstrip(".") == _SAINT and len(run) > 1):
-            return ConceptKind.ORGANISATION
-        return None
+        is_business = not OWNED_BY_ORGANISATIONS.isdisjoint(self._folded[end : end + 1])
+        return ConceptKind.ORGANISATION if is_business or run[0].word.rstrip(".") == _SAINT else None
 
     def _kind(self, folded: Sequence[str], around: Surroundings) -> ConceptKind:
         if is_address(folded):
@@ -286,9 +267,8 @@ class NameReader:
             return int(self._language != GERMAN or self._goes_on_in_german(place, end))
         is_firm = self._folded[end] == "y" and place > 0 and self._folded[place - 1] in HEADS
         if is_firm or (self._folded[end] in _FIRST_INSIDE and self._language != GERMAN):
-            step = self._inside(end)
-            return step if end + step - place <= MAX_WORDS else 0
-        return words_of_model(self._folded, place, end)
+            return self._inside(end)
+        return 0
 
     def _is_amount_after_organisation(self, place: int) -> bool:
         """Return True for a number with a noun of its own: "owes the Lantern Guild 300 gold"."""
@@ -298,7 +278,7 @@ class NameReader:
 
     def _goes_on_in_german(self, place: int, end: int) -> bool:
         first = self._folded[place]
-        if first in RELATIVES or first in ROLES or first in ANIMALS:
+        if first in RELATIVES:
             is_wife = first == "frau" and not _FOREIGN_OWNERS.isdisjoint(self._folded[max(0, place - 1) : place])
             return first in ("herr", "frau", "tante", "onkel") and not is_wife
         if HEADS.get(self._folded[end]) is ConceptKind.ORGANISATION or self._folded[end].endswith(TRADES):
@@ -309,23 +289,19 @@ class NameReader:
         token, folded = self._words[place], self._folded[place]
         if token is None:
             return False
-        if has_capital(token) or place in self._in_compounds or is_street_here(self._folded, place, self._language):
-            return True
-        if self._has_saint and (self._is_saint(place) or self._is_saint(place - 1)):
+        if has_capital(token) or is_street(folded):
             return True
         known = KNOWN.get(folded)
         if folded in COMMON_WORDS or (known is not ConceptKind.ORGANISATION and singular(folded) in COMMON_WORDS):
-            return known is ConceptKind.PRODUCT and is_tool_of_common_word(self._words, self._folded, place)
+            # "My kindle".
+            is_owned = place > 0 and self._folded[place - 1] in POSSESSIVES
+            return known is ConceptKind.PRODUCT and is_owned and class_of(folded) is WordClass.VERB
         is_plain = folded == token.word  # "böse" is no Bose
         if (is_plain and is_known_in_small_letters(folded)) or (
             self._lower and (folded in GIVEN_NAMES or folded in KNOWN)
         ):
             return True
         return self._language == ENGLISH and is_in_frame(self._words, self._folded, place)
-
-    def _is_saint(self, place: int) -> bool:
-        """Return True for "st" before a possessive, which needs no capital: st brigid's."""
-        return place >= 0 and self._folded[place] == _SAINT and self._text(place + 1).endswith("'s")
 
     def _goes_on(self, place: int) -> bool:
         after = place + 2 if self._folded[place + 1 : place + 2] == ["&"] else place + 1
@@ -337,8 +313,6 @@ class NameReader:
             return False
         word, folded = token.word, self._folded[place]
         goes_on = self._goes_on(place)
-        if folded.endswith(HONORIFICS) or is_street_here(self._folded, place, self._language):
-            return True
         if goes_on and (self._is_initial(place) or self._is_dutch_name(place)):
             return True
         if is_unlike_a_start(token.text) and word not in COMMON_WORDS and not token.text.isupper():
@@ -372,13 +346,9 @@ class NameReader:
     def _may_begin_sentence(self, token: Token, *, goes_on: bool) -> bool:
         """Return True for a word whose capital is not explained by the start of the sentence."""
         word, folded = token.word, self._folded[0]
-        if word in SENTENCE_OPENERS:
-            return False
         if is_unlike_a_start(token.text) or (word in self._seen and not is_known(word)):
             return True
         if folded in GIVEN_NAMES or (folded in KNOWN and folded not in COMMON_WORDS):
-            return True
-        if is_relative_or_animal(self._folded[1 : 1 + CONTEXT_WORDS]):
             return True
         if self._language == GERMAN:
             return folded in RELATIVES or folded in ROLES
@@ -408,8 +378,7 @@ class NameReader:
         if place > 0:
             return self._folded[place] == "van" and self._folded[place + 1] not in KNOWN
         last = self._folded[place + 2] if place + 2 < len(self._folded) else ""
-        is_firm = last.endswith(TRADES) or HEADS.get(last) is ConceptKind.ORGANISATION
-        return self._language == DUTCH and place == 0 and self._folded[0] == "van" and is_firm
+        return self._language == DUTCH and self._folded[0] == "van" and last.endswith(TRADES)
 
     def _is_object(self, place: int) -> bool:
         """Return True after a word that no verb follows: "It runs on Render"."""
@@ -447,7 +416,7 @@ class NameReader:
         if word in GENERIC and place + 1 < len(self._words) and self._is_capital(place + 1):
             return False
         # "Verna DANCED."
-        is_verb = class_of(word) is WordClass.VERB or (word.endswith("ed") and is_known(word))
+        is_verb = class_of(word) is WordClass.VERB or word.endswith("ed")
         if is_verb and token.text.isupper() and before in GIVEN_NAMES:
             return False
         return not _is_no_name(word) and self._folded[place] not in self._no_names
@@ -473,7 +442,7 @@ class NameReader:
         is_emphasis = token.text.isupper() and token.word in COMMON_WORDS and self._folded[place] not in KNOWN
         if is_emphasis or self._folded[place] in _FOREIGN_WORDS:
             return False
-        if self._folded[place] in KNOWN or self._folded[place].endswith(HONORIFICS):
+        if self._folded[place] in KNOWN:
             return True
         ahead = self._words[place + 1] if place + 1 < len(self._words) else None
         if token.word.endswith(_ORIGINS) and self._folded[place] not in GIVEN_NAMES and ahead is not None:

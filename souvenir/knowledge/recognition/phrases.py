@@ -17,7 +17,6 @@ from souvenir.knowledge.recognition.gazetteer import (
     ANIMALS,
     COMMON_WORDS,
     COMPOUND_HEADS,
-    HEADS,
     NO_ORGANISATIONS,
     PHRASE_HEADS,
     RELATIVES,
@@ -77,24 +76,17 @@ _BEFORE_ONE = frozenset(("at", "from"))
 _INSIDE_OF = frozenset("at from in to".split())
 _CLASSES = (ANIMALS | ROLES | frozenset(PHRASE_HEADS)) - COMPOUND_HEADS - VENUES
 """Nouns for what a person has to do with: a tutor, the gym, interviews."""
-_NEWCOMERS = frozenset("guy girl bloke lad lady woman man person hire starter intern kid".split())
-_NEW = frozenset("new other".split())
-"""Adjectives before a noun for a particular person: the new guy."""
 _RECURRING = frozenset(("birthday", "anniversary"))
-_GROUPS_THAT_MEET = frozenset(("group", "club", "circle", "society", "association"))
 _PARTICIPLES = frozenset(
     "using featuring including being having going rolling making getting doing working looking trying feeling coming "
     "taking giving waiting sitting standing running living starting thinking talking saying".split()
 )
 """Words in -ing that are verbs after a noun."""
 _VERB_FOLLOWS = (WordClass.SUBJECT, WordClass.MODAL, WordClass.TO)
-_BE = frozenset("is are was were isn't aren't wasn't weren't has helps makes can will".split())
 _OBJECT_STARTS = (WordClass.DETERMINER, WordClass.SUBJECT)
 _OBJECTS_OF_GERUNDS = (*_OBJECT_STARTS, WordClass.TO, WordClass.ADJECTIVE, WordClass.NOUN)
-_PARTICLES = frozenset("up out off over down away through into onto about back together".split())
 _VERB_PARTICLES = frozenset(("up", "out", "off", "away"))
 _AFTER_NOUNS = frozenset("of for in with at from and or as but".split())
-_PLURALS = frozenset(("people", "children", "men", "women", "folks"))
 
 
 def _takes_object(ahead: Token | None) -> bool:
@@ -106,12 +98,10 @@ def _takes_object(ahead: Token | None) -> bool:
 
 def _is_for(token: Token, ahead: Token | None) -> bool:
     """Return True for a possessive that says for whom an organisation is: a veteran's hospital, a farmers' union."""
-    word = fold(token.word).removesuffix("'")
-    if ahead is None or not token.text.islower():
+    if ahead is None or not token.text.islower() or PHRASE_HEADS.get(ahead.word) is not ConceptKind.ORGANISATION:
         return False
-    if ahead.word != "office" and PHRASE_HEADS.get(ahead.word) is not ConceptKind.ORGANISATION:
-        return False
-    return word not in _NO_MODIFIERS and not {word, singular(word)} & (ROLES | EMPTY) and word not in HEADS
+    word = token.word.removesuffix("'")
+    return {word, singular(word)}.isdisjoint(ROLES | EMPTY | RELATIVES)
 
 
 def _is_compound(modifier: str, head: str) -> bool:
@@ -148,10 +138,7 @@ class _PhraseReader:
         if self._run and fold(self._run[-1][0].word) in _NO_MODIFIERS:
             self._close()
         if of is WordClass.RELATIONAL:
-            is_noun = token.word in _ORGANISATIONS and not (
-                ahead and class_of(ahead.word) in (*_NOUNS, WordClass.RELATIONAL)
-            )
-            self._extend(token, WordClass.NOUN if is_noun else of)
+            self._extend(token, WordClass.NOUN if token.word in _ORGANISATIONS else of)
         elif self._is_noun(token, of, ahead):
             self._extend(token, WordClass.NOUN)
         else:
@@ -174,8 +161,6 @@ class _PhraseReader:
                 return self._alone or self._is_noun_here(token, ahead)
             case WordClass.NOUNS_OR_VERBS:
                 return self._alone or self._are_nouns_here(ahead)
-            case WordClass.ACTIVITY if ahead is not None and ahead.word in _GROUPS_THAT_MEET:
-                return True
             case WordClass.GERUND:
                 return self._alone or self._gerund_is_a_noun(token, ahead)
             case WordClass.ACTIVITY:
@@ -201,8 +186,8 @@ class _PhraseReader:
             return (ahead is not None and class_of(ahead.word) in _NOUNS) or self._before in _NOUN_FOLLOWS
         if self._run:
             last, of = self._run[-1]
-            return of is WordClass.RELATIONAL or (singular(last.word) == last.word and last.word not in _PLURALS)
-        return self._before in _NOUN_FOLLOWS or (ahead is not None and ahead.word in _BE and self._before is None)
+            return of is WordClass.RELATIONAL or singular(last.word) == last.word
+        return self._before in _NOUN_FOLLOWS
 
     def _has_subject(self, ahead: Token | None) -> bool:
         """Return True if a past form follows a noun in the singular: "the school board voted"."""
@@ -225,13 +210,13 @@ class _PhraseReader:
             and (ahead is None or ahead.word in _AFTER_NOUNS)
         ):
             last = self._run[-1][0].word
-            return singular(last) == last and last not in _PLURALS
+            return singular(last) == last
         return not takes_object and self._before in (WordClass.DETERMINER, WordClass.RELATIONAL)
 
     def _activity_is_a_noun(self, ahead: Token | None) -> bool:
         if self._before in (WordClass.DETERMINER, WordClass.RELATIONAL) or self._run:
             return True
-        if ahead is not None and (ahead.word in _PARTICLES or class_of(ahead.word) in _OBJECTS_OF_GERUNDS):
+        if ahead is not None and class_of(ahead.word) in _OBJECTS_OF_GERUNDS:
             return False
         return self._before not in (WordClass.BE, WordClass.SUBJECT, WordClass.MODAL)
 
@@ -300,9 +285,7 @@ def _kind_of(words: Sequence[str], context: Sequence[str]) -> ConceptKind | None
         return ConceptKind.PERSON
     owner = next((word for word in context if class_of(word) is not WordClass.ADJECTIVE), "")
     holder = next((word for word in context if word != "own" and class_of(word) is not WordClass.ADJECTIVE), "")
-    if (last in ROLES and (owner in POSSESSIVES or owner in RELATIVES)) or (
-        last in _NEWCOMERS and before in _NEW and owner in _THE_ONE
-    ):
+    if last in ROLES and owner in POSSESSIVES:
         return ConceptKind.PERSON
     if last in ANIMALS and before in POSSESSIVES:
         return ConceptKind.ANIMAL
@@ -341,11 +324,7 @@ def _is_particular(head: ConceptKind, noun: str, before: str) -> bool:
     if head is ConceptKind.ORGANISATION:
         if noun in COMPOUND_HEADS:
             return noun in _SHOPS and before in _OWNERS
-        return (
-            before in _OWNERS
-            or before in RELATIVES
-            or (noun not in WEAK and (before in _THE_ONE or before in _INSIDE_OF or before == ""))
-        )
+        return before in _OWNERS or (noun not in WEAK and (before in _THE_ONE or before in _INSIDE_OF or before == ""))
     if head is ConceptKind.PLACE:
         return before in _OWNERS or (before in _THE_ONE and noun not in _WIDE_PLACES)
     return before in POSSESSIVES
@@ -368,8 +347,6 @@ def _mention(run: list[Token], kind: ConceptKind) -> Mentioned | None:
 
 def _is_identifier(word: str) -> bool:
     """Return True for words that no dictionary has, such as settings and slips: allkeys-lru, tmrw."""
-    if word in PHRASE_HEADS:
-        return False
     parts = word.split("-")
     if len(parts) > 1:
         return singular(parts[-1]) not in COMMON_WORDS and parts[-1] not in COMMON_WORDS

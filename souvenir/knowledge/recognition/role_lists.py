@@ -1,4 +1,4 @@
-"""Roles in lists: the one that a group has in common ("my friends Ada and Bo"), and one that may be an item itself."""
+"""The role that each of a group has: "my friends Ada and Bo"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ENGLISH = (
     "brothers sisters sons daughters cats dogs friends cousins neighbours neighbors colleagues coworkers co-workers "
     "classmates flatmates roommates housemates bandmates teammates aunts uncles nieces nephews grandsons "
     "granddaughters managers teachers clients customers students pupils assistants apprentices tenants kittens "
-    "horses parents"
+    "horses parents boys girls"
 )
 _OTHERS = (
     "kids child|children child|grandkids grandchild|grandchildren grandchild|puppies puppy|bosses boss"
@@ -24,8 +24,7 @@ _SINGULAR: Mapping[str, str] = {
     **{words.split()[0]: words.split()[1] for words in _OTHERS.split("|")},
 }
 _MIXED = frozenset(
-    "boys girls freunde freunden kollegen nachbarn hermanos hijos amigos primos vecinos compañeros vrienden "
-    "buren".split()
+    "freunde freunden kollegen nachbarn hermanos hijos amigos primos vecinos compañeros vrienden buren".split()
 )
 """Plurals of which the singular depends on who is meant, or says less."""
 
@@ -40,14 +39,6 @@ _OWNER = {"mis": "mi", "nuestras": "nuestra", "nuestros": "nuestro", "sus": "su"
 _GERMAN_OWNER = re.compile(r"(mein|unser|dein|sein|ihr)e[nrm]?", re.IGNORECASE)
 _FEMININE = ("Schwester", "Tochter", "in")
 
-_BETWEEN = frozenset("and und y e en are were sind waren son zijn but so also because".split())
-
-_ITEM = r"(?:(?!I\b)[A-ZÀ-Ý\x00]|(?:my|our|mein\w*|unser\w*|mis?|mijn|onze) )"
-_AFTER_APPOSITION = re.compile(rf",? (?:(?:and|und|y|en|&) )?{_ITEM}")
-_INDEFINITE = re.compile(r"(?:an?|eine?[nmr]?|una?|een) ", re.IGNORECASE)
-_ANOTHER_ITEM = re.compile(r" (?:and|und|y|en|&) (?!I\b)[A-ZÀ-Ý]")
-_AFTER_NAME = re.compile(rf"(?:, (?:(?:and|und|y|en|&) )?| (?:and|und|y|en|&) ){_ITEM}| (?:and|und|y|en|&) I\b")
-
 
 def role_of_member(role: str, group: str, owner: str) -> str | None:
     """Return the role of one of a group in the singular; None if it has none.
@@ -58,30 +49,8 @@ def role_of_member(role: str, group: str, owner: str) -> str | None:
     own = "your" if own in _OF_THE_AUTHOR else own
     noun = _SINGULAR.get(group.lower())
     if noun is None:
-        return f"one of {own} {role.split(' ', 1)[1]}" if group.lower() in ("boys", "girls") else None
+        return None
     if german := _GERMAN_OWNER.fullmatch(own):
         own = german[1] + ("e" if noun.endswith(_FEMININE) else "")
     between = [word for word in role.split()[1:-1] if not word.isdigit() and word.lower() not in _NUMBERS]
     return " ".join([_OWNER.get(own, own), *between, noun])
-
-
-def are_names(match: re.Match[str]) -> bool:
-    """Return whether the words next to the role of a group are names: in "my friends Ada and Bo"."""
-    start, end = match.span("role")
-    words = f"{match.string[match.start() : start]} {match.string[end : match.end()]}".split()
-    return all(word.lower() in _BETWEEN or not word[0].islower() for word in words)
-
-
-def may_be_listed(match: re.Match[str], name: str) -> bool:
-    """Return whether a role next to a comma and a name may be another item of a list: "Marta, my boss, Tom and Lea".
-
-    :param match: With a group `role`. :param name: What stands for the name in the sentence.
-    """
-    start, end = match.span("role")
-    text = match.string
-    if _INDEFINITE.match(text, start):
-        return False
-    if text[:start].endswith(f"{name}, "):
-        return _ANOTHER_ITEM.search(text, start, end) is not None or _AFTER_APPOSITION.match(text, end) is not None
-    is_before = text.startswith(f", {name}", end)
-    return is_before and _AFTER_NAME.match(text, end + len(f", {name}")) is not None

@@ -66,9 +66,6 @@ NOUNS_IN_LY = _SECTIONS["nouns in ly"]
 NOUNS_LIKE_ADJECTIVES = _SECTIONS["nouns like adjectives"]
 """Nouns in -al, -ic, -ive, -able, -ful, -less, -ous and -ish."""
 
-SENTENCE_OPENERS = _SECTIONS["sentence openers"]
-"""Words that open a sentence with a capital and are not names."""
-
 PLACE_OPENERS = _SECTIONS["place openers"]
 """Words that open a name even at the start of a sentence, if another capital follows."""
 
