@@ -25,7 +25,7 @@ _OWNER_WORDS = " ".join(
     )
 )
 OWNERS = f"(?:{_OWNER_WORDS.replace(' ', '|')})"
-POSSESSIVE = rf"(?:{OWNERS}|(?!(?:it|that|he|she|what|there|here|let|who)['’])[^\W\d_]+['’]s)"
+POSSESSIVE = rf"(?:{OWNERS}|(?!(?:it|that|he|she|what|there|here|let|who|door)['’])[^\W\d_]+['’]s)"
 _POSSESSIVE_WORDS = f"{_OWNER_WORDS} s"
 _ARTICLE = r"(?:an?|the|one of (?:my|our|the)|eine?|der|die|das|una?|el|la|een|de|het)"
 _BE_WORDS = "is are was were s ist war es era"
@@ -54,7 +54,8 @@ PERSON = (
 )
 _LEAD = r"^(?:[^,.;:]{0,25}[,:] |(?:and|but|so|also|oh|oh and|because|well|ja|y) )?(?:the |an? )?"
 _CLAUSE = r"(?:^|[,;:–—(] |\b(?:and|but|so|also|oh|because|since|that|well|ja|und|aber|y|pero|en|maar) )(?:the |an? )?"
-_RELATION = rf"{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{PERSON}"
+_BETWEEN = r"(?:(?!(?:and|or|und|y|en) )[\w’'-]+ ){0,2}?"
+_RELATION = rf"{POSSESSIVE} {_BETWEEN}{PERSON}"
 _HEAD = r"(?P<head>[\w-]+)"
 _NOT_WHERE = r"(?<!\bin )(?<!\bat )(?<!\bof )(?<!\bon )(?<!\ben )(?<!\bauf )(?<!\bbei )"
 _OCCUPATIONS = "developer|dev|engineer|nurse|teacher|student|manager|paralegal|accountant|receptionist|librarian"
@@ -62,7 +63,7 @@ _SOMEONE = r"(?P<someone>guy|man|woman|girl|lady|boy|lad|lass|bloke|fella|fellow
 _NO_NOUN = r"(?<!\bsin )(?<!\bun )(?<!\bsu )(?<!\bel )(?<!\bde )"
 """Not after words that a noun follows: "sin trabajo"."""
 _PET = r"(?:[\w’'-]+ ){0,2}?(?P<pet>[\w-]+)"
-_OWN = rf"{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_HEAD}(?: of \w+)?"
+_OWN = rf"{POSSESSIVE} {_BETWEEN}{_HEAD}(?: of \w+)?"
 _I = r"(?:i|we)(?:['’]ve|['’]m|['’]re| have| am| are)?(?: (?:also|still|now|just|finally|currently|mostly|already))?"
 
 WHERE: Mapping[str, str] = {
@@ -188,7 +189,7 @@ _FORMS: tuple[tuple[int, str, str] | tuple[int, str, str, str], ...] = (
     (
         5,
         "",
-        rf"{_NAME} \((?P<role>{POSSESSIVE} (?:[\w’'-]+ ){{0,2}}?{_HEAD}|{PERSON}"
+        rf"{_NAME} \((?P<role>{POSSESSIVE} {_BETWEEN}{_HEAD}|{PERSON}"
         r"|(?:the )?(?:[\w-]+ )?(?P<person>[\w-]+))(?:(?:,| from| at| in) [^()]*)?\)",
     ),
     (

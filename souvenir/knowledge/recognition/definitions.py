@@ -111,7 +111,7 @@ _JUDGEMENT = re.compile(
     r"|problem|question|issue|thing|pain|mess|joke|nightmare|reason|point|way|shame|must|one|normal|choice|case|option"
     r"|answer|start|time|few|next|last|first|worst|best|devil|saint|angel|gem|hero|legend|treasure|godsend|disaster"
     r"|monster|darling|lifesaver|different animal|schat|sol|amor|engel)(?: (?:of|for|to|in|at|i|we|so)\b|[,.;:!?]|$)"
-    r"|^[\w ]+ ones?(?: (?:at|for|in)\b|$)",
+    r"|^[\w ]+ ones?(?: (?:at|for|in)\b|$)|[£$€]",
     re.IGNORECASE,
 )
 _DAY = re.compile(r"^(?:the|der|den|el|de) \d{1,2}(?:st|nd|rd|th|\.)?(?: (?:at|of|um|om|in|de)\b|$)", re.IGNORECASE)
@@ -316,7 +316,7 @@ def _groups(match: re.Match[str]) -> dict[str, str]:
 
 
 def _judges(role: str) -> bool:
-    """Return whether a role only judges: "a bit of a pain", "the best", but not "the best mechanic that I have"."""
+    """Return whether a role only judges or is a price: "a bit of a pain", but not "the best mechanic that I have"."""
     return _JUDGEMENT.search(role) is not None or (_PRAISE.search(role) is not None and not _kinds(_head_of(role)))
 
 

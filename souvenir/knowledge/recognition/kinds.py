@@ -108,6 +108,9 @@ SAYS = frozenset(
 """Verbs whose subject is a person or an organisation."""
 _NO_PERSON = frozenset("of and for the".split())
 """Words that no person's name contains."""
+_ORIGINS = ("ian", "ean", "ese", "ish", "german", "rican", "french", "dutch")
+"""Endings of adjectives of origin."""
+_WHERE = frozenset("in near at for with by from bei bij en".split())
 _ON_A_PLATFORM = frozenset("on off via".split())
 _DESCRIPTIONS = frozenset(
     "new old second-hand secondhand hand used refurbished broken cheap neue neuen neuer alte alten alter gebrauchte "
@@ -131,6 +134,7 @@ def kind_of_name(words: Sequence[str], around: Surroundings) -> ConceptKind | No
     """
     return (
         defined_kind(around)
+        or _by_complement(words, around)
         or _by_itself(words, around)
         or _by_relation(around)
         or _by_place(around)
@@ -150,10 +154,14 @@ def defined_kind(around: Surroundings) -> ConceptKind | None:
     """Return the kind that the text itself gives a name, by a noun before it, a copula or an apposition."""
     before, after = around
     is_class = before[:1] and before[0] in CLASSES and before[0] not in PEOPLE_OR_FIRMS
-    if is_class and not _ARTICLES.isdisjoint(before[1:3]):
+    # "At my gym Anna said" says nothing of Anna.
+    is_where = len(before) > 2 and before[1] in _OWNERS and before[2] in _WHERE
+    if is_class and not is_where and not _ARTICLES.isdisjoint(before[1:3]):
         return CLASSES[before[0]]
-    if before[:1] and before[0] in _CALLED and not UNSPECIFIED_PEOPLE.isdisjoint(before[1:2]):
-        return ConceptKind.PERSON
+    if before[:1] and before[0] in _CALLED and len(before) > 1:
+        # "My cat is called Pixel."
+        noun = before[2] if before[1] in _COPULAS and len(before) > 2 else before[1]
+        return ConceptKind.PERSON if noun in UNSPECIFIED_PEOPLE else _person_or_animal(noun)
     if len(after) < 3 or after[1] not in _ARTICLES:
         return None
     if after[0] != "" and (after[0] not in _COPULAS or NO_SUBJECT_AFTER.intersection(before[:1])):
@@ -171,8 +179,8 @@ def _by_itself(words: Sequence[str], around: Surroundings) -> ConceptKind | None
     joined = " ".join(words)
     if len(words) > 1 and words[0] in TITLES and _NO_PERSON.isdisjoint(words):
         return ConceptKind.PERSON
-    if "&" in words[1:-1]:
-        # Harkness & Webb
+    if "&" in words[1:-1] and not GIVEN_NAMES.issuperset({words[0], words[-1]}):
+        # Harkness & Webb, but not Anna & Rui
         return ConceptKind.ORGANISATION
     known = known_kind(joined)
     if known is not None and not _is_person_here(words, around):
@@ -254,6 +262,15 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
                 # "I'm Dana, my cat is called Pixel" says nothing of Dana.
                 return None if after[0] == "" and not _AFTER_CLASSES.issuperset(after[place : place + 1]) else found
     return None
+
+
+def _by_complement(words: Sequence[str], around: Surroundings) -> ConceptKind | None:
+    """Return the kind of what someone has: "my boss is Deepak Raman", but not of an origin: "my boss is Norwegian"."""
+    before = around.before
+    if len(before) < 3 or before[0] not in _COPULAS or before[2] not in POSSESSIVES or before[1] in PEOPLE_OR_FIRMS:
+        return None
+    is_firm = words[0] not in GIVEN_NAMES and head_kind(words) is ConceptKind.ORGANISATION
+    return None if is_firm or words[-1].endswith(_ORIGINS) else CLASSES.get(before[1])
 
 
 def _by_place(around: Surroundings) -> ConceptKind | None:

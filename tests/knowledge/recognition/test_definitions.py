@@ -169,6 +169,8 @@ NOTHING = [
     ("Fracture clinic is the 25th at 9.", "Fracture clinic"),
     ("Se va don Ramiro, el 28 de febrero.", "Ramiro"),
     ("I train for Zorb.", "Zorb"),
+    ("We open on Mondays in Zorb, an additional £4,200.", "Zorb"),
+    ("Next door's lad, Ann, has a key.", "Ann"),
 ]
 
 OF_ANOTHER_KIND = [
@@ -194,6 +196,7 @@ def test_words_that_say_nothing_of_a_concept_or_do_not_fit_its_kind_define_nothi
     "text, form, role, describes",
     [
         ("My charge nurse Yolanda cried.", "Yolanda", "your charge nurse", False),
+        ("Nights at Queen's and my manager Roz, again.", "Roz", "your manager", False),
         ("My sister Ines called yesterday.", "Ines", "your sister", False),
         ("My flatmate Inga is moving out in October.", "Inga", "your flatmate", False),
         (

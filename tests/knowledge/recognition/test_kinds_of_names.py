@@ -38,6 +38,10 @@ KINDS: list[tuple[str, dict[str, str]]] = [
     ("豆豆又吐毛球了。", {"豆豆": "name"}),
     # The kind that a text gives a name precedes that of the lists.
     ("Newton is our tortoise.", {"newton": "animal"}),
+    ("My cat is called Pixel.", {"pixel": "animal"}),
+    ("The venue is Oslo 21, and my gym is Zorblax.", {"oslo 21": "place", "zorblax": "organisation"}),
+    ("My boss is Paris Quibbix.", {"paris quibbix": "person"}),
+    ("At my gym Anna said hello. Anna & Rui train.", {"anna": "person", "anna & rui": "person"}),
     ("I buy the tickets for August, she said.", {"august": "name"}),
     ("A lady named Constance Heath claims to be my cousin.", {"constance heath": "person"}),
     ("My supplier Halden Parts is late.", {"halden parts": "organisation"}),
