@@ -61,10 +61,8 @@ AHEAD = timedelta(days=21)
 """Period ahead in which a promise or an appointment is worth a sentence."""
 
 FAR_AHEAD, FRESH = timedelta(days=45), timedelta(days=14)
-"""The same for one that was said so recently that it still holds. A cancellation is worth a sentence as long."""
-
-NEWS = timedelta(days=30)
-"""Period in which a change of which the old value is unknown is worth a sentence."""
+"""The same for one that was said so recently that it still holds. A cancellation, and a change without an old value, is
+worth a sentence as long."""
 
 NEW = timedelta(days=14)
 """Period in which a person who was not mentioned before is new."""
@@ -256,8 +254,7 @@ class Drafts:
 
     def _is_fresh(self, change: Stated) -> bool:
         """Return whether a change is no old news: it is fresh, or a day that is ahead."""
-        news = NEWS if change.attribute is None else FRESH
-        return change.at >= self._at - news or change.due is not None
+        return change.at >= self._at - FRESH or change.due is not None
 
     def _change(self, one: Stated, before: Stated | None) -> Draft:
         old = "" if before is None else f"{_BEFORE}{self._quoted(before)}"

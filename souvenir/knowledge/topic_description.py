@@ -28,15 +28,13 @@ LEAST_CLOSENESS = 0.05
 """Cosine of a phrase that is not close to its topic, or has no vector."""
 
 SENTENCES = 3
+_LONG = 4
 
 SENTENCE_CHARS = range(20, 241)
 """Lengths of sentences that are chosen."""
 
 OF_ASSISTANT, IS_QUESTION = 0.3, 0.4
 """Factors of sentences that do not come from the user, and of questions."""
-
-SAYS_NAME = 3.0
-"""Factor of sentences that say a part of the topic's name, which so becomes clear."""
 
 WITHOUT_NEWS = 0.1
 """Value of a sentence that mentions no concept but those of the sentences chosen before, next to theirs."""
@@ -99,13 +97,13 @@ def sentences_of(
 ) -> list[Excerpt]:
     """Return the sentences that cover the topic's concepts best, in order: at most one of a message, and none twice.
 
-    One of them says a part of the name, if a user does.
+    They are those in which users say a part of the name, if any: the others may be about another matter.
 
     :param segments: The messages of each. :param forms: The concepts that each message mentions.
     :param terms: The weights of the topic's concepts. :param centred: Its centred mean. :param name: The parts of its
         name.
     """
-    spoken = [part.casefold() for part in name]
+    spoken = {*(part.casefold() for part in name), *chain.from_iterable(map(_long_words, name))}
     left = [
         candidate
         for one in chain.from_iterable(segments)
@@ -113,6 +111,7 @@ def sentences_of(
             one, [form for form in forms.get(one.id, ()) if form.concept_id in terms], centred, spoken
         )
     ]
+    left = [one for one in left if one.says_name] or left
     chosen: list[Excerpt] = []
     covered: frozenset[int] = frozenset()
 
@@ -120,7 +119,7 @@ def sentences_of(
         return one.value * (WITHOUT_NEWS + sum(terms[id_] for id_ in one.concepts - covered))
 
     while left and len(chosen) < SENTENCES:
-        best = max(left, key=lambda one: (one.says_name and not chosen, gain(one)))
+        best = max(left, key=gain)
         chosen.append(best.sentence)
         covered |= best.concepts
         left = [
@@ -129,10 +128,14 @@ def sentences_of(
     return sorted(chosen)
 
 
+def _long_words(part: str) -> list[str]:
+    return [word for word in part.casefold().split() if len(word) >= _LONG]
+
+
 def _quotable(message: TopicMessage, forms: Sequence[Form], centred: Floats, name: Collection[str]) -> list[_Candidate]:
     """Return the sentences of a message, without what `said` removes.
 
-    :param name: The parts of the topic's name, casefolded.
+    :param name: The parts of the topic's name, and their long words, casefolded.
     """
     if message.role is MessageRole.SYSTEM:
         return []
@@ -146,8 +149,6 @@ def _quotable(message: TopicMessage, forms: Sequence[Form], centred: Floats, nam
             folded = sentence.casefold()
             concepts = frozenset(form.concept_id for form in forms if form.text.casefold() in folded)
             worth = value * (IS_QUESTION if sentence.endswith("?") else 1.0)
-            says_name = any(part in folded for part in name)
-            worth *= SAYS_NAME if says_name else 1.0
-            is_by_user = says_name and message.role is MessageRole.USER
-            found.append(_Candidate(Excerpt(message.id, start, len(sentence)), folded, worth, is_by_user, concepts))
+            says_name = message.role is MessageRole.USER and any(part in folded for part in name)
+            found.append(_Candidate(Excerpt(message.id, start, len(sentence)), folded, worth, says_name, concepts))
     return found
