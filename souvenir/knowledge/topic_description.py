@@ -6,6 +6,7 @@ nothing deleted remains in a description. `souvenir.knowledge.topic_names` names
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -17,6 +18,7 @@ from souvenir.core.text import sentences
 from souvenir.core.types import MessageRole
 from souvenir.knowledge.clustering import Clusters
 from souvenir.knowledge.recognition.extraction import said
+from souvenir.knowledge.recognition.spelling import singular
 from souvenir.knowledge.segmentation import OF_USER, UNIT, Floats, unit_vectors
 from souvenir.store.graph import concept_similarity
 from souvenir.store.graph.topics import Excerpt, Form, TopicMessage
@@ -29,6 +31,8 @@ LEAST_CLOSENESS = 0.05
 
 SENTENCES = 3
 _LONG = 4
+_LETTER = "[a-zß-ÿ]"
+"""Not of Chinese, whose words have no blanks between them."""
 
 SENTENCE_CHARS = range(20, 241)
 """Lengths of sentences that are chosen."""
@@ -103,7 +107,7 @@ def sentences_of(
     :param terms: The weights of the topic's concepts. :param centred: Its centred mean. :param name: The parts of its
         name.
     """
-    spoken = {*(part.casefold() for part in name), *chain.from_iterable(map(_long_words, name))}
+    spoken = _pattern_of(name)
     left = [
         candidate
         for one in chain.from_iterable(segments)
@@ -128,14 +132,21 @@ def sentences_of(
     return sorted(chosen)
 
 
-def _long_words(part: str) -> list[str]:
-    return [word for word in part.casefold().split() if len(word) >= _LONG]
+def _pattern_of(name: Collection[str]) -> re.Pattern[str] | None:
+    """Return a pattern of the parts of a name, and of their long words in the singular and the plural."""
+    parts = [part.casefold() for part in name]
+    words = {singular(word) for part in parts for word in part.split() if len(word) >= _LONG}
+    forms = [*parts, *sorted(words)]
+    said_forms = "|".join(map(re.escape, forms))
+    return re.compile(f"(?<!{_LETTER})(?:{said_forms})(?:s|es)?(?!{_LETTER})") if forms else None
 
 
-def _quotable(message: TopicMessage, forms: Sequence[Form], centred: Floats, name: Collection[str]) -> list[_Candidate]:
+def _quotable(
+    message: TopicMessage, forms: Sequence[Form], centred: Floats, name: re.Pattern[str] | None
+) -> list[_Candidate]:
     """Return the sentences of a message, without what `said` removes.
 
-    :param name: The parts of the topic's name, and their long words, casefolded.
+    :param name: A pattern of the topic's name.
     """
     if message.role is MessageRole.SYSTEM:
         return []
@@ -149,6 +160,6 @@ def _quotable(message: TopicMessage, forms: Sequence[Form], centred: Floats, nam
             folded = sentence.casefold()
             concepts = frozenset(form.concept_id for form in forms if form.text.casefold() in folded)
             worth = value * (IS_QUESTION if sentence.endswith("?") else 1.0)
-            says_name = message.role is MessageRole.USER and any(part in folded for part in name)
+            says_name = message.role is MessageRole.USER and name is not None and name.search(folded) is not None
             found.append(_Candidate(Excerpt(message.id, start, len(sentence)), folded, worth, says_name, concepts))
     return found

@@ -120,7 +120,7 @@ def test_a_topic_is_summarised_by_sentences_of_its_messages(ann: Agent) -> None:
     [
         (MessageRole.USER, "The guitar lessons moved to Monday.", [3]),
         (MessageRole.USER, "My guitar has new strings, at last.", [3]),
-        (MessageRole.USER, "The cello moved to Monday.", [0, 1, 2]),
+        (MessageRole.USER, "The guitarist moved to Monday.", [0, 1, 2]),
         (MessageRole.ASSISTANT, "Guitar lessons are a good idea.", [0, 1, 2]),
     ],
 )
