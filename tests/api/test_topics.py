@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from tests.api.conftest import indexed
 
-SAILING = "Alice took the Albatross from Lisbon to Madeira"
+SAILING = "Lisbon to Madeira on the Albatross, says Alice"
 BAKING = "Wedding cakes from Milan, baked by Boris with Greta"
 
 
