@@ -155,7 +155,7 @@ _ALTERNATIVES: tuple[tuple[str, str], ...] = (
     ("sharp", _START + r"[A-Za-z](?:\+\+|#)(?!\w)"),
     ("word_initials", _START + r"(?!A\.M|P\.M|[UE]\.)(?:[A-Z]\.){2,3}(?= [A-Z][a-z])"),
     ("initials", _START + r"(?:[A-Za-z]\.){2,6}"),
-    ("abbreviation", _START + r"(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|approx|e\.g|i\.e)\.(?= )"),
+    ("abbreviation", _START + r"(?:Mr|Mrs|Ms|Dra?|Sra?|Srta|Prof|Rev|Mevr|Dhr|Mme|St|vs|etc|approx|e\.g|i\.e)\.(?= )"),
     ("word", rf"[{_LETTER}][{_LETTER}0-9\u0300-\u036f]{{0,60}}(?:['&-][{_LETTER}0-9\u0300-\u036f]{{1,60}}){{0,6}}"),
     ("numbered", _START + r"\d{1,3}-?[A-Z][a-z]{4,30}(?![A-Za-z0-9_])"),
     ("number", r"[.,+-]?\d(?:[0-9A-Za-z_.,:%/-]{0,60}[0-9A-Za-z_%])?"),

@@ -12,6 +12,7 @@ from tests.cases import for_all
 KINDS: list[tuple[str, dict[str, str]]] = [
     # Names, relatives and things with a name.
     ("Mrs Jones phoned.", {"mrs jones": "person"}),
+    ("My doctor, Dra. Zorblax, rests.", {"dra zorblax": "person"}),
     ("Will is my brother.", {"will": "person"}),
     ("Will Ann stay till Monday? Will Smith says so.", {"ann": "person", "will smith": "person"}),
     ("i had lunch with my friend sara in lisbon", {"sara": "person", "lisbon": "place"}),
