@@ -44,7 +44,7 @@ NEXT_WEIGHT = 0.5
 CLOSENESS_ABROAD, LEAST_ABROAD = 0.1, 1.8
 """Closeness of a phrase in another language than English, whose vector says little, and its least weight."""
 
-LEAST_VALUE = 0.65
+LEAST_VALUE = 0.7
 """Least value of the first part, without which a topic has no name: those of less are more often a detail ..."""
 
 LEAST_CLOSENESS = 0.08

@@ -17,7 +17,7 @@ from tests.knowledge.agent import ANN, Agent
 from tests.knowledge.model_claims_setup import always, claim, dropped, result
 from tests.learning.scripted_model import ScriptedModel
 
-SAILED = "Lisbon to Madeira on the Albatross in 2019, says Alice"
+SAILED = "Lisbon to Madeira on the Albatross in 2019"
 AGAIN = "Lisbon and Madeira again on the Albatross, says Alice"
 BAKED = "Boris bakes wedding cakes with Greta in Milan"
 QUEUE_SESSIONS = "INSERT INTO unsorted (session_id, namespace_id) SELECT id, namespace_id FROM sessions"
@@ -88,8 +88,8 @@ def test_what_a_caller_set_is_never_replaced(ann: Agent):
 
 @pytest.mark.parametrize("change", ["edit", "delete", "edit another", "delete another", "delete the session"])
 def test_names_and_summaries_go_with_any_message_that_the_model_saw(ann: Agent, change: str):
-    boards = "Lisbon is where Alice boards the Albatross for Madeira"
-    ann.say(boards, boards, session="other")
+    for session in ("other", "third"):
+        ann.say("Lisbon and Madeira on the Albatross, with Alice", session=session)
     sailed, again = sail(ann)
     model_claims = ann.model_claims(always(name(), summary()))
     job_id = result(model_claims)["job_id"]

@@ -49,7 +49,7 @@ from souvenir.store.selection import Chooses
 from tests.cases import for_all
 from tests.knowledge.agent import ANN, Agent
 
-SAILING = ("Alice took the Albatross from Lisbon to Madeira", "Lisbon and Madeira again on the Albatross, says Alice")
+SAILING = ("Lisbon to Madeira on the Albatross, says Alice", "Lisbon and Madeira again on the Albatross, says Alice")
 LONG_SAILING = tuple(f"{text}, and the Albatross sails from Lisbon again" for text in SAILING)
 BAKING = ("Boris bakes panettone with Greta in Milan", "Greta brought panettone from Milan for Boris")
 LONG_BAKING = tuple(f"{text}, so Greta and Boris have panettone" for text in BAKING)
@@ -101,7 +101,7 @@ def test_answers_and_short_messages_belong_to_the_segment_before(ann: Agent) -> 
 
 
 def test_a_topic_is_summarised_by_sentences_of_its_messages(ann: Agent) -> None:
-    home = "To Lisbon and home went Alice in the end, without the others."
+    home = "Lisbon was home to Alice in the end."
     first, second = ann.tell(f"{SAILING[0]}. Well?", f"{SAILING[1]}.")
     assert ann.topic().summary == f"{SAILING[0]}. {SAILING[1]}."
     ann.edit(first, home)
