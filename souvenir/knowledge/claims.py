@@ -326,6 +326,7 @@ def _concept_drafts(
             other_id = next((known[key] for key in keys[alias] if key in known), None)
             if other_id is None:
                 other_id = _named_by_caller(tx, root_id, alias, stated)
+                stated[key_of(alias)] = root_id
             named, same_as = (concept_id, None) if other_id is None else (other_id, concept_id)
             if other_id != concept_id:
                 yield ClaimDraft(ClaimKind.ALIAS, named, alias, ClaimedBy.CALLER, same_as, patch.confidence)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from souvenir.core.errors import Conflict
@@ -119,11 +121,15 @@ def test_a_stated_alias_of_another_concept_is_refused_and_its_stated_name_merges
     assert ann.concept("Chesterfield").key == ann.concept("sofa").key == "couch"
 
 
-def test_one_request_gives_a_name_to_one_concept(ann: Agent) -> None:
+@pytest.mark.parametrize("first", [{"name": "Bench"}, {"aliases": ("Bench",)}])
+def test_one_request_gives_a_name_to_one_concept(ann: Agent, first: dict[str, Any]) -> None:
     ann.tell(*SEATS)
     before = seats(ann)
+    other = ConceptStatement(key="couch", name="Bench")
     with pytest.raises(Conflict, match="Another concept has the name 'Bench'"):
-        ann.graph.claims.state(ANN, [ConceptStatement(key=key, name="Bench") for key in ("sofa", "couch")], [])
+        ann.graph.claims.state(ANN, [ConceptStatement(key="sofa", **first), other], [])
+    with pytest.raises(Conflict, match="Another concept has the name 'Settle'"):
+        ann.graph.claims.state(ANN, [ConceptStatement(key=key, aliases=("Settle",)) for key in before], [])
     assert seats(ann) == before
 
 

@@ -34,6 +34,7 @@ BOSS, RESIGNED = "My manager Lorraine wants a list.", "Lorraine has resigned wit
         ("I work at Torchys in Leeds.", "also i quit torchys, last shift is the 11th.", "torchys"),
         ("I work for Vestland Elektro.", "I quit Vestland.", "vestland elektro"),
         ("I live in Leeds now.", "We moved out of Leeds.", "leeds"),
+        ("I live in Leeds now.", "We moved from Leeds to York at the weekend.", "leeds"),
         ("Meine Kollegin Sabine ist nett.", "Sabine hat gekündigt, sagt sie.", "sabine"),
         ("Mi jefa Marisa es simpática.", "Marisa ha renunciado, dice Juan.", "marisa"),
         ("Mijn collega Wietske is aardig.", "Wietske is met pensioen, zegt Jan.", "wietske"),

@@ -224,3 +224,17 @@ def test_the_latest_of_the_changes_of_a_matter_is_shown(ann: Agent, first: str, 
 def test_an_appointment_with_a_dead_person_is_not_shown(ann: Agent, last: str, shown: list[str]) -> None:
     said = "I have lunch with Edith on 10 January and dinner with Marlon on 11 January."
     by_days(ann, {0: said, 3: last}, {4: shown})
+
+
+@for_all(
+    "said",
+    [
+        "I forgot to pay the rent.",
+        "I didn't pay the rent.",
+        "I never paid the rent.",
+        "Ich habe vergessen, die rent zu zahlen.",
+        "Olvidé pagar la rent.",
+    ],
+)
+def test_a_promise_that_was_not_kept_is_overdue(ann: Agent, said: str) -> None:
+    by_days(ann, {0: "I'll pay the rent by Friday.", 5: said}, {6: ["overdue: pay the rent"]})

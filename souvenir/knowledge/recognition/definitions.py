@@ -274,7 +274,8 @@ def _holds(form: Form, match: re.Match[str], mention: Mentioned, author: Message
     if form.is_apposition and author is MessageRole.ASSISTANT and match.string[: match.start()].endswith(": "):
         # A list: "Note: Kestrel, the pump key."
         return False
-    is_of_users = mention.kind in _LIVING or not is_name or (form.weight in _OF_OWN_LIFE and not form.is_apposition)
+    is_living = mention.kind in _LIVING or (role is not None and _kinds(_head_of(role)) == {ConceptKind.ANIMAL})
+    is_of_users = is_living or not is_name or (form.weight in _OF_OWN_LIFE and not form.is_apposition)
     if author is MessageRole.ASSISTANT and (is_of_users or (role is not None and _OWNED.match(role))):
         # Whom and what the user has, the user says.
         return False

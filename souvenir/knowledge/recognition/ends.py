@@ -58,7 +58,7 @@ _MOVED_OUT = (
 )
 _PLACE_LEFT = (
     rf"{_I}(?:quit|resigned from|retired from|got (?:fired|sacked|laid off) from|stopped working (?:at|for)"
-    rf"|(?:quit|left) (?:my|the) job at|handed in my notice at|moved (?:out of|away from)"
+    rf"|(?:quit|left) (?:my|the) job at|handed in my notice at|moved (?:out of|away from|from)"
     rf"|no longer (?:work|live) (?:at|for|in)) (?:the )?{N}",
     rf"\b(?:i|we)(?:['’]ve| have) left (?:the )?{N}(?=[,.!]|$)",
     rf"\b(?:i|we) left (?:the )?{N} (?:for good|to start|(?:in|last) (?:month|year|{_MONTHS}))\b",

@@ -167,6 +167,9 @@ def defined_kind(around: Surroundings) -> ConceptKind | None:
     if after[0] != "" and (after[0] not in _COPULAS or NO_SUBJECT_AFTER.intersection(before[:1])):
         return None
     for noun, ahead in pairwise([*after[2:_WINDOW], ""]):
+        if noun in _AFTER_CLASSES:
+            # "Kofi is a volunteer at the library."
+            return None
         found = CLASSES.get(noun)
         if found is not None and ahead in _AFTER_CLASSES:
             # "In Berlin, our dog" says nothing of Berlin.
@@ -255,7 +258,7 @@ def _by_relation(around: Surroundings) -> ConceptKind | None:
     is_copula = bool(after) and after[0] in _COPULAS and is_subject
     if len(after) > 1 and (is_copula or after[0] == ""):
         for place, word in enumerate(after[1:_WINDOW], 2):
-            if word == "" or word in _CONJUNCTIONS or word in NO_SUBJECT_AFTER:
+            if word == "" or word in _CONJUNCTIONS or word in NO_SUBJECT_AFTER or word in PLACE_PREPOSITIONS:
                 # "We train for Zorblax this year, with my friends."
                 break
             if found := _person_or_animal(word):

@@ -74,7 +74,10 @@ STEP = (
     "took takes taking taken need needn neednt übernimmt übernommen nicht niet neemt ya encarga ll"
 )
 PART_OF_STEP = "ge"
-STILL_OPEN = "still yet haven havent never did didn didnt noch todavía aún nog"
+STILL_OPEN = (
+    "still yet haven havent never did didn didnt forgot forget forgotten noch todavía aún nog vergessen vergeten"
+)
+PART_OF_STILL_OPEN = "olvid"
 INTRODUCED = (
     "new neue neuen neuem neuer neues nuevo nueva nieuw nieuwe hired recruited contratado eingestellt aangenomen "
     "started starts starting fängt"

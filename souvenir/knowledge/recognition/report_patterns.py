@@ -46,10 +46,11 @@ BARE_REPORT = re.compile(
 STILL_OPEN = with_one_of(
     necessary.STILL_OPEN,
     r"\bstill (?:not|no|have to|has to|needs?|must|owe|to do|open|waiting|sitting|\w+n['’]?t)\b"
-    r"|\bnot\b.* yet\b|n['’]t\b.* yet\b|\bhaven['’]?t\b|\bnever (?:got|had|received|arrived|came)\b"
-    r"|\b(?:did not|didn['’]?t) (?:get|receive|arrive|come)\b",
+    r"|\bnot\b.* yet\b|n['’]t\b.* yet\b|\bhaven['’]?t\b|\bnever\b|\b(?:did not|didn['’]?t)\b(?! (?:have|need) to\b)"
+    r"|\b(?:forgot(?:ten)?|forget)\b",
     r"\bnoch (?:nicht|kein\w*|immer nicht)\b|\b(?:todavía|aún) no\b|\bno\b.*\b(?:todavía|aún)\b"
-    r"|\bnog (?:steeds )?(?:niet|geen)\b",
+    r"|\bnog (?:steeds )?(?:niet|geen)\b|\b(?:vergessen|vergeten|olvid[éa]\w*)\b",
+    parts=(necessary.PART_OF_STILL_OPEN,),
 )
 """A sentence that says that something is not done yet."""
 

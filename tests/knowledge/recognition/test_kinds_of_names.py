@@ -39,6 +39,7 @@ KINDS: list[tuple[str, dict[str, str]]] = [
     ("豆豆又吐毛球了。", {"豆豆": "name"}),
     # The kind that a text gives a name precedes that of the lists.
     ("Newton is our tortoise.", {"newton": "animal"}),
+    ("Kofi is a volunteer at the library, Ines is allergic to cats.", {"kofi": "person", "ines": "person"}),
     ("My cat is called Pixel.", {"pixel": "animal"}),
     ("The venue is Oslo 21, and my gym is Zorblax.", {"oslo 21": "place", "zorblax": "organisation"}),
     ("My boss is Paris Quibbix.", {"paris quibbix": "person"}),
