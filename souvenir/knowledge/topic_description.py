@@ -30,7 +30,10 @@ LEAST_CLOSENESS = 0.05
 """Cosine of a phrase that is not close to its topic, or has no vector."""
 
 SENTENCES = 3
+
 _LONG = 4
+"""Minimum length of a word by which a sentence says a name of several words."""
+
 _LETTER = "[a-zß-ÿ]"
 """Not of Chinese, whose words have no blanks between them."""
 
