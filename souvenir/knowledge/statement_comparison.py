@@ -71,18 +71,20 @@ def _common(one: Stated, other: Stated) -> int:
 
 def is_of_another(one: Stated, other: Stated) -> bool:
     """Return whether two appointments are with people of different names."""
-    names, other_names = _people(one), _people(other)
+    names, other_names = _people(one.sentence), _people(other.sentence)
     return bool(names and other_names) and names.isdisjoint(other_names)
 
 
 def is_with(one: Stated, names: Set[str]) -> bool:
     """Return whether an appointment is with one of these people, given by the words of their keys."""
-    met = (word for word in _people(one) if word.casefold() in names)
+    met = (word for word in _people(one.sentence) if word.casefold() in names)
     return any(not _terms(one.terms).isdisjoint(content_terms(word)) for word in met)
 
 
-def _people(one: Stated) -> set[str]:
-    return {*" ".join(_WITH.findall(one.sentence)).split()}
+@lru_cache(maxsize=2_048)
+def _people(sentence: str) -> frozenset[str]:
+    """Return the words of the names of the people of an appointment; cached, since every two are compared."""
+    return frozenset(" ".join(_WITH.findall(sentence)).split())
 
 
 def by_time(found: Iterable[Stated]) -> list[Stated]:
