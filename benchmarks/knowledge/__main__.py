@@ -115,7 +115,7 @@ def page_of(graph: KnowledgeServices, scope: Scope) -> list[tuple[str, str]]:
     found, _ = graph.topics.page(scope, offset=0, limit=TOPICS)
     return [
         *(("concepts", f"- {one.name} ({one.kind}): {one.description or one.role or ''}") for one in concepts),
-        *(("topics", f"* {one.name} — {one.summary}") for one in found),
+        *(("topics", f"* {one.name} — {one.summary or ''}") for one in found),
         *(("names of topics", f"* {one.name}") for one in found),
     ]
 

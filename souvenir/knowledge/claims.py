@@ -337,8 +337,9 @@ def _named_by_caller(tx: Transaction, root_id: int, alias: str, stated: Mapping[
 
     :param stated: The concepts of stated names, by their keys. :raises Conflict: If it has it as an alias.
     """
-    other = require_concept(tx.connection, tx.namespace_id, stated.get(key_of(alias), root_id))
-    if other.id == root_id:
+    owner = stated.get(key_of(alias), root_id)
+    other = None if owner == root_id else require_concept(tx.connection, tx.namespace_id, owner)
+    if other is None or other.id == root_id:
         return None
     if key_of(other.name) != key_of(alias):
         raise Conflict(_taken(tx, alias, other.id))

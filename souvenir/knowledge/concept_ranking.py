@@ -179,15 +179,15 @@ def _tells(one: rows.Concept, uses: int, latest: datetime | None) -> bool:
         is_written_as_noun = one.name[:1].islower() or one.key in RELATIVES | ROLES
         if "description" not in one.stated and is_written_as_noun and _is_common_noun(one):
             return False
-        if "description" in one.stated or _holds(one, one.role or "", uses, latest):
+        if "description" in one.stated or _holds(one, uses, latest):
             return True
     is_name = one.kind in NAMED_KINDS and one.kind != ConceptKind.NAME and not _is_common_noun(one)
     return is_name and uses >= (RECURS if one.kind in _LIVING else RECURS_AS_THING)
 
 
-def _holds(one: rows.Concept, role: str, uses: int, latest: datetime | None) -> bool:
-    """Return whether a role says what something is to a person, and does not seem to be of the past."""
-    words = fold(role.casefold()).split()
+def _holds(one: rows.Concept, uses: int, latest: datetime | None) -> bool:
+    """Return whether the role says what something is to a person, and does not seem to be of the past."""
+    words = fold((one.role or "").casefold()).split()
     if words[:1] and words[0] in _ARTICLES:
         return False
     is_old = latest is not None and one.last_at is not None and one.last_at < latest - HOLDS
